@@ -10,13 +10,10 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
+from gossamer_ir.core.axis_kinds import indptr_of, width_of
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
     FormatDescription,
 )
@@ -85,18 +82,13 @@ def element_count(storage: Storage, axis_name: str | None) -> int:
     if axis_name is None:
         return 1
     axis = axes_by_name(storage.format)[axis_name]
-    match axis:
-        case DenseFixed():
-            length = evaluate(axis.length, storage.sizes)
-            return element_count(storage, axis.parent) * length
-        case CompressedFixed():
-            width = evaluate(axis.width, storage.sizes)
-            return element_count(storage, axis.parent) * width
-        case DenseVaried(nnz=None) | CompressedVaried(nnz=None):
-            return int(storage.arrays[axis.indptr][-1])
-        case DenseVaried(nnz=nnz) | CompressedVaried(nnz=nnz) if nnz is not None:
-            return evaluate(nnz, storage.sizes)
-    raise AssertionError(axis)
+    indptr = indptr_of(axis)
+    if indptr is None:
+        width = evaluate(width_of(axis), storage.sizes)
+        return element_count(storage, axis.parent) * width
+    if indptr.nnz is None:
+        return int(storage.arrays[indptr.handle][-1])
+    return evaluate(indptr.nnz, storage.sizes)
 
 
 def value_count(storage: Storage) -> int:

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from gossamer_ir import nodes
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.nodes import Binary, Compare, Const, Range, Unary, Var
@@ -18,6 +19,7 @@ from gossamer_ir.script import (
     render,
 )
 from gossamer_ir.script.parser.range_stops import extent_between, stop_of
+from gossamer_ir.script.printer.declarations import AXES, FACTS
 from gossamer_ir.script.printer.expressions import EXPRESSIONS
 from gossamer_ir.script.printer.statements import STATEMENTS
 from gossamer_ir.verify import diagnostics
@@ -263,13 +265,11 @@ def test_a_place_without_text_is_shown_at_the_one_around_it():
     assert render(parse_module(COORDINATE), [Diagnostic("x.y", "Wrong.")]) == "Wrong. [x.y]"
 
 
-def test_the_printer_covers_every_expression_and_statement():
-    from typing import get_args
-
-    from gossamer_ir.nodes import Expr, Stmt
-
-    assert set(EXPRESSIONS) == set(get_args(Expr))
-    assert set(STATEMENTS) == set(get_args(Stmt))
+def test_the_printer_covers_every_expression_statement_axis_and_fact():
+    assert set(EXPRESSIONS) == set(nodes.EXPRESSIONS)
+    assert set(STATEMENTS) == set(nodes.STATEMENTS)
+    assert set(AXES) == set(nodes.AXES)
+    assert set(FACTS) == set(nodes.FACTS)
 
 
 def test_a_constant_that_is_not_canonical_still_prints():

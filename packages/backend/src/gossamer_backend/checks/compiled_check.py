@@ -1,7 +1,7 @@
 """Check facts about large index arrays with a compiled kernel.
 
-The kernel is only a fast path. If it does not find that all facts hold, `fact_errors.require_facts` decides and
-reports the first violation.
+The kernel is only a fast path. If it does not find that all facts hold, `fact_errors.require_facts` decides
+and reports the first violation.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from gossamer_formats.checks.column_order import row_order
 from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.descriptions import csr
 from gossamer_formats.storage import Array, Storage, native_name
+from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of
 from gossamer_ir.errors import FormatError
-from gossamer_ir.nodes import CompressedVaried
 
 
 def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
@@ -81,7 +81,7 @@ def transposed_storage(storage: Storage) -> Storage:
     >>> found.shape, found.arrays["indptr"], found.arrays["data"]
     ((3, 1), array([0, 1, 1, 2]), array([3., 2.]))
     """
-    axis = _require_csr(storage)
+    declared = _require_csr(storage)
     rows, columns = storage.shape
     indices = storage.arrays["indices"]
     # Stable, so that entries of one column keep the order of their rows, and duplicates theirs.
@@ -100,7 +100,7 @@ def transposed_storage(storage: Storage) -> Storage:
         indptr_dtype=native_name(offsets.dtype),
         indices_dtype=native_name(dtype),
         sorted=True,
-        unique=axis.unique,
+        unique=declared.unique,
     )
     return Storage(described, {"m": columns, "n": rows, "nnz": indices.size}, arrays)
 
@@ -110,11 +110,13 @@ def _rows(storage: Storage) -> Array:
     return np.repeat(np.arange(storage.shape[0]), np.diff(storage.arrays["indptr"]))
 
 
-def _require_csr(storage: Storage) -> CompressedVaried:
+def _require_csr(storage: Storage) -> Indices:
+    """Return what the description declares about the columns of each row."""
     axis = storage.format.axes[-1]
-    if storage.format.name != "csr" or not isinstance(axis, CompressedVaried):
+    indices = indices_of(axis)
+    if storage.format.name != "csr" or indptr_of(axis) is None or indices is None:
         raise FormatError(
             "format.csr",
             f"A tensor of the format '{storage.format.name}' cannot be converted; expected 'csr'.",
         )
-    return axis
+    return indices

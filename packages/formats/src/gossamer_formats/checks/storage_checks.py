@@ -18,12 +18,10 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
-    CompressedFixed,
-    CompressedVaried,
-    DenseVaried,
     Fact,
     FormatDescription,
     SortedSegments,
@@ -90,9 +88,7 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     promised = [
         fact
         for axis in description.axes
-        for fact in facts_of_axis(
-            axis, indptr=getattr(axis, "indptr", None), indices=getattr(axis, "indices", None)
-        )
+        for fact in facts_of_axis(axis, name_of=lambda handle: handle)
     ]
     return tuple(fact for fact in promised if not _is_of_each_row(fact))
 
@@ -171,61 +167,65 @@ def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:
     """Check shapes, dtypes and the ends of `indptr`, in constant time per array."""
-    if isinstance(axis, (DenseVaried, CompressedVaried)):
-        indptr = storage.arrays[axis.indptr]
-        require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
-        total = int(indptr[-1]) if axis.nnz is None else evaluate(axis.nnz, storage.sizes)
-        parents = element_count(storage, axis.parent)
-        _check_indptr_ends(indptr, segments=parents, total=total, name=axis.indptr)
-    if isinstance(axis, (CompressedFixed, CompressedVaried)):
-        indices = storage.arrays[axis.indices]
-        require_dtype(axis.indices, indices, (axis.indices_dtype,))
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is not None:
+        offsets = storage.arrays[indptr.handle]
+        require_dtype(indptr.handle, offsets, (indptr.dtype,))
+        total = int(offsets[-1]) if indptr.nnz is None else evaluate(indptr.nnz, storage.sizes)
+        parents = element_count(storage, indptr.parent)
+        _check_indptr_ends(offsets, segments=parents, total=total, name=indptr.handle)
+    if indices is not None:
+        coordinates = storage.arrays[indices.handle]
+        require_dtype(indices.handle, coordinates, (indices.dtype,))
         count = element_count(storage, axis.name)
-        _check_indices_shape(indices, count=count, name=axis.indices)
+        _check_indices_shape(coordinates, count=count, name=indices.handle)
 
 
 def _check_contents(storage: Storage, axis: Axis) -> None:
     """Check the elements of index arrays whose shapes have been checked."""
     # By axis rather than by the facts of `axis_facts`: errors name what to change in the axis, and no fact
     # expresses that unsorted coordinates are unique.
-    if isinstance(axis, (DenseVaried, CompressedVaried)):
-        indptr = storage.arrays[axis.indptr]
-        check_indptr(indptr, segments=indptr.size - 1, total=int(indptr[-1]), name=axis.indptr)
-    if isinstance(axis, (CompressedFixed, CompressedVaried)):
-        indices = storage.arrays[axis.indices]
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is not None:
+        offsets = storage.arrays[indptr.handle]
+        segments, total = offsets.size - 1, int(offsets[-1])
+        check_indptr(offsets, segments=segments, total=total, name=indptr.handle)
+    if indices is not None:
+        coordinates = storage.arrays[indices.handle]
         check_indices(
-            indices,
+            coordinates,
             length=evaluate(axis.length, storage.sizes),
-            count=indices.size,
-            is_padded=axis.padded,
-            name=axis.indices,
+            count=coordinates.size,
+            is_padded=indices.padded,
+            name=indices.handle,
         )
-    if isinstance(axis, CompressedVaried):
-        _check_order(storage, axis)
+    if indptr is not None and indices is not None:
+        _check_order(storage, indptr, indices)
 
 
 def _check_uniqueness(storage: Storage) -> None:
     """Check that unsorted coordinates are unique, the only declaration that no fact expresses."""
     for axis in storage.format.axes:
-        if isinstance(axis, CompressedVaried) and not axis.sorted:
-            _check_order(storage, axis)
+        indptr, indices = indptr_of(axis), indices_of(axis)
+        if indptr is not None and indices is not None and not indices.sorted:
+            _check_order(storage, indptr, indices)
 
 
-def _check_order(storage: Storage, axis: CompressedVaried) -> None:
+def _check_order(storage: Storage, indptr: Indptr, indices: Indices) -> None:
     # Nothing was declared that could be violated.
-    if not axis.sorted and not axis.unique:
+    if not indices.sorted and not indices.unique:
         return
-    order = row_order(storage.arrays[axis.indptr], storage.arrays[axis.indices])
-    if axis.sorted and not order.is_sorted:
+    order = row_order(storage.arrays[indptr.handle], storage.arrays[indices.handle])
+    if indices.sorted and not order.is_sorted:
         raise FormatError(
             "format.indices.unsorted",
-            f"{axis.indices} is not sorted within its rows, but the description declares it sorted.",
+            f"{indices.handle} is not sorted within its rows, but the description declares it sorted.",
             hint="Use sorted=False in the description.",
         )
-    if axis.unique and not order.is_unique:
+    if indices.unique and not order.is_unique:
         raise FormatError(
             "format.indices.duplicate",
-            f"{axis.indices} has a column twice in one row, but the description declares it unique.",
+            f"{indices.handle} has a column twice in one row, but the description declares it unique.",
             hint="Use unique=False in the description.",
         )
 

@@ -8,6 +8,7 @@ from gossamer.cli.options import DTYPES, require_range
 from gossamer.cli.texts import read_text
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
+from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Buffer, Module, SparseBuffer
 from gossamer_ir.traversal.walk import walk
@@ -67,9 +68,7 @@ def retyped(
         for node in walk(entry)
         if isinstance(node, (Buffer, SparseBuffer)) and node.dtype in DTYPES
     }
-    stored = [
-        axis.name for axis in entry.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")
-    ]
+    stored = [axis.name for axis in entry.axes if index_handles(axis)]
     return {
         **_all("--dtype", dtype, sorted(floats), "buffer of floats"),
         **_all("--index-dtype", index_dtype, stored, "axis that stores indices"),

@@ -8,6 +8,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple, TypeGuard
 
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
@@ -16,11 +17,7 @@ from gossamer_ir.nodes import (
     Binary,
     Buffer,
     Cast,
-    CompressedFixed,
-    CompressedVaried,
     Const,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Function,
     InRange,
@@ -163,26 +160,18 @@ def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
     call."""
     for axis in axes:
         if axis.name in buffer.axes:
-            match axis:
-                case DenseFixed():
-                    yield axis.length
-                case CompressedFixed():
-                    yield axis.width
-                case DenseVaried() | CompressedVaried() if axis.nnz is not None:
-                    yield axis.nnz
+            indptr = indptr_of(axis)
+            if indptr is None:
+                yield width_of(axis)
+            elif indptr.nnz is not None:
+                yield indptr.nnz
 
 
 def _fixed_shapes(
     buffers: Iterable[AnyBuffer], axes: tuple[Axis, ...]
 ) -> Iterator[tuple[Expr, ...]]:
     """Yield the shapes of the arrays of sparse buffers whose axes are all fixed."""
-    lengths: dict[str, Expr] = {}
-    for axis in axes:
-        match axis:
-            case DenseFixed():
-                lengths[axis.name] = axis.length
-            case CompressedFixed():
-                lengths[axis.name] = axis.width
+    lengths = {axis.name: width_of(axis) for axis in axes if not is_varied(axis)}
     for buffer in buffers:
         if not isinstance(buffer, Buffer) and lengths.keys() >= set(buffer.axes):
             yield tuple(lengths[name] for name in buffer.axes)

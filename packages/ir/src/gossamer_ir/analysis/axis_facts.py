@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gossamer_ir.analysis.invariants import invariant_facts, mutable_buffers
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full
 from gossamer_ir.core.build import ONE, ZERO, add
 from gossamer_ir.nodes import (
     Axis,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Fact,
     Function,
@@ -27,39 +24,42 @@ from gossamer_ir.support.identity_cache import memoize_by_identity
 def facts_of_axis(
     axis: Axis,
     *,
-    indptr: str | None,
-    indices: str | None,
+    name_of: Callable[[str], str | None],
     last: Expr | None = None,
     total: Expr | None = None,
 ) -> Iterator[Fact]:
     """Yield the facts that an axis guarantees about its index arrays.
 
-    `indptr` and `indices` are the names to use for the arrays, None for an array that does not exist or is
-    to be left out. `last` is the index of the last offset if offsets have a single index; `total` is the
-    number of elements of the axis.
+    `name_of` returns the name to use for the array of a handle, None if it is to be left out. `last` is
+    the index of the last offset if offsets have a single index; `total` is the number of elements of the
+    axis.
 
     >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import CompressedVaried
     >>> n, nnz = index_var("n"), index_var("nnz")
     >>> axis = CompressedVaried("J", "I", n, nnz, "indptr", "indices")
-    >>> [type(fact).__name__ for fact in facts_of_axis(axis, indptr="P", indices="C")]
+    >>> [type(fact).__name__ for fact in facts_of_axis(axis, name_of=str.upper)]
     ['Monotone', 'InRange', 'SortedSegments']
-    >>> list(facts_of_axis(axis, indptr=None, indices="C"))  # the ends of segments are unknown
+    >>> list(facts_of_axis(axis, name_of={"indices": "C"}.get))  # the ends of segments are unknown
     [InRange(buffer='C', low=Const(dtype='int64', text='0'), high=Var(name='n', dtype='int64'))]
     """
-    if indptr is not None and isinstance(axis, (DenseVaried, CompressedVaried)):
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    offsets = None if indptr is None else name_of(indptr.handle)
+    if indptr is not None and offsets is not None:
         if total is not None:
-            yield InRange(indptr, ZERO, add(total, ONE))
-        yield Monotone(indptr)
+            yield InRange(offsets, ZERO, add(total, ONE))
+        yield Monotone(offsets)
         if last is not None:
-            yield HasValue(indptr, ZERO, ZERO)
-        if last is not None and axis.nnz is not None:
-            yield HasValue(indptr, last, axis.nnz)
-    if indices is not None and isinstance(axis, (CompressedFixed, CompressedVaried)):
-        yield InRange(indices, ZERO, add(axis.length, ONE) if axis.padded else axis.length)
-        if axis.sorted and (indptr is not None or isinstance(axis, CompressedFixed)):
-            yield SortedSegments(indices, indptr, axis.unique)
-        if axis.padded:
-            yield PaddedSlots(indices, axis.length)
+            yield HasValue(offsets, ZERO, ZERO)
+        if last is not None and indptr.nnz is not None:
+            yield HasValue(offsets, last, indptr.nnz)
+    coordinates = None if indices is None else name_of(indices.handle)
+    if indices is not None and coordinates is not None:
+        yield InRange(coordinates, ZERO, add(axis.length, ONE) if indices.padded else axis.length)
+        if indices.sorted and (offsets is not None or indptr is None):
+            yield SortedSegments(coordinates, offsets, indices.unique)
+        if indices.padded:
+            yield PaddedSlots(coordinates, axis.length)
 
 
 @memoize_by_identity
@@ -72,13 +72,10 @@ def _axis_facts(function: Function) -> Iterator[Fact]:
     """Yield the facts from axes about index buffers that the function does not write."""
     names = _read_only_buffers(function) if function.axes else {}
     for axis in function.axes:
-        indptr, indices = (names.get(getattr(axis, of, None)) for of in ("indptr", "indices"))
-        yield from facts_of_axis(
-            axis, indptr=indptr, indices=indices, last=_last_offset(axis, function)
-        )
+        yield from facts_of_axis(axis, name_of=names.get, last=_last_offset(axis, function))
 
 
-def _read_only_buffers(function: Function) -> dict[str | None, str]:
+def _read_only_buffers(function: Function) -> dict[str, str]:
     """Return the buffers that the function does not write, by handle."""
     changing = mutable_buffers(function)
     return {
@@ -92,5 +89,5 @@ def _last_offset(axis: Axis, function: Function) -> Expr | None:
     """Return the index of the last offset of an axis if its parent is a root; None otherwise, since offsets
     then have several indices."""
     parent = next((other for other in function.axes if other.name == axis.parent), None)
-    is_root = isinstance(parent, DenseFixed) and parent.parent is None
+    is_root = parent is not None and is_full(parent) and parent.parent is None
     return parent.length if is_root and parent is not None else None

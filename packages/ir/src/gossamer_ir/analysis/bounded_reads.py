@@ -8,13 +8,10 @@ from typing import Any
 from gossamer_ir.analysis.element_numbers import offset_of_fiber
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import length_of
+from gossamer_ir.core.axis_kinds import indptr_of, width_of
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.nodes import (
     Axis,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Function,
     IfThenElse,
@@ -110,14 +107,11 @@ class BoundedReads:
 
     def _fiber(self, axis: Axis, positions: Mapping[str, Expr]) -> Expr | None:
         """Return the number of positions of an axis below positions of its ancestors, or None."""
-        match axis:
-            case DenseFixed():
-                return axis.length
-            case CompressedFixed():
-                return axis.width
-            case DenseVaried() | CompressedVaried():
-                offset = offset_of_fiber(self._function, axis, positions)
-                return None if offset is None else length_of(offset)
+        indptr = indptr_of(axis)
+        if indptr is None:
+            return width_of(axis)
+        offset = offset_of_fiber(self._function, indptr, positions)
+        return None if offset is None else length_of(offset)
 
 
 def bounds_of_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:

@@ -13,14 +13,11 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.core.axis_kinds import Indptr, indptr_of, is_varied, width_of
 from gossamer_ir.core.build import add, mul, widen
 from gossamer_ir.nodes import (
     Axis,
     Buffer,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Function,
     Load,
@@ -47,7 +44,7 @@ def numbers_of(
 @memoize_by_identity
 def _varied_axes(function: Function) -> Mapping[str, tuple[str, ...]]:
     """Return the varied axes of each sparse buffer that has any."""
-    varied = {a.name for a in function.axes if isinstance(a, (DenseVaried, CompressedVaried))}
+    varied = {axis.name for axis in function.axes if is_varied(axis)}
     return {
         buffer.name: tuple(name for name in buffer.axes if name in varied)
         for buffer in function.buffers
@@ -73,25 +70,21 @@ def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]
     axis, position = _axes(function)[name], positions.get(name)
     if position is None or isinstance(position, Range):
         return None
-    if isinstance(axis, DenseFixed) and axis.parent is None:
+    if axis.parent is None:
         return position
-    match axis:
-        case DenseFixed():
-            above = _number(function, axis.parent or "", positions)
-            return above and add(mul(above, axis.length), position)
-        case CompressedFixed():
-            above = _number(function, axis.parent or "", positions)
-            return above and add(mul(above, axis.width), position)
-        case DenseVaried() | CompressedVaried():
-            begin = offset_of_fiber(function, axis, positions)
-            if begin is None:
-                return None
-            at = tuple(map(_normalized, begin.indices))
-            return add(widen(replace(begin, indices=at)), position)
+    indptr = indptr_of(axis)
+    if indptr is None:
+        above = _number(function, axis.parent, positions)
+        return above and add(mul(above, width_of(axis)), position)
+    begin = offset_of_fiber(function, indptr, positions)
+    if begin is None:
+        return None
+    at = tuple(map(_normalized, begin.indices))
+    return add(widen(replace(begin, indices=at)), position)
 
 
 def offset_of_fiber(
-    function: Function, axis: DenseVaried | CompressedVaried, positions: Mapping[str, Expr | Range]
+    function: Function, indptr: Indptr, positions: Mapping[str, Expr | Range]
 ) -> Load | None:
     """Return a load of the number of the first element of a varied axis below positions of its ancestors.
 
@@ -100,18 +93,20 @@ def offset_of_fiber(
     if no buffer is bound to it.
 
     >>> from gossamer_ir.core.build import ONE, index, index_var
+    >>> from gossamer_ir.nodes import CompressedVaried, DenseFixed
     >>> rows, n = DenseFixed("I", index(4)), index_var("n")
     >>> varied = CompressedVaried("J", "I", n, n, "indptr", "indices")
+    >>> indptr = indptr_of(varied)
     >>> offsets = SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1)
     >>> function = Function("f", (), (), axes=(rows, varied), buffers=(offsets,))
-    >>> offset_of_fiber(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
+    >>> offset_of_fiber(function, indptr, {"I": ONE}) == Load("P", (ONE,), "int32")
     True
     """
     # Two reads of a fiber's offset might differ.
-    if axis.indptr in mutable_buffers(function):
+    if indptr.handle in mutable_buffers(function):
         return None
-    bound = [buffer for buffer in function.buffers if buffer.handle == axis.indptr]
-    above = _number(function, axis.parent or "", positions) if bound else None
+    bound = [buffer for buffer in function.buffers if buffer.handle == indptr.handle]
+    above = _number(function, indptr.parent, positions) if bound else None
     for value in bound:
         # A flat array is indexed by the number of the
         # parent's element, an array over axes by positions.

@@ -19,14 +19,13 @@ from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.symbolic_bounds import Bounds
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
     Allocate,
     Axis,
     Block,
     Buffer,
-    CompressedFixed,
-    CompressedVaried,
     Expr,
     For,
     Function,
@@ -298,11 +297,11 @@ def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
 
 
 def _positions(axis: Axis) -> Expr:
-    match axis:
-        case CompressedFixed():
-            return axis.width
-        case CompressedVaried(unique=False):
-            # With repeated coordinates, a fiber may have
-            # more elements than the axis has coordinates.
-            return axis.nnz or build.index(LARGEST_SIZE)
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is None:
+        return width_of(axis)
+    if indices is not None and not indices.unique:
+        # With repeated coordinates, a fiber may have
+        # more elements than the axis has coordinates.
+        return indptr.nnz or build.index(LARGEST_SIZE)
     return axis.length

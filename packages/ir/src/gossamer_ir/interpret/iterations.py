@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Exec, FiberPosition, Frame, Initialized
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.translator import Translator, call_in_order
-from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
+from gossamer_ir.nodes import AttachAxis, Function, FuseAxes, Iteration
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -100,7 +101,7 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
             kind,
             parent=axes[name].parent if attached is None else attached,
             is_attached=attached is not None,
-            is_free=isinstance(axes[name], DenseFixed) and attached is None,
+            is_free=is_full(axes[name]) and attached is None,
         )
         for (name, attached), var, kind in zip(members, node.vars, node.kinds, strict=True)
     ]

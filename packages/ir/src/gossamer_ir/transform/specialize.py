@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import index_handles, with_index_dtypes
 from gossamer_ir.core.build import folded
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import INDEX_STORAGE, DType
@@ -14,10 +15,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Axis,
     Binary,
-    CompressedFixed,
-    CompressedVaried,
     Const,
-    DenseVaried,
     Expr,
     Function,
     Module,
@@ -136,9 +134,7 @@ def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[
                 f"The indices of axis '{name}' cannot be stored as '{dtypes[name]}'.",
                 hint=f"Expected one of {', '.join(INDEX_STORAGE)}.",
             )
-        for handle in (getattr(axes[name], field, None) for field in ("indptr", "indices")):
-            if handle is not None:
-                storage[handle] = dtypes[name]
+        storage |= dict.fromkeys(index_handles(axes[name]), dtypes[name])
     return storage
 
 
@@ -146,18 +142,13 @@ def _axis(axis: Axis, dtypes: Mapping[str, str]) -> Axis:
     dtype = dtypes.get(axis.name)
     if dtype is None:
         return axis
-    match axis:
-        case DenseVaried():
-            return replace(axis, indptr_dtype=dtype)
-        case CompressedFixed():
-            return replace(axis, indices_dtype=dtype)
-        case CompressedVaried():
-            return replace(axis, indptr_dtype=dtype, indices_dtype=dtype)
-    raise ArgumentError(
-        "specialize.dtype",
-        f"Axis '{axis.name}' is dense and fixed, so it stores no indices.",
-        hint="Give dtypes for compressed or varied axes only.",
-    )
+    if not index_handles(axis):
+        raise ArgumentError(
+            "specialize.dtype",
+            f"Axis '{axis.name}' is dense and fixed, so it stores no indices.",
+            hint="Give dtypes for compressed or varied axes only.",
+        )
+    return with_index_dtypes(axis, indptr=dtype, indices=dtype)
 
 
 def _unknown_name_error(name: str, what: str, known: Mapping[str, object]) -> ArgumentError:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.dtypes import INDEX_STORAGE
-from gossamer_ir.nodes import (
-    Axis,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
-    SparseBuffer,
-)
+from gossamer_ir.nodes import Axis, SparseBuffer
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations import bind_axis
 from gossamer_ir.verify.operand_dtypes import check_length
@@ -35,12 +29,11 @@ def check_axes(ctx: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
 
 
 def _check_storage(ctx: VerifyContext, axis: Axis, at: At) -> None:
-    for field in ("indptr_dtype", "indices_dtype"):
-        dtype = getattr(axis, field, None)
-        if dtype is not None and dtype not in INDEX_STORAGE:
+    for name, array in (("indptr", indptr_of(axis)), ("indices", indices_of(axis))):
+        if array is not None and array.dtype not in INDEX_STORAGE:
             ctx.report(
                 "verify.axis.dtype",
-                f"The axis '{axis.name}' stores {field.removesuffix('_dtype')} as {dtype}; "
+                f"The axis '{axis.name}' stores {name} as {array.dtype}; "
                 f"expected one of {', '.join(INDEX_STORAGE)}.",
                 at,
             )
@@ -48,10 +41,12 @@ def _check_storage(ctx: VerifyContext, axis: Axis, at: At) -> None:
 
 def _check_lengths(ctx: VerifyContext, axis: Axis, at: At) -> None:
     check_length(ctx, axis.length, at.down("length"))
-    if isinstance(axis, CompressedFixed):
-        check_length(ctx, axis.width, at.down("width"))
-    elif not isinstance(axis, DenseFixed) and axis.nnz is not None:
-        check_length(ctx, axis.nnz, at.down("nnz"))
+    indptr = indptr_of(axis)
+    if indptr is not None and indptr.nnz is not None:
+        check_length(ctx, indptr.nnz, at.down("nnz"))
+    # The width of a full axis is its length.
+    if indptr is None and not is_full(axis):
+        check_length(ctx, width_of(axis), at.down("width"))
 
 
 def check_buffer_axes(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
@@ -82,7 +77,7 @@ def check_buffer_axes(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
 
 
 def _check_siblings(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
-    varied = [name for name in buffer.axes if _is_varied(ctx.axes.get(name))]
+    varied = [name for name in buffer.axes if name in ctx.axes and is_varied(ctx.axes[name])]
     for count, name in enumerate(varied):
         above = _ancestors(ctx, name)
         for other in varied[:count]:
@@ -94,10 +89,6 @@ def _check_siblings(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
                     at,
                     hint="Pass an array of these sums as offsets=.",
                 )
-
-
-def _is_varied(axis: Axis | None) -> bool:
-    return isinstance(axis, (DenseVaried, CompressedVaried))
 
 
 def _ancestors(ctx: VerifyContext, name: str) -> set[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gossamer_ir.core.annotations import PREPROCESS
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import (
     AttachAxis,
     Combine,
-    DenseFixed,
     FuseAxes,
     Iteration,
     IterationAxis,
@@ -97,7 +97,7 @@ def _check_order(ctx: VerifyContext, item: IterationAxis, at: At) -> None:
 
 def _require_parent(ctx: VerifyContext, name: str, at: At) -> None:
     axis = ctx.axes.get(name)
-    if axis is None or isinstance(axis, DenseFixed) or axis.parent in ctx.iterated:
+    if axis is None or is_full(axis) or axis.parent in ctx.iterated:
         return
     ctx.report(
         "verify.iteration.parent",

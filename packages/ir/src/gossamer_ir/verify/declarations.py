@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, width_of
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
     Buffer,
-    CompressedFixed,
-    CompressedVaried,
-    DenseVaried,
     Param,
     Scope,
     SparseBuffer,
@@ -82,21 +80,20 @@ def bind_axis(ctx: VerifyContext, axis: Axis, at: At) -> None:
     """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
     `indices` as many as the axis."""
     chain = _chain(ctx, axis)
-    if isinstance(axis, (DenseVaried, CompressedVaried)):
-        shape = (_structure(chain[:-1]), 1)
-        _bind_index(ctx, axis.indptr, axis.indptr_dtype, at.down("indptr"), shape=shape)
-    if isinstance(axis, (CompressedFixed, CompressedVaried)):
-        shape = (_structure(chain), 0)
-        _bind_index(ctx, axis.indices, axis.indices_dtype, at.down("indices"), shape=shape)
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is not None:
+        _bind_index(ctx, indptr, at.down("indptr"), shape=(_structure(chain[:-1]), 1))
+    if indices is not None:
+        _bind_index(ctx, indices, at.down("indices"), shape=(_structure(chain), 0))
 
 
-def _bind_index(ctx: VerifyContext, handle: str, dtype: str, at: At, *, shape: IndexShape) -> None:
-    if not _bind(ctx, handle, dtype, at):
+def _bind_index(ctx: VerifyContext, array: Indptr | Indices, at: At, *, shape: IndexShape) -> None:
+    if not _bind(ctx, array.handle, array.dtype, at):
         return
-    if ctx.index_shapes.setdefault(handle, shape) != shape:
+    if ctx.index_shapes.setdefault(array.handle, shape) != shape:
         ctx.report(
             "verify.handle.conflict",
-            f"Index arrays of different shapes are bound to '{handle}'.",
+            f"Index arrays of different shapes are bound to '{array.handle}'.",
             at,
             hint="Use two parameters.",
         )
@@ -152,13 +149,8 @@ def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
 
 def _size_of(axis: Axis) -> object:
     """Return what determines the number of elements of an axis, given those of its parent."""
-    match axis:
-        case DenseVaried() | CompressedVaried():
-            return axis.indptr, axis.nnz
-        case CompressedFixed():
-            return axis.width
-        case _:
-            return axis.length
+    indptr = indptr_of(axis)
+    return width_of(axis) if indptr is None else (indptr.handle, indptr.nnz)
 
 
 def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from gossamer_ir.analysis.determined_variables import DeterminedVariables
 from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
     Binary,
     Combine,
-    CompressedFixed,
-    DenseFixed,
     Expr,
     Iteration,
     Let,
@@ -93,9 +92,7 @@ def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[
 
 def _has_one_element(ctx: VerifyContext, name: str) -> bool:
     axis = ctx.axes.get(name)
-    if isinstance(axis, DenseFixed):
-        return axis.length == ONE
-    return isinstance(axis, CompressedFixed) and axis.width == ONE
+    return axis is not None and not is_varied(axis) and width_of(axis) == ONE
 
 
 def _stores(

@@ -6,23 +6,17 @@ from collections.abc import Iterable
 
 from gossamer_ir.arith.offsets import length_of
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_varied, width_of
 from gossamer_ir.core.lowered_names import indices_name, indptr_name
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
     Buffer,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Load,
     SparseBuffer,
 )
 from gossamer_ir.traversal.names import Namer
-
-Varied = DenseVaried | CompressedVaried
-Compressed = CompressedFixed | CompressedVaried
 
 
 class IndexBuffers:
@@ -57,39 +51,36 @@ class IndexBuffers:
 
     def _declare(self, axis: Axis) -> None:
         parents = tuple(above.name for above in self.chain(axis)[:-1])
-        if isinstance(axis, Varied):
+        indptr, indices = indptr_of(axis), indices_of(axis)
+        if indptr is not None:
             self._buffers[axis.name, "indptr"] = SparseBuffer(
                 self._namer.fresh(indptr_name(axis.name)),
                 parents,
-                axis.indptr_dtype,
-                handle=axis.indptr,
+                indptr.dtype,
+                handle=indptr.handle,
                 extra_storage=1,
             )
-        if isinstance(axis, Compressed):
+        if indices is not None:
             self._buffers[axis.name, "indices"] = SparseBuffer(
                 self._namer.fresh(indices_name(axis.name)),
                 (*parents, axis.name),
-                axis.indices_dtype,
-                handle=axis.indices,
+                indices.dtype,
+                handle=indices.handle,
             )
 
-    def indices(self, axis: Compressed) -> str:
-        """Return the name of the buffer of the coordinates of an axis."""
+    def indices(self, axis: Axis) -> str:
+        """Return the name of the buffer of the coordinates of a compressed axis."""
         return self._buffers[axis.name, "indices"].name
 
     # --- by positions
 
-    def start(self, axis: Varied, parents: tuple[Expr, ...]) -> Expr:
-        """Return the first element of the fiber at these positions along the ancestors."""
-        return _load(self._buffers[axis.name, "indptr"], parents)
-
-    def coordinate(self, axis: Compressed, positions: tuple[Expr, ...]) -> Expr:
+    def coordinate(self, axis: Axis, positions: tuple[Expr, ...]) -> Expr:
         """Return the coordinate in a slot, given by the positions along the ancestors and the axis."""
         return _load(self._buffers[axis.name, "indices"], positions)
 
     def extent(self, axis: Axis, parents: tuple[Expr, ...]) -> Expr:
         """Return the number of positions in a fiber."""
-        if not isinstance(axis, Varied):
+        if not is_varied(axis):
             return width_of(axis)
         buffer = self._buffers[axis.name, "indptr"]
         return length_of(Load(buffer.name, parents, buffer.dtype))
@@ -98,21 +89,19 @@ class IndexBuffers:
 
     def size(self, axis: Axis) -> Expr:
         """Return the number of elements of an axis, over all fibers."""
-        if isinstance(axis, Varied):
-            return self.nnz(axis)
+        indptr = indptr_of(axis)
+        if indptr is not None:
+            if indptr.nnz is not None:
+                return indptr.nnz
+            # The last offset, the end of the parent's last fiber.
+            return _load(self.flat_indptr(axis), (self.size(self._axes[indptr.parent]),))
         if axis.parent is None:
             return width_of(axis)
         return build.mul(self.size(self._axes[axis.parent]), width_of(axis))
 
-    def nnz(self, axis: Varied) -> Expr:
-        """Return the number of elements of a varied axis, over all fibers: the last entry of its indptr."""
-        if axis.nnz is not None:
-            return axis.nnz
-        return _load(self.flat_indptr(axis), (self.size(self._axes[axis.parent]),))
-
     def first(self, axis: Axis, parent: Expr) -> Expr:
         """Return the first element of the fiber below an element of the parent."""
-        if isinstance(axis, Varied):
+        if is_varied(axis):
             return _load(self.flat_indptr(axis), (parent,))
         return build.mul(parent, width_of(axis))
 
@@ -124,23 +113,17 @@ class IndexBuffers:
             element = build.add(start, position)
         return element
 
-    def flat_indptr(self, axis: Varied) -> AnyBuffer:
-        """Return the indptr of an axis, indexed by the number of the parent's element."""
+    def flat_indptr(self, axis: Axis) -> AnyBuffer:
+        """Return the indptr of a varied axis, indexed by the number of the parent's element."""
         declared = self._buffers[axis.name, "indptr"]
         if len(declared.axes) == 1:
             return declared
         if axis.name not in self._flat:
-            size = self.size(self._axes[axis.parent])
+            size = self.size(self._axes[declared.axes[-1]])
             name = self._namer.fresh(f"{declared.name}_flat")
             shape = (build.add(size, build.ONE),)
             self._flat[axis.name] = Buffer(name, shape, declared.dtype, declared.handle)
         return self._flat[axis.name]
-
-
-def width_of(axis: Axis) -> Expr:
-    """Return the number of positions in each fiber of a fixed axis."""
-    assert isinstance(axis, (DenseFixed, CompressedFixed))
-    return axis.width if isinstance(axis, CompressedFixed) else axis.length
 
 
 def _load(buffer: AnyBuffer, indices: tuple[Expr, ...]) -> Expr:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.nodes import Axis, DenseFixed, Function, Relation
-from gossamer_lower.axes.index_buffers import Compressed
+from gossamer_ir.core.axis_kinds import indices_of, is_full
+from gossamer_ir.nodes import Axis, Function, Relation
 
 
 def relations_of_fibers(function: Function) -> Iterator[Relation]:
@@ -22,11 +22,16 @@ def relations_of_fibers(function: Function) -> Iterator[Relation]:
     axes = {axis.name: axis for axis in function.axes}
     for relation in function.relations:
         left, right = axes.get(relation.left), axes.get(relation.right)
-        if not (isinstance(left, Compressed) and isinstance(right, Compressed)):
+        if left is None or right is None or not (_is_sorted(left) and _is_sorted(right)):
             continue
-        if left.sorted and right.sorted and _is_numbered_alike(left, right, axes):
+        if _is_numbered_alike(left, right, axes):
             is_turned = relation.kind == "covers"
             yield Relation("subset", right.name, left.name) if is_turned else relation
+
+
+def _is_sorted(axis: Axis) -> bool:
+    indices = indices_of(axis)
+    return indices is not None and indices.sorted
 
 
 def _is_numbered_alike(left: Axis, right: Axis, axes: dict[str, Axis]) -> bool:
@@ -34,7 +39,7 @@ def _is_numbered_alike(left: Axis, right: Axis, axes: dict[str, Axis]) -> bool:
     if left.parent is None or right.parent is None or left.parent == right.parent:
         return left.parent == right.parent
     one, two = axes[left.parent], axes[right.parent]
-    if not (isinstance(one, DenseFixed) and isinstance(two, DenseFixed)):
+    if not (is_full(one) and is_full(two)):
         return False
     is_as_long = one.parent is None or one.length == two.length
     return is_as_long and _is_numbered_alike(one, two, axes)

@@ -14,6 +14,7 @@ import msgspec
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC, is_atomic, mark_of, shared_names
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -38,7 +39,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.region_coverage import without_false_regions
-from gossamer_lower.axes.index_buffers import Varied
 from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.buffers.helpers.fiber_conditions import FiberConditions, ranges_of
 from gossamer_lower.buffers.helpers.fiber_positions import element_number, position_in_fiber
@@ -212,7 +212,7 @@ class _BufferLowerer:
         *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
         begin, end = build.add(start, node.begin), element_number(start, node.end)
         fibers = list(self._storage.fibers(buffer, (*node.prefix, node.begin)))
-        if isinstance(self.buffers.axes[buffer.axes[-1]], Varied):
+        if is_varied(self.buffers.axes[buffer.axes[-1]]):
             own = fibers.pop()
             extent: Expr | None = own.extent()
             if self._conditions.exceeds(node.end, own.length()) == 0:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.nodes import (
     FACTS,
-    Axis,
     Function,
     Module,
     ParallelFor,
@@ -86,7 +86,7 @@ class _ArgumentRemover:
 
 def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
     named = set(_buffers_named(function.body))
-    index_handles = {handle for axis in function.axes for handle in _handles(axis)}
+    of_axes = {handle for axis in function.axes for handle in index_handles(axis)}
     pointed = {var.name for stmt in function.body for var in _pointers(stmt)}
     buffers = tuple(
         buffer
@@ -94,24 +94,19 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
         if buffer.name in named
         or buffer.name in pointed
         or buffer.handle in pointed
-        or buffer.handle in index_handles
+        or buffer.handle in of_axes
     )
     names = {buffer.name for buffer in buffers}
     facts = tuple(fact for fact in function.facts if set(_buffers_named((fact,))) <= names)
     bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
     used = pointed | {node.name for node in collect(Var, bare)}
     used |= {buffer.handle for buffer in buffers if buffer.handle is not None}
-    used |= index_handles
+    used |= of_axes
     used |= {
         buffer.offsets for buffer in buffers if isinstance(buffer, SparseBuffer) and buffer.offsets
     }
     params = tuple(p for p in function.params if p in kept or p.name in used)
     return msgspec.structs.replace(bare, params=params)
-
-
-def _handles(axis: Axis) -> Iterator[str]:
-    handles = (getattr(axis, field, None) for field in ("indptr", "indices"))
-    yield from (handle for handle in handles if handle is not None)
 
 
 def _buffers_named(nodes: Iterable[Any]) -> Iterator[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import (
     Axis,
-    CompressedFixed,
-    CompressedVaried,
     For,
     Iteration,
     Let,
@@ -70,9 +69,9 @@ def _nested_loops(
 
 def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...]]:
     """Return the variable of the loop over an axis, and the let of the coordinate if that is another one."""
-    match axis:
-        case CompressedFixed(unique=False) | CompressedVaried(unique=False):
-            slot = namer.fresh(f"{var}_slot")
-            coordinate = Load(axis.indices, (index_var(slot),), "int64")
-            return slot, (Let(Var(var, "int64"), coordinate),)
-    return var, ()
+    indices = indices_of(axis)
+    if indices is None or indices.unique:
+        return var, ()
+    slot = namer.fresh(f"{var}_slot")
+    coordinate = Load(indices.handle, (index_var(slot),), "int64")
+    return slot, (Let(Var(var, "int64"), coordinate),)

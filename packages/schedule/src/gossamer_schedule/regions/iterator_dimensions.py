@@ -16,13 +16,12 @@ from gossamer_ir.analysis.element_numbers import numbers_of
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.arith.offsets import offset_of_length
+from gossamer_ir.core.axis_kinds import indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub, widen
 from gossamer_ir.nodes import (
     AnyBuffer,
     BlockIter,
     Buffer,
-    CompressedVaried,
-    DenseVaried,
     Expr,
     Function,
     InRange,
@@ -136,8 +135,9 @@ def _element_count(function: Function, indptr: str) -> Expr | None:
     """Return an upper bound for the elements of all fibers delimited by a buffer; None if unknown."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers}
     for axis in function.axes:
-        if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):
-            return axis.nnz
+        offsets = indptr_of(axis)
+        if offsets is not None and offsets.handle == handles.get(indptr):
+            return offsets.nnz
     facts = [fact for fact in invariant_facts(function) if getattr(fact, "buffer", None) == indptr]
     ranges = [fact for fact in facts if isinstance(fact, InRange)]
     is_monotone = any(isinstance(fact, Monotone) for fact in facts)

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Trace
-from gossamer_ir.nodes import Axis, DenseFixed, Function, Iteration, Module, SparseBuffer
+from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
 from gossamer_schedule.rules.cost.machine import Machine
@@ -22,7 +23,6 @@ from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.patterns import PATTERN_RULES
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
-    Fiber,
     axes_of,
     is_clashing,
     names_used,
@@ -151,7 +151,7 @@ def _parallel(function: Function, iterations: Sequence[Iteration], machine: Mach
     """Run rows in parallel. They are weighted by their elements if a part iterates over elements."""
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
-    fibers = [over[1] for over in axes if len(over) > 1 and isinstance(over[1], Fiber)]
+    fibers = [over[1] for over in axes if len(over) > 1 and not is_full(over[1])]
     before = slots_before(fibers[0], row, element=row) if fibers else ""
     dtypes = [buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
     lanes = machine.lanes(dtypes[0])
@@ -161,5 +161,5 @@ def _parallel(function: Function, iterations: Sequence[Iteration], machine: Mach
 
 def _vectors(features: Sequence[Axis], lanes: int) -> int:
     """Return the vectors of work per element."""
-    lengths = [integer_value(axis.length) for axis in features if isinstance(axis, DenseFixed)]
+    lengths = [integer_value(axis.length) for axis in features if is_full(axis)]
     return max([1, *(-(-length // lanes) for length in lengths if length is not None)])

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
-    CompressedVaried,
-    DenseVaried,
     Expr,
     If,
     Load,
@@ -138,7 +137,7 @@ def require_stored(
     if not isinstance(old, SparseBuffer):
         return
     axes = {axis.name: axis for axis in cursor.function.axes}
-    if not any(isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes):
+    if not any(is_varied(axes[name]) for name in old.axes):
         return
     if not is_safely_read(cursor, elements, buffer=old.name):
         raise schedule_error(

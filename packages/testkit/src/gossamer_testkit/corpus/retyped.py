@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried, Module
+from gossamer_ir.core.axis_kinds import index_handles
+from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.specialize import specialize
-
-_STORED = (CompressedFixed, CompressedVaried, DenseVaried)
 
 
 @typed
@@ -23,6 +22,6 @@ def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
     """
     (function,) = module.functions
     floats = [buffer.name for buffer in function.buffers if buffer.dtype.startswith("float")]
-    stored = [axis.name for axis in function.axes if isinstance(axis, _STORED)]
+    stored = [axis.name for axis in function.axes if index_handles(axis)]
     dtypes = dict.fromkeys(floats, dtype) | dict.fromkeys(stored, index_dtype)
     return specialize(module, {}, dtypes=dtypes)

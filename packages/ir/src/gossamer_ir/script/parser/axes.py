@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.nodes import (
+    AXES,
     Axis,
     CompressedFixed,
     CompressedVaried,
@@ -18,13 +19,12 @@ from gossamer_ir.script.parser.arguments import bind, items
 from gossamer_ir.script.parser.calls import dtype_argument
 from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.name_lookup import lookup
+from gossamer_ir.script.parser.name_lookup import is_axis, lookup
 from gossamer_ir.script.parser.statics import require_bool, static_text
 
 Arguments = dict[str, ast.expr]
 AxisReader = Callable[[ParserContext, str, ast.Call], Axis]
 
-AXIS_KINDS = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
 _FLAGS = "sorted unique padded"
 
 
@@ -43,9 +43,9 @@ def axis_argument(ctx: ParserContext, node: ast.expr) -> str:
     """Return the name of an axis; raises `parse.not_an_axis` for anything else."""
     if isinstance(node, ast.Name):
         value = lookup(ctx, node)
-        if isinstance(value, AXIS_KINDS):
+        if is_axis(value):
             return value.name
-    hint = f"Axes here: {ctx.names(AXIS_KINDS)}."
+    hint = f"Axes here: {ctx.names(AXES)}."
     raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is not an axis.", node, hint=hint)
 
 
@@ -133,7 +133,7 @@ def _flags(ctx: ParserContext, given: Arguments) -> dict[str, bool]:
     return {name: require_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
 
 
-AXES: Mapping[str, AxisReader] = {
+AXIS_READERS: Mapping[str, AxisReader] = {
     "sp.dense_fixed": dense_fixed,
     "sp.dense_varied": dense_varied,
     "sp.compressed_fixed": compressed_fixed,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import (
@@ -18,7 +19,6 @@ from gossamer_ir.nodes import (
     Cast,
     Compare,
     CompareOp,
-    DenseFixed,
     Expr,
     IfThenElse,
     Load,
@@ -36,6 +36,7 @@ from gossamer_ir.script.parser.layouts import indices_in
 from gossamer_ir.script.parser.name_lookup import (
     buffer_named,
     index_nodes,
+    is_axis,
     kind_of,
     lookup,
     unknown_member,
@@ -150,7 +151,7 @@ def _name(ctx: ParserContext, node: ast.Name, expected: str | None) -> Expr:
     value = lookup(ctx, node)
     if isinstance(value, Var):
         return Var(value.name, value.dtype)
-    if isinstance(value, DenseFixed):
+    if is_axis(value) and is_full(value):
         return value.length
     if expected == "handle" and isinstance(value, (Param, Buffer)):
         return Var(value.name, "handle")

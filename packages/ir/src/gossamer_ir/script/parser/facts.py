@@ -38,8 +38,8 @@ def assume_axes(ctx: ParserContext, call: ast.Call) -> None:
 
 def assume_buffers(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
-    inner = _claim(ctx, call, tuple(FACTS))
-    ctx.function.facts.append(ctx.mark(FACTS[_name(inner)](ctx, inner), call))
+    inner = _claim(ctx, call, tuple(FACT_READERS))
+    ctx.function.facts.append(ctx.mark(FACT_READERS[_name(inner)](ctx, inner), call))
 
 
 def assume_buffer_domain(ctx: ParserContext, call: ast.Call) -> None:
@@ -127,7 +127,7 @@ def _buffer(ctx: ParserContext, given: dict[str, ast.expr]) -> str:
     return plain_buffer_named(ctx, given["buffer"]).name
 
 
-FACTS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
+FACT_READERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
     **dict.fromkeys(_RELATIONS, _relation),
     "in_range": _in_range,
     "monotone": _monotone,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from typing import TypeGuard
 
-from gossamer_ir.nodes import Buffer, Param, Reducer, SparseBuffer
+from gossamer_ir.nodes import AXES, Axis, Buffer, Param, Reducer, SparseBuffer
 from gossamer_ir.script.parser.context import ParserContext
 
 
@@ -61,6 +62,11 @@ def unknown_member(
     names = ", ".join(f"T.{item}" for item in near or sorted(known))
     hint = f"Did you mean {names}?" if near else f"Allowed are: {names}."
     return ctx.error("unknown_call", f"T.{name} is not allowed here.", node, hint=hint)
+
+
+def is_axis(value: object) -> TypeGuard[Axis]:
+    """Return whether an entity is an axis, of any type."""
+    return isinstance(value, AXES)
 
 
 def kind_of(value: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, FuseAxes, If, Iteration, Let, Stmt, Store, While
 from gossamer_ir.script.parser.arguments import call_name
-from gossamer_ir.script.parser.axes import AXES
+from gossamer_ir.script.parser.axes import AXIS_READERS
 from gossamer_ir.script.parser.block_parts import BlockParts
 from gossamer_ir.script.parser.blocks import AXIS_CALLS, read_iterators, to_block
 from gossamer_ir.script.parser.buffers import BUFFERS, alloc_dense
@@ -89,13 +89,13 @@ def _assign(ctx: ParserContext, node: ast.Assign) -> Stmt | None:
         raise ctx.error("target", "Expected a variable or an element of a buffer.", target)
     _require_new(ctx, target)
     if isinstance(value, ast.Call) and name is not None:
-        if name in AXES or name in BUFFERS or name == COMM_REDUCER:
+        if name in AXIS_READERS or name in BUFFERS or name == COMM_REDUCER:
             _declare(ctx, target.id, name, value)
             return None
         if name == "alloc_buffer":
             return _allocate(ctx, target.id, value)
         if name not in ctx.calls:
-            raise unknown_member(ctx, value.func, name, {**AXES, **BUFFERS, **ctx.calls})
+            raise unknown_member(ctx, value.func, name, {**AXIS_READERS, **BUFFERS, **ctx.calls})
     result = expr(ctx, value)
     return Let(ctx.bind_var(target.id, dtype_of(result)), result)
 
@@ -104,8 +104,8 @@ def _declare(ctx: ParserContext, target: str, name: str, call: ast.Call) -> None
     if not ctx.is_top:
         raise ctx.error("nested", f"T.{name} is allowed only at the top level of a function.", call)
     own = ctx.fresh(target)
-    if name in AXES:
-        axis = ctx.mark(AXES[name](ctx, own, call), call)
+    if name in AXIS_READERS:
+        axis = ctx.mark(AXIS_READERS[name](ctx, own, call), call)
         ctx.function.axes.append(axis)
         return ctx.bind(target, axis)
     if name == COMM_REDUCER:

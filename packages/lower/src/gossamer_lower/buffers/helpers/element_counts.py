@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Axis, CompressedVaried, DenseVaried, Expr, SparseBuffer
-from gossamer_lower.axes.index_buffers import Varied, width_of
+from gossamer_ir.nodes import Axis, Expr, SparseBuffer
 from gossamer_lower.buffers.helpers.fiber_positions import element_number
 
 ReadOffset = Callable[[str, Expr], Expr]
@@ -45,23 +45,22 @@ class ElementCounts:
 
     def _first_position(self, name: str, parent: Expr) -> Expr:
         axis = self._axes[name]
-        if isinstance(axis, (DenseVaried, CompressedVaried)):
-            return self._read(axis.indptr, parent)
+        indptr = indptr_of(axis)
+        if indptr is not None:
+            return self._read(indptr.handle, parent)
         return build.mul(parent, width_of(axis))
 
     def size(self, name: str) -> Expr:
         axis = self._axes[name]
-        if isinstance(axis, (DenseVaried, CompressedVaried)):
-            return self.nnz(axis)
+        indptr = indptr_of(axis)
+        if indptr is not None:
+            # The last offset, if the axis does not declare their number.
+            return indptr.nnz or self._read(indptr.handle, self.size(indptr.parent))
         return (
             width_of(axis)
             if axis.parent is None
             else self._first_position(name, self.size(axis.parent))
         )
-
-    def nnz(self, axis: Varied) -> Expr:
-        """Return the number of elements of a varied axis, over all fibers: the last entry of its indptr."""
-        return axis.nnz or self._read(axis.indptr, self.size(axis.parent))
 
     # --- numbers of elements of a dimension below elements of an axis
 
@@ -133,7 +132,7 @@ class ElementCounts:
         return [name for name in dimension.axes if self._axes[name].parent not in dimension.axes]
 
     def is_varied(self, name: str) -> bool:
-        return isinstance(self._axes[name], (DenseVaried, CompressedVaried))
+        return is_varied(self._axes[name])
 
     def chain(self, name: str) -> list[str]:
         """Return the axis and its ancestors, root first."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
 from gossamer_ir.traversal.names import Namer, namer_of, names_in
@@ -43,12 +44,11 @@ class OrdinaryBuffers:
 
     def _ordinary_names(self, function: Function) -> dict[str, str]:
         """Return the new name of each buffer: index buffers keep theirs, buffers of values get `_data`."""
-        index_handles = {getattr(axis, "indptr", None) for axis in function.axes}
-        index_handles |= {getattr(axis, "indices", None) for axis in function.axes}
+        kept = {handle for axis in function.axes for handle in index_handles(axis)}
         namer = namer_of(function)
         return {
             buffer.name: buffer.name
-            if buffer.handle is not None and buffer.handle in index_handles
+            if buffer.handle in kept
             else namer.fresh(data_name(buffer.name))
             for buffer in self.sparse.values()
         }
@@ -89,8 +89,8 @@ class OrdinaryBuffers:
         """Return the ordinary buffers, also for index arrays for which the function declares no buffer: the
         caller passes these arrays, and facts about them are checked."""
         for axis in function.axes:
-            for handle in (getattr(axis, "indptr", None), getattr(axis, "indices", None)):
-                if handle is not None and handle not in self._by_handle:
+            for handle in index_handles(axis):
+                if handle not in self._by_handle:
                     self._declare(handle)
         bound = [self.ordinary(buffer) for buffer in function.buffers if not self._is_flat(buffer)]
         added: list[Buffer] = []
@@ -118,9 +118,9 @@ class OrdinaryBuffers:
             return build.widen(Load(offsets.name, (position,), offsets.dtype))
         return build.widen(Load(self.names[buffer.name], (position,), buffer.dtype))
 
-    def index_name(self, handle: str | None) -> str | None:
-        """Return the name of the index buffer with a handle."""
-        buffer = self._by_handle.get(handle) if handle is not None else None
+    def index_name(self, handle: str) -> str | None:
+        """Return the name of the index buffer with a handle, None if there is none."""
+        buffer = self._by_handle.get(handle)
         return None if buffer is None else self.names[buffer.name]
 
     def size(self, handle: str) -> Expr:

@@ -10,11 +10,10 @@ import msgspec
 from gossamer_ir.analysis.axis_facts import facts_of_axis
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.nodes import (
     Axis,
     Buffer,
-    CompressedVaried,
-    DenseVaried,
     Expr,
     Fact,
     HasValue,
@@ -61,11 +60,11 @@ def _joins_rows(buffers: OrdinaryBuffers, name: str) -> bool:
 
 
 def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
-    indptr, indices = (buffers.index_name(getattr(axis, of, None)) for of in ("indptr", "indices"))
-    last = total = None
-    if isinstance(axis, (DenseVaried, CompressedVaried)):
-        last, total = _last_index(buffers.size(axis.indptr)), buffers.storage.counts.nnz(axis)
-    return facts_of_axis(axis, indptr=indptr, indices=indices, last=last, total=total)
+    indptr = indptr_of(axis)
+    if indptr is None:
+        return facts_of_axis(axis, name_of=buffers.index_name)
+    last, total = _last_index(buffers.size(indptr.handle)), buffers.storage.counts.size(axis.name)
+    return facts_of_axis(axis, name_of=buffers.index_name, last=last, total=total)
 
 
 def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[Fact]:
@@ -80,8 +79,8 @@ def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[F
 def _relation_facts(buffers: OrdinaryBuffers, relations: Iterable[Relation]) -> Iterator[Fact]:
     """Yield the relations between axes as relations between the fibers of their index buffers."""
     for relation in relations:
-        left, right = (buffers.axes[name] for name in (relation.left, relation.right))
-        names = [buffers.index_name(getattr(axis, "indices", None)) for axis in (left, right)]
+        related = [indices_of(buffers.axes[name]) for name in (relation.left, relation.right)]
+        names = [None if array is None else buffers.index_name(array.handle) for array in related]
         match names:
             case [str() as one, str() as two]:
                 yield Relation(relation.kind, one, two)

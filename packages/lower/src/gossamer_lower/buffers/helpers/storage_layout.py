@@ -12,19 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.nodes import (
     Axis,
     Binary,
     Buffer,
-    CompressedVaried,
     Const,
-    DenseVaried,
     Expr,
     IfThenElse,
     SparseBuffer,
     Var,
 )
-from gossamer_lower.axes.index_buffers import width_of
 from gossamer_lower.buffers.helpers.element_counts import Dimension, ElementCounts, ReadOffset
 from gossamer_lower.buffers.helpers.position_checks import PositionChecks
 
@@ -116,16 +114,16 @@ class StorageLayout:
         for dimension in self.dimensions(buffer):
             elements = self.counts.elements(dimension, positions)
             for name in dimension.axes:
-                axis = self._axes[name]
-                if isinstance(axis, (DenseVaried, CompressedVaried)):
+                indptr = indptr_of(self._axes[name])
+                if indptr is not None:
                     above = [
                         ancestor
                         for ancestor in self.counts.chain(name)[:-1]
                         if ancestor in elements
                     ]
-                    parent = self._checked(elements[axis.parent], above, buffer, positions)
-                    start = self._read(axis.indptr, parent)
-                    end = self._read(axis.indptr, build.add(parent, build.ONE))
+                    parent = self._checked(elements[indptr.parent], above, buffer, positions)
+                    start = self._read(indptr.handle, parent)
+                    end = self._read(indptr.handle, build.add(parent, build.ONE))
                     yield Fiber(positions[name], start, end, _extra_positions(buffer, name))
 
     def _checked(
@@ -140,7 +138,7 @@ class StorageLayout:
         parts: list[Expr] = []
         for name in axes[1:]:
             axis, position = self._axes[name], positions[name]
-            if isinstance(axis, (DenseVaried, CompressedVaried)):
+            if is_varied(axis):
                 continue
             width, extra = width_of(axis), _extra_positions(buffer, name)
             # Position 5 in a row of width 4 is the offset of position 1 in the next row.
@@ -192,21 +190,17 @@ class StorageLayout:
             if buffer.offsets is not None:
                 # One more than there are fibers, like every array of offsets.
                 shape = (build.add(self.counts.size(above), build.ONE),)
-                dtype = getattr(self._axes[varied[0]], "indptr_dtype", "int64")
-                return Buffer(name, shape, dtype, buffer.offsets)
+                indptr = indptr_of(self._axes[varied[0]])
+                return Buffer(name, shape, indptr.dtype if indptr else "int64", buffer.offsets)
         return None
 
     def multiplied(self, buffer: SparseBuffer) -> list[str]:
         """Return the indptr of the varied axes with the same parent, if the differences of the offsets are
         the products of their lengths; nothing if further axes are below them."""
         for _, varied, dimension in self._siblings(buffer):
-            axes = [self._axes[name] for name in varied]
+            offsets = [indptr_of(self._axes[name]) for name in varied]
             if all(self.counts.below(name, dimension) == ([], build.ONE) for name in varied):
-                return [
-                    axis.indptr
-                    for axis in axes
-                    if isinstance(axis, (DenseVaried, CompressedVaried))
-                ]
+                return [indptr.handle for indptr in offsets if indptr is not None]
         return []
 
     def _siblings(self, buffer: SparseBuffer) -> Iterator[tuple[str, list[str], Dimension]]:

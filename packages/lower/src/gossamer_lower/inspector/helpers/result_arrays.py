@@ -7,12 +7,11 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indptr_of
 from gossamer_ir.nodes import (
     Binary,
     Buffer,
     Compare,
-    CompressedVaried,
-    DenseVaried,
     Expr,
     For,
     Function,
@@ -43,12 +42,12 @@ class ResultArrays:
             if isinstance(buffer, Buffer) and buffer.handle is not None
         }
         self._sizes |= {
-            buffer.name: axis.nnz
+            buffer.name: indptr.nnz
             for buffer in function.buffers
             for axis in function.axes
-            if isinstance(axis, (DenseVaried, CompressedVaried))
-            and axis.indptr == buffer.handle
-            and axis.nnz is not None
+            if (indptr := indptr_of(axis)) is not None
+            and indptr.handle == buffer.handle
+            and indptr.nnz is not None
         }
 
     def dimensions(self, loops: list[For]) -> list[tuple[Expr, Expr]] | None:

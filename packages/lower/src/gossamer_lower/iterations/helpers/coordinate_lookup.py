@@ -13,19 +13,18 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import indices_of, is_full, is_padded
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
     Compare,
-    DenseFixed,
-    DenseVaried,
     Expr,
     IfThenElse,
     Relation,
     Search,
 )
 from gossamer_lower.axes.element_location import ElementLocation
-from gossamer_lower.axes.index_buffers import Compressed, IndexBuffers
+from gossamer_lower.axes.index_buffers import IndexBuffers
 
 
 class AxisIterator(msgspec.Struct, frozen=True):
@@ -64,7 +63,8 @@ class Lookups:
     def coordinate(self, iterator: AxisIterator) -> Expr:
         """Return the coordinate at the position of an iterator."""
         axis, path = iterator.axis, iterator.path()
-        if isinstance(axis, (DenseFixed, DenseVaried)) or path is None:
+        # Without stored coordinates, these are the positions.
+        if indices_of(axis) is None or path is None:
             return iterator.position
         return self._buffers.coordinate(axis, path)
 
@@ -96,7 +96,7 @@ class Lookups:
         for name, index in zip(axes, indices, strict=True):
             axis = self._buffers.axis(name)
             is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
-            if isinstance(axis, DenseFixed) and name in parents and not is_own:
+            if is_full(axis) and name in parents and not is_own:
                 yield from self._fiber_bounds(axis, (), index)
 
     def attached(
@@ -110,8 +110,8 @@ class Lookups:
         """Return the position along `parent` of the coordinate of `over`, in the fiber at the positions
         `above`. A coordinate outside a dense axis is absent."""
         coordinate = self.coordinate(over)
-        is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
-        if isinstance(parent, DenseFixed) and not is_below:
+        is_below = over.axis.length == parent.length and not is_padded(over.axis)
+        if is_full(parent) and not is_below:
             is_inside = Compare("lt", coordinate, parent.length)
             location.add(is_inside)
         index = AccessIndex(coordinate, over)
@@ -127,42 +127,40 @@ class Lookups:
         of: str,
     ) -> Expr:
         coordinate, iterator = path[-1].coordinate, path[-1].iterator
-        if isinstance(axis, DenseFixed):
+        if is_full(axis):
             return coordinate
         # The iterator walks this very fiber, so its position is known without a search.
         if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
             return iterator.position
-        if isinstance(axis, DenseVaried):
+        indices = indices_of(axis)
+        if indices is None:
             location.add(*self._fiber_bounds(axis, above, path[-1]))
             return coordinate
-        search = self._search(axis, above, coordinate, of=of)
-        # A declared subset makes every search a hit, so no check is needed.
-        if not self._is_subset(axis, path):
-            location.add(*self._is_found(axis, search, path[-1]))
-        return search
-
-    def _search(self, axis: Compressed, above: tuple[Expr, ...], value: Expr, *, of: str) -> Search:
         # A binary search needs the order, and with duplicates
         # it would find any one of several elements.
-        if not (axis.sorted and axis.unique):
+        if not indices.is_searchable:
             raise UnsupportedError(
                 "lower.unsorted_lookup",
                 f"An access of '{of}' searches for a coordinate in the axis '{axis.name}', which is not "
                 "sorted and unique.",
                 hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",
             )
-        indices, end = self._buffers.indices(axis), self._buffers.extent(axis, above)
-        return Search("exact", indices, above, build.ZERO, end, value)
+        end = self._buffers.extent(axis, above)
+        search = Search("exact", self._buffers.indices(axis), above, build.ZERO, end, coordinate)
+        # A declared subset makes every search a hit, so no check is needed.
+        if not self._is_subset(axis, path):
+            location.add(*self._is_found(axis, search, path[-1]))
+        return search
 
-    def _is_found(self, axis: Compressed, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
+    def _is_found(self, axis: Axis, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
         hit = Compare("ge", search, build.ZERO)
         # Unused slots hold the coordinate `length`, which a search for `length` would find.
-        if not axis.padded or _is_below(index, axis.length):
+        if not is_padded(axis) or _is_below(index, axis.length):
             return (hit,)
         return (hit, Compare("ne", search.value, axis.length))
 
     def _fiber_bounds(
-        self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: AccessIndex
+        self, axis: Axis, above: tuple[Expr, ...], index: AccessIndex
     ) -> tuple[Expr, ...]:
         both = build.in_range(index.coordinate, self._buffers.extent(axis, above))
         if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:

@@ -15,12 +15,12 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PREPROCESS, is_preprocess
+from gossamer_ir.core.axis_kinds import is_full, is_varied, width_of
 from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
     Binary,
     Compare,
-    DenseFixed,
     Expr,
     FuseAxes,
     If,
@@ -35,7 +35,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import children
-from gossamer_lower.axes.index_buffers import IndexBuffers, Varied, width_of
+from gossamer_lower.axes.index_buffers import IndexBuffers
 
 
 class FusedAxes(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class FusedAxes(msgspec.Struct, frozen=True):
     def _element_above(
         self, above: Axis, axis: Axis, element: Expr, bounds: tuple[Expr, Expr]
     ) -> Expr:
-        if not isinstance(axis, Varied):
+        if not is_varied(axis):
             return build.floordiv(element, width_of(axis))
         low, high = bounds
         begin = build.add(low, build.ONE)
@@ -95,7 +95,7 @@ class FusedAxes(msgspec.Struct, frozen=True):
         start = None if self.parent is None else self.buffers.first(self.axes[0], self.parent)
         yield elements[0] if start is None else build.sub(elements[0], start)
         for axis, above, element in zip(self.axes[1:], elements, elements[1:], strict=False):
-            if isinstance(axis, Varied):
+            if is_varied(axis):
                 yield build.sub(element, self.buffers.first(axis, above))
             else:
                 yield Binary("floormod", element, width_of(axis))
@@ -128,7 +128,7 @@ def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
 
 
 def _is_loose(axis: Axis, indexed: set[str]) -> bool:
-    return isinstance(axis, DenseFixed) and axis.parent not in (None, *indexed)
+    return is_full(axis) and axis.parent not in (None, *indexed)
 
 
 def _indexed_axes(node: Iteration) -> set[str]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.core import build
-from gossamer_ir.nodes import BlockIter, CompressedVaried, Expr, Search, SparseBuffer, Stmt, Store
+from gossamer_ir.core.axis_kinds import indices_of, is_varied
+from gossamer_ir.nodes import BlockIter, Expr, Search, SparseBuffer, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.coordinate_lookup import Lookups
@@ -69,11 +70,12 @@ class IteratorKinds:
         if any(_is_place_of(index, position) for index in store.indices):
             return True
         # Coordinates are unique in a fiber only; below several parents they repeat.
-        if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
+        indices = indices_of(axis)
+        if not is_varied(axis) or indices is None or not indices.is_searchable:
             return False
         is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.chain(axis)[:-1])
         is_coordinate = self._lookups.coordinate(iterator) in store.indices
-        return is_only and is_coordinate and not axis.padded
+        return is_only and is_coordinate and not indices.padded
 
 
 def _is_place_of(index: Expr, position: Expr) -> bool:

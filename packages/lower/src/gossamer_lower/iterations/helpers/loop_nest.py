@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.axis_kinds import is_full, is_padded
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -15,9 +16,6 @@ from gossamer_ir.nodes import (
     Block,
     BlockIter,
     Compare,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
     Expr,
     For,
     FuseAxes,
@@ -115,7 +113,7 @@ class NestBuilder:
         path = self._path(axis.parent, scope)
         # The extent of a dense axis does not depend on its
         # parent; that of any other axis is read there.
-        if path is None and not isinstance(axis, DenseFixed):
+        if path is None and not is_full(axis):
             raise _no_parent(_without_iterator(axis.parent, scope))
         return path
 
@@ -182,14 +180,14 @@ class NestBuilder:
         iterator = nest.in_block[name]
         axis = iterator.axis
         # The slot is skipped instead of shortened: rows keep one length, which vectors need.
-        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
+        if is_padded(axis):
             slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
             nest.predicate = build.conjunction(nest.predicate, slot)
 
 
 def is_unit(axis: Axis) -> bool:
     """Return whether an axis is dense and has one element."""
-    return isinstance(axis, DenseFixed) and axis.length == build.ONE
+    return is_full(axis) and axis.length == build.ONE
 
 
 def _kind_of(letter: str) -> Literal["S", "R"]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
     BlockIter,
     Buffer,
     Const,
-    DenseFixed,
     Expr,
     For,
     Function,
@@ -122,7 +122,7 @@ def _required_dense_shape(function: Function, buffer: AnyBuffer) -> tuple[Expr, 
         return buffer.shape
     axes = {axis.name: axis for axis in function.axes}
     own = [axes[name] for name in buffer.axes]
-    lengths = tuple(axis.length for axis in own if isinstance(axis, DenseFixed))
+    lengths = tuple(axis.length for axis in own if is_full(axis))
     if len(lengths) != len(own) or buffer.extra_storage:
         raise schedule_error(
             "transform_layout.sparse",

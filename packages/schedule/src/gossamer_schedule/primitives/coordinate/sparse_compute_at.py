@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import (
     AttachAxis,
@@ -135,7 +136,10 @@ def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> t
 
 def _has_unique_coordinates(item: object, axes: Mapping[str, Axis]) -> bool:
     """Return whether an entry is a single axis with unique coordinates."""
-    return isinstance(item, OverAxis) and getattr(axes[item.axis], "unique", True)
+    if not isinstance(item, OverAxis):
+        return False
+    indices = indices_of(axes[item.axis])
+    return indices is None or indices.unique
 
 
 def _require_before(cursor: Cursor, target: Cursor) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.core.axis_kinds import is_padded, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import indptr_name
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
-from gossamer_ir.nodes import CompressedVaried, DenseVaried, Module
+from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
     PrefetchThresholds,
@@ -34,6 +35,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     may_reassociate,
     reduced_buffer,
     single_iteration,
+    slots_before,
 )
 from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 
@@ -163,7 +165,7 @@ def pattern_of(module: Module) -> SampledProducts | None:
     if len(axes) != 3:
         return None
     row, fiber, feature = axes
-    if not isinstance(fiber, (CompressedVaried, DenseVaried)) or fiber.parent != row.name:
+    if not is_varied(fiber) or fiber.parent != row.name:
         return None
     if not is_dense_root(row) or not is_dense_root(feature):
         return None
@@ -174,7 +176,6 @@ def pattern_of(module: Module) -> SampledProducts | None:
     if has_taken(function, iteration, names=names):
         return None
     row_var, position, feature_var = iteration.vars
-    load = f"{indptr_name(fiber.name)}[{row_var}]"
     return SampledProducts(
         block=iteration.name,
         row=row_var,
@@ -182,12 +183,12 @@ def pattern_of(module: Module) -> SampledProducts | None:
         feature=feature_var,
         features=integer_value(feature.length),
         dtype=output.dtype,
-        before=load if fiber.indptr_dtype == "int64" else f"T.int64({load})",
+        before=slots_before(fiber, row_var, element=row_var),
         gathered=gathered_operand(function, iteration, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
         and not selects_by_ragged(function, iteration)
         and may_reassociate(iteration),
-        is_padded=isinstance(fiber, CompressedVaried) and fiber.padded,
+        is_padded=is_padded(fiber),
     )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
-from gossamer_ir.nodes import DenseFixed, Function, Iteration, Module
+from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
     PrefetchThresholds,
@@ -136,7 +137,7 @@ def _gather(function: Function, iteration: Iteration, pattern: SparseReduction) 
 def _has_rows_and_init(function: Function, iteration: Iteration) -> bool:
     """Return whether the first iterator is the row of the output, and the output is initialized."""
     row = axes_of(function, iteration)[0]
-    return isinstance(row, DenseFixed) and integer_value(row.length) != 1 and bool(iteration.init)
+    return is_full(row) and integer_value(row.length) != 1 and bool(iteration.init)
 
 
 def _alignment(

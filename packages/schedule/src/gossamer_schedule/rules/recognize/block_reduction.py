@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.nodes import (
     Axis,
-    CompressedVaried,
     Expr,
     Function,
     Iteration,
@@ -29,6 +29,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     initializes,
     is_within,
     single_iteration,
+    slots_before,
 )
 
 
@@ -77,7 +78,7 @@ class _Roles(msgspec.Struct, frozen=True):
     """The axes of an iteration by role."""
 
     row: _IteratedAxis
-    fiber: CompressedVaried
+    fiber: Axis
     position: str
     inner_row: _IteratedAxis
     inner_position: _IteratedAxis
@@ -121,7 +122,7 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     reduced.sort(key=lambda found: is_dense_root(found.axis))
     position, inner = reduced
     fiber = position.axis
-    if not isinstance(fiber, CompressedVaried) or not is_dense_root(inner.axis):
+    if not is_varied(fiber) or indices_of(fiber) is None or not is_dense_root(inner.axis):
         return None
     match element:
         case [_IteratedAxis() as row, _IteratedAxis() as inner_row] if (
@@ -167,7 +168,7 @@ def _pattern(
         features=integer_value(roles.feature.axis.length) if roles.feature else None,
         output=data,
         dtype=output.dtype,
-        before=_before(roles),
+        before=slots_before(roles.fiber, roles.row.var, element=roles.row.var),
         order=iteration.vars,
     )
 
@@ -189,8 +190,3 @@ def _is_contiguous(store: Store, feature: str) -> bool:
         for load in loads
         for index in load.indices
     )
-
-
-def _before(roles: _Roles) -> str:
-    load = f"{indptr_name(roles.fiber.name)}[{roles.row.var}]"
-    return load if roles.fiber.indptr_dtype == "int64" else f"T.int64({load})"

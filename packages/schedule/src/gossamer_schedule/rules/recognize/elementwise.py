@@ -7,13 +7,11 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.lowered_names import fused_name, indptr_name
 from gossamer_ir.nodes import (
     Axis,
-    CompressedFixed,
-    DenseFixed,
-    DenseVaried,
     Function,
     Iteration,
     Load,
@@ -25,7 +23,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import (
-    Fiber,
     axes_of,
     has_taken,
     single_iteration,
@@ -58,7 +55,7 @@ class _Elements(msgspec.Struct, frozen=True):
     """The axes of an iteration, its variables, and the buffers of the function."""
 
     row: Axis
-    fiber: Fiber
+    fiber: Axis
     vars: tuple[str, ...]
     buffers: Mapping[str, SparseBuffer]
 
@@ -88,8 +85,7 @@ def elementwise_pattern(module: Module) -> Elementwise | None:
         position=position,
         dtype=elements.buffers[store.buffer].dtype,
         before=slots_before(elements.fiber, row, element=row),
-        is_flat=not isinstance(elements.fiber, CompressedFixed)
-        and not _depends_on_row(store.value, elements),
+        is_flat=is_varied(elements.fiber) and not _depends_on_row(store.value, elements),
     )
 
 
@@ -98,7 +94,7 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
     if len(axes) != 2 or iteration.kinds != "SS" or not is_dense_root(axes[0]):
         return None
     row, fiber = axes
-    if isinstance(fiber, DenseFixed) or fiber.parent != row.name:
+    if is_full(fiber) or fiber.parent != row.name:
         return None
     buffers = {
         buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
@@ -118,7 +114,8 @@ def _depends_on_row(value: Any, elements: _Elements) -> bool:
     """Return whether a value depends on the row, or, in a dense fiber, on the start of the row."""
     if isinstance(value, Load) and _is_own(value, elements):
         return False
-    forbidden = elements.vars if isinstance(elements.fiber, DenseVaried) else elements.vars[:1]
+    # Without stored coordinates, a coordinate is the position since the start of the row.
+    forbidden = elements.vars if indices_of(elements.fiber) is None else elements.vars[:1]
     if isinstance(value, Var):
         return value.name in forbidden
     return any(_depends_on_row(child, elements) for child in children(value))

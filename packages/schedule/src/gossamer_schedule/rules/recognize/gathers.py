@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.nodes import DenseFixed, Function, Iteration, Load, SparseBuffer
+from gossamer_ir.nodes import Function, Iteration, Load, SparseBuffer
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.recognize.row_reduction import has_taken
 
@@ -23,7 +24,7 @@ def gathered_operand(function: Function, iteration: Iteration, *, column: str, f
         for node in collect(Load, stmt)
         if node.indices == wanted
     }
-    dense = {axis.name for axis in function.axes if isinstance(axis, DenseFixed)}
+    dense = {axis.name for axis in function.axes if is_full(axis)}
     names = [
         buffer.name
         for buffer in function.buffers

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.nodes import (
     Axis,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Function,
     Iteration,
@@ -20,7 +19,7 @@ from gossamer_ir.traversal.walk import collect
 
 def is_dense_root(axis: Axis) -> bool:
     """Return whether an axis is dense and has no parent."""
-    return isinstance(axis, DenseFixed) and axis.parent is None
+    return is_full(axis) and axis.parent is None
 
 
 def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> bool:
@@ -61,6 +60,11 @@ def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
     return over.name == axis.name or (is_dense_root(axis) and over.length == axis.length)
 
 
+def _is_ragged(axis: Axis) -> bool:
+    """Return whether an axis is dense, but its fibers vary in length."""
+    return is_varied(axis) and indices_of(axis) is None
+
+
 def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
     """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibers
     is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
@@ -72,7 +76,7 @@ def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
     ragged = {
         name: item.axis
         for name, item in over
-        if isinstance(item, OverAxis) and isinstance(axes[item.axis], DenseVaried)
+        if isinstance(item, OverAxis) and _is_ragged(axes[item.axis])
     }
     return any(
         isinstance(index, Var) and ragged.get(index.name, name) != name

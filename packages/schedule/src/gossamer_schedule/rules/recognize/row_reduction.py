@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
 import msgspec
 
 from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.dependence.access_forms import has_two_names
 from gossamer_ir.nodes import (
     Axis,
     Binary,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
     Function,
     Iteration,
@@ -37,9 +33,6 @@ from gossamer_schedule.rules.recognize.regular_reads import (
     reads_regularly,
     selects_by_ragged,
 )
-
-Fiber: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
-"""Axes with a fiber for each element of their parent."""
 
 
 class SparseReduction(msgspec.Struct, frozen=True):
@@ -81,8 +74,8 @@ class _Roles(msgspec.Struct, frozen=True):
 
     roots: tuple[Axis, ...]
     row: Axis
-    fiber: Fiber
-    features: tuple[DenseFixed, ...]
+    fiber: Axis
+    features: tuple[Axis, ...]
 
 
 @memoize_by_identity
@@ -131,19 +124,20 @@ def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
     if len(found) not in (2, 3):
         return None
     row, fiber, *features = found
-    if not (roots or is_dense_root(row)) or isinstance(fiber, DenseFixed):
+    if not (roots or is_dense_root(row)) or is_full(fiber):
         return None
-    dense = tuple(axis for axis in features if isinstance(axis, DenseFixed) and not axis.parent)
+    dense = tuple(axis for axis in features if is_dense_root(axis))
     is_reduced = fiber.parent == row.name and len(dense) == len(features)
     return _Roles(roots, row, fiber, dense) if is_reduced else None
 
 
 def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
     """Return whether rows are the distinct coordinates of the one fiber of a compressed axis."""
-    if len(axes) < 3 or not isinstance(axes[0], DenseFixed) or axes[0].parent is not None:
+    if len(axes) < 3 or not is_dense_root(axes[0]):
         return False
     root, row, fiber = axes[:3]
-    if not isinstance(row, CompressedVaried) or row.padded or not (row.sorted and row.unique):
+    indices = indices_of(row)
+    if not is_varied(row) or indices is None or indices.padded or not indices.is_searchable:
         return False
     has_one_fiber = row.parent == root.name and integer_value(axes[0].length) == 1
     return has_one_fiber and fiber.parent == row.name
@@ -274,30 +268,28 @@ def may_reassociate(iteration: Iteration) -> bool:
 
 def _before(roles: _Roles, variables: tuple[str, ...]) -> str:
     row = variables[len(roles.roots)]
-    if not isinstance(roles.row, CompressedVaried):
+    if not is_varied(roles.row):
         return slots_before(roles.fiber, row, element=row)
-    element = f"{_loaded(roles.row, variables[0])} + {row}"
+    element = f"{slots_before(roles.row, row, element=variables[0])} + {row}"
     return slots_before(roles.fiber, row, element=element)
 
 
-def slots_before(fiber: Fiber, row: str, *, element: str) -> str:
+def slots_before(fiber: Axis, row: str, *, element: str) -> str:
     """Return the text of the number of slots before a row at the loop stage; "" if it is unknown.
 
     `row` is the variable of the row, `element` its position among all elements of the row's axis.
     """
-    if not isinstance(fiber, CompressedFixed):
-        return _loaded(fiber, element)
-    width = fiber.width.name if isinstance(fiber.width, Var) else integer_value(fiber.width)
+    indptr = indptr_of(fiber)
+    if indptr is not None:
+        load = f"{indptr_name(fiber.name)}[{element}]"
+        return load if indptr.dtype == "int64" else f"T.int64({load})"
+    fixed = width_of(fiber)
+    width = fixed.name if isinstance(fixed, Var) else integer_value(fixed)
     return "" if width is None else f"{width} * {row}"
 
 
-def _loaded(axis: CompressedVaried | DenseVaried, position: str) -> str:
-    load = f"{indptr_name(axis.name)}[{position}]"
-    return load if axis.indptr_dtype == "int64" else f"T.int64({load})"
-
-
 def _width(fiber: Axis) -> int | None:
-    return integer_value(fiber.width) if isinstance(fiber, CompressedFixed) else None
+    return None if is_varied(fiber) else integer_value(width_of(fiber))
 
 
 def _is_contiguous(function: Function, iteration: Iteration, fiber: Axis) -> bool:
@@ -309,9 +301,7 @@ def _is_contiguous(function: Function, iteration: Iteration, fiber: Axis) -> boo
     for load in walk(iteration.body[0]):
         if isinstance(load, Load) and position in free_vars(load):
             *outer, last = load.indices
-            is_own = isinstance(fiber, DenseVaried) or axes.get(load.buffer, ())[-1:] == (
-                fiber.name,
-            )
+            is_own = indices_of(fiber) is None or axes.get(load.buffer, ())[-1:] == (fiber.name,)
             if (
                 not is_own
                 or last != index_var(position)

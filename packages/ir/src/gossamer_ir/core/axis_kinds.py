@@ -1,0 +1,151 @@
+"""The table of axis types: whether fibers vary in length, and whether coordinates are stored.
+
+Passes, primitives and checks ask the functions of this module about an axis, never its type, so that a new
+type needs one entry here, and one in the tables of the printer and the parser. Tests check that the tables
+cover the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+)
+
+
+class AxisKind(msgspec.Struct, frozen=True):
+    """What holds for every axis of a type."""
+
+    width: Callable[[Any], Expr] | None
+    """Returns the number of slots in every fiber. None: fibers vary in length. Such a type has the fields
+    `indptr`, `indptr_dtype` and `nnz`."""
+    has_indices: bool
+    """True if the coordinate of each slot is stored. Such a type has the fields `indices`, `indices_dtype`,
+    `sorted`, `unique` and `padded`. Otherwise coordinates are positions: 0, 1, ... in each fiber."""
+
+
+class Indptr(msgspec.Struct, frozen=True):
+    """The array of offsets of a varied axis: element p of the parent has the slots indptr[p], ...,
+    indptr[p + 1] - 1."""
+
+    handle: str
+    dtype: str
+    parent: str
+    nnz: Expr | None
+    """The number of all slots; None: the last offset."""
+
+
+class Indices(msgspec.Struct, frozen=True):
+    """The array of coordinates of a compressed axis, and what is declared about each fiber."""
+
+    handle: str
+    dtype: str
+    sorted: bool
+    unique: bool
+    padded: bool
+
+    @property
+    def is_searchable(self) -> bool:
+        """True if a binary search finds the one slot of a coordinate."""
+        return self.sorted and self.unique
+
+
+AXIS_KINDS: dict[type[Any], AxisKind] = {
+    DenseFixed: AxisKind(width=attrgetter("length"), has_indices=False),
+    DenseVaried: AxisKind(width=None, has_indices=False),
+    CompressedFixed: AxisKind(width=attrgetter("width"), has_indices=True),
+    CompressedVaried: AxisKind(width=None, has_indices=True),
+}
+"""One entry for each type of axis."""
+
+
+def is_varied(axis: Axis) -> bool:
+    """Return whether fibers vary in length, so that `indptr` delimits them."""
+    return AXIS_KINDS[type(axis)].width is None
+
+
+def is_full(axis: Axis) -> bool:
+    """Return whether every fiber holds all coordinates, so that the axis needs no index array.
+
+    The term is that of Chou, Kjolstad and Amarasinghe, "Format abstraction for sparse tensor algebra
+    compilers" (OOPSLA 2018).
+    """
+    kind = AXIS_KINDS[type(axis)]
+    return kind.width is not None and not kind.has_indices
+
+
+def is_padded(axis: Axis) -> bool:
+    """Return whether slots of the axis may be unused."""
+    indices = indices_of(axis)
+    return indices is not None and indices.padded
+
+
+def width_of(axis: Axis) -> Expr:
+    """Return the number of slots in every fiber of a fixed axis.
+
+    >>> from gossamer_ir.core.build import index, index_var
+    >>> width = width_of(CompressedFixed("J", "I", index_var("n"), index(8), "indices"))
+    >>> width.text
+    '8'
+    """
+    width = AXIS_KINDS[type(axis)].width
+    assert width is not None
+    return width(axis)
+
+
+def indptr_of(axis: Any) -> Indptr | None:
+    """Return the array of offsets of a varied axis, None for a fixed one.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> indptr_of(DenseVaried("J", "I", index_var("n"), None, "offsets"))
+    Indptr(handle='offsets', dtype='int32', parent='I', nnz=None)
+    """
+    if AXIS_KINDS[type(axis)].width is not None:
+        return None
+    return Indptr(axis.indptr, axis.indptr_dtype, axis.parent, axis.nnz)
+
+
+def indices_of(axis: Any) -> Indices | None:
+    """Return the array of coordinates of a compressed axis, None for a dense one.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> indices_of(DenseVaried("J", "I", index_var("n"), None, "offsets"))
+    """
+    if not AXIS_KINDS[type(axis)].has_indices:
+        return None
+    return Indices(axis.indices, axis.indices_dtype, axis.sorted, axis.unique, axis.padded)
+
+
+def index_handles(axis: Axis) -> tuple[str, ...]:
+    """Return the handles of the index arrays of an axis: of the offsets, then of the coordinates.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> index_handles(CompressedVaried("J", "I", index_var("n"), None, "offsets", "columns"))
+    ('offsets', 'columns')
+    """
+    arrays = (indptr_of(axis), indices_of(axis))
+    return tuple([array.handle for array in arrays if array is not None])
+
+
+def with_index_dtypes(axis: Axis, *, indptr: str, indices: str) -> Axis:
+    """Return the axis with other dtypes for the index arrays that it has.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> axis = DenseVaried("J", "I", index_var("n"), None, "offsets")
+    >>> with_index_dtypes(axis, indptr="int64", indices="uint8").indptr_dtype
+    'int64'
+    """
+    kind = AXIS_KINDS[type(axis)]
+    dtypes = {"indptr_dtype": indptr} if kind.width is None else {}
+    dtypes |= {"indices_dtype": indices} if kind.has_indices else {}
+    return msgspec.structs.replace(axis, **dtypes)
