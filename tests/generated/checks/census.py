@@ -42,7 +42,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import walk
 from tests.generated.programs.program import Program
 
-AXES = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
 EVENTS = ("lookup misses", "fill values read", "padding skipped", "nothing attached", "stops")
 DATA = (
     "an axis of length 0", "an axis without elements", "empty fibers at both ends", "a full fiber",

@@ -1,0 +1,88 @@
+"""The lists "Add an axis" and "Add a fact" in CONTRIBUTING.md are complete: what distinguishes all types is a
+table, each table is in the list, and no other code asks for the type of an axis."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+
+import pytest
+
+from gossamer_ir.nodes import AXES, FACTS, Name, Node
+
+TABLES = {
+    "Add an axis": {
+        "gossamer_ir.core.axis_kinds": "AXIS_KINDS",
+        "gossamer_ir.script.printer.declarations": "AXES",
+        "gossamer_ir.interpret.levels": "LEVELS",
+    },
+    "Add a fact": {
+        "gossamer_ir.traversal.fact_kinds": "FACT_KINDS",
+        "gossamer_ir.script.printer.declarations": "FACTS",
+        "gossamer_backend.arguments.fact_errors": "FACT_CHECKS",
+        "gossamer_backend.export.spelling": "FACT_SENTENCES",
+    },
+}
+"""The tables that have an entry for each type, by the list that names their files."""
+TYPES = {"Add an axis": AXES, "Add a fact": FACTS}
+ALL = [(recipe, *table) for recipe, tables in TABLES.items() for table in tables.items()]
+CSR = {
+    "packages/gossamer/src/gossamer/operators/operands.py",
+    "packages/gossamer/src/gossamer/operators/program.py",
+}
+"""Files of operators, all of which take matrices in CSR."""
+
+
+class Unknown(Node, frozen=True):
+    """A type of axis or fact that the language lacks."""
+
+    buffer: Name
+
+
+def lacking(table, types):
+    """The types without an entry, and the entries without a type."""
+    return set(table) ^ set(types)
+
+
+@pytest.mark.parametrize(("recipe", "module", "name"), ALL)
+def test_a_table_covers_every_type_and_fails_for_a_new_one(recipe, module, name):
+    table = getattr(importlib.import_module(module), name)
+    assert lacking(table, TYPES[recipe]) == set()
+    assert lacking(table, (*TYPES[recipe], Unknown)) == {Unknown}
+
+
+@pytest.mark.parametrize(("recipe", "module", "name"), ALL)
+def test_the_file_of_a_table_is_in_the_list(root, recipe, module, name):
+    text = (root / "CONTRIBUTING.md").read_text()
+    section = re.search(rf"^### {recipe}\n(.*?)^##", text, re.MULTILINE | re.DOTALL)
+    package = module.partition(".")[0].removeprefix("gossamer_")
+    path = f"packages/{package}/src/{module.replace('.', '/')}.py"
+    assert (root / path).is_file()
+    assert f"| `{path}` |" in section[1]
+
+
+def test_no_other_code_asks_for_the_type_of_an_axis(root):
+    """Code that asks what an axis stores needs no change for a new type; code that asks for the type does."""
+    names = {kind.__name__ for kind in AXES}
+    asking = {
+        path.relative_to(root).as_posix()
+        for place in ("packages", "plugins")
+        for path in root.glob(f"{place}/*/src/**/*.py")
+        if names & set(_types_asked_for(ast.parse(path.read_text())))
+    }
+    assert asking == CSR
+
+
+def _types_asked_for(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.MatchClass):
+            yield from _names(node.cls)
+        elif isinstance(node, ast.Call) and _names(node.func) == ["isinstance"]:
+            yield from _names(node.args[1])
+        elif isinstance(node, ast.Compare):
+            yield from (name for side in (node.left, *node.comparators) for name in _names(side))
+
+
+def _names(node):
+    return [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
