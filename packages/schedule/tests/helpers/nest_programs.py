@@ -25,3 +25,10 @@ for i in T.serial(8):
                 V[vj] = 0.0
             V[vj] = V[vj] + X[vi, vj]
 """
+RAGGED = """
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+        with T.block("scale"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            V[T.int64(P[vi]) + vj] = 2.0 * W[T.int64(P[vi]) + vj]
+"""

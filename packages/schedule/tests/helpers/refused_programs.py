@@ -1,8 +1,10 @@
-"""Loop nests that primitives of several groups must reject, for the `program` fixture."""
+"""Programs that several primitives must reject; texts are loop nests for the `program` fixture."""
 
 from __future__ import annotations
 
-from nest_programs import SUM
+from nest_programs import COPY, SUM
+
+from gossamer_ir.script import parse_module
 
 TWO_COPIES = """
 for i in T.serial(8):
@@ -75,3 +77,127 @@ for i in T.serial(8):
             wi, wk = T.axis.remap("SS", [i, k])
             Y[wi, wk] = L[wi, wk]
 """
+SKEWED = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("skewed"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            V[vi + vj] = V[vi + vj + 1] + 1.0
+"""
+LATE = COPY.replace("T.serial(8):\n    for", "T.serial(2, 8):\n    for")
+SYMBOLIC = COPY.replace("T.serial(8):\n    for", "T.serial(n):\n    for")
+PARALLEL = COPY.replace("for i in T.serial", "for i in T.parallel")
+FOLLOWING = """
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[0])):
+        with T.block("follow"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            P[0] = 1
+"""
+MANY = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+for h in T.serial(8):
+    with T.block("copy"):
+        vh = T.axis.spatial(8, h)
+        W[vh] = V[vh]
+"""
+STAGED_SUM = STAGED.replace('SS", [i, j]', 'SR", [i, j]').replace(
+    "            Q[vi, vj] = X[vi, vj]",
+    """            with T.init():
+                Q[vi, 0] = 0.0
+            Q[vi, 0] = Q[vi, 0] + X[vi, vj]""",
+)
+STAGED_HALF = STAGED.replace(
+    'vi, vj = T.axis.remap("SS", [i, j])',
+    "vi = T.axis.spatial(64, i * 2)\n            vj = T.axis.spatial(8, j)",
+)
+FIVE_ROWS = """
+Q = T.decl_buffer((8, 8), "float32")
+for i in T.serial(5):
+    for j in T.serial(8):
+        with T.block("first"):
+            vi = T.axis.spatial(8, i)
+            vj = T.axis.spatial(8, j)
+            Q[vi, vj] = X[vi, vj]
+for h in T.serial(5):
+    for k in T.serial(8):
+        with T.block("second"):
+            wh = T.axis.spatial(8, h)
+            wk = T.axis.spatial(8, k)
+            Z[wh, wk] = Q[wh, wk]
+"""
+SKEWED_SUM = SUM.replace(
+    'vi, vj = T.axis.remap("SR", [i, j])',
+    "vi = T.axis.spatial(8, 7 - i)\n            vj = T.axis.reduce(15, i + j)",
+)
+BROKEN_NEST = """
+for i in T.serial(8):
+    for k in T.serial(2):
+        if i < 7:
+            for j in T.serial(4):
+                with T.block("sum"):
+                    vi, vk, vj = T.axis.remap("SRR", [i, k, j])
+                    with T.init():
+                        V[vi] = 0.0
+                    V[vi] = V[vi] + X[vi, vk * 4 + vj]
+"""
+ELEMENT = LAST_WINS.replace("V[vi] =", "Y[vi, vj] =")
+SHARED = """
+for i in T.parallel(8):
+    with T.block("row"):
+        vi = T.axis.spatial(8, i)
+        for j in T.serial(8):
+            with T.block("copy"):
+                uj = T.axis.spatial(8, j)
+                Y[vi, uj] = V[uj]
+"""
+EPILOGUE = (
+    """
+Q = T.decl_buffer((8,), "float32")
+"""
+    + SUM.replace("V[", "Q[")
+    + """
+for k in T.serial(8):
+    with T.block("after"):
+        vk = T.axis.spatial(8, k)
+        V[vk] = Q[vk] + W[vk]
+"""
+)
+WINDOW = """
+for i in T.serial(8):
+    Q = T.alloc_buffer((10,), "float32")
+    for j in T.serial(3):
+        with T.block("made"):
+            vj = T.axis.spatial(10, i + j)
+            Q[vj] = W[vj]
+    with T.block("used"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = Q[vi] + Q[vi + 2]
+"""
+OUTSIDE = "\n".join(
+    ['Q = T.decl_buffer((10,), "float32")', *(x for x in WINDOW.splitlines() if "alloc" not in x)]
+)
+SHRINKING = """
+for i in T.serial(T.int64(P[0])):
+    for j in T.serial(2):
+        with T.block("last"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            P[vj] = P[vj] - 1
+    V[i] = 0.0
+"""
+FUSED_ITERATION = parse_module("""
+@T.prim_func
+def scale(indptr: T.handle, indices: T.handle, a: T.handle, m: T.int64, n: T.int64, z: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, z), (indptr, indices))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "scale") as [i, j]:
+        A[i, j] = A[i, j] * 2.0
+""")

@@ -82,18 +82,18 @@ def test_terms_are_those_of_one_iteration_of_the_loops_around():
 
 
 REFUSED = [
-    ("accumulate", scatter(), {"loop": "i_1", "accumulate": "privatized"}),
-    ("accumulate", scatter(), {"loop": "i_1", "accumulate": "atomic", "rest": "masked"}),
-    ("no_reduction", scatter("A[vk, vi]"), {"loop": "i_1", "accumulate": "atomic"}),
-    ("extent", scatter(), {"loop": "i_0", "accumulate": "atomic"}),
+    ("vectorize.accumulate", scatter(), {"loop": "i_1", "accumulate": "privatized"}),
+    ("vectorize.accumulate", scatter(), {"loop": "i_1", "accumulate": "atomic", "rest": "masked"}),
+    ("vectorize.no_reduction", scatter("A[vk, vi]"), {"loop": "i_1", "accumulate": "atomic"}),
+    ("vectorize.extent", scatter(), {"loop": "i_0", "accumulate": "atomic"}),
 ]
 
 
-@pytest.mark.parametrize(("reason", "module", "arguments"), REFUSED)
-def test_refusals(reason, module, arguments):
+@pytest.mark.parametrize(("code", "module", "arguments"), REFUSED)
+def test_refusals(code, module, arguments):
     split = ScheduleBuilder(module).split("i", factors=(None, 4)).module
     if arguments["loop"] == "i_0":
         split = ScheduleBuilder(split).reorder("i_1", "i_0").module
     with pytest.raises(ScheduleError) as caught:
         vectorize(split, **arguments)
-    assert caught.value.code == f"schedule.vectorize.{reason}"
+    assert caught.value.code == f"schedule.{code}"

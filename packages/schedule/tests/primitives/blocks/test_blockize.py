@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from before_and_after import require_change
+from nest_programs import BACKWARDS, SUM
+from refused import reason_of
+from refused_programs import BROKEN_NEST, SKEWED_SUM, TWO_COPIES
 
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, replay
+from gossamer_schedule import ScheduleBuilder, apply, replay
 from gossamer_testkit import examples
 from gossamer_testkit.show import body_text
 
@@ -214,3 +219,44 @@ def test_parts_of_a_row_that_is_not_there_are_none(program):
             | {"v": v, "w": v.copy(), "n": 4},
         )
         np.testing.assert_array_equal(v[:8], arrays["x"][:, :4].sum(axis=1))
+
+
+WIDE = BACKWARDS.replace(
+    'vi, vj = T.axis.remap("RS", [i, j])',
+    "vi = T.axis.reduce(8, i)\n            vj = T.axis.spatial(8, j)",
+)
+BEFORE_AND_AFTER = {
+    "a block around a reduction": (
+        SUM, {"loop": "j"}, ("sum_o", "vi_1"),
+        """
+for i in T.serial(8):
+    with T.block("sum_o"):
+        vi_1 = T.axis.spatial(8, i)
+        for j in T.serial(8):
+            with T.block("sum"):
+                vi = T.axis.spatial(8, vi_1)
+                vj = T.axis.reduce(8, j)
+                with T.init():
+                    V[vi] = 0.0
+                V[vi] = V[vi] + X[vi, vj]
+""",
+    ),
+}  # fmt: skip
+REFUSED = [
+    ("blockize.body", TWO_COPIES, {"loop": "i"}),
+    ("blockize.dependence", BROKEN_NEST.replace("SRR", "RRR"), {"loop": "j"}),
+    ("blockize.mixed", SKEWED_SUM, {"loop": "j"}),
+    ("blockize.dependence", BACKWARDS, {"loop": "j"}),
+    ("blockize.dependence", WIDE, {"loop": "j"}),
+]
+
+
+@pytest.mark.parametrize("name", BEFORE_AND_AFTER)
+def test_before_and_after(program, name):
+    before, arguments, names, after = BEFORE_AND_AFTER[name]
+    require_change(program(before), Step("blockize", arguments), names=names, after=after)
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("blockize", arguments)) == code

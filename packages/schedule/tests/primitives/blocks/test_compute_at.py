@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refused import reason_of
+from refused_programs import BEHIND, FIVE_ROWS, LAST_WINS, STAGED
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
@@ -55,7 +57,7 @@ for i in T.serial(8):
                 T.where(vj < 8)
                 Z[vi, vj] = Q[vi, vj]
 """
-LAST_WINS = """
+EVERY_OTHER = """
 Q = T.decl_buffer((2,), "float32")
 for a in T.serial(8):
     with T.block("made"):
@@ -117,7 +119,7 @@ for i in T.serial(8):
 """,
     ),
     "everything where points meet in one element": (
-        LAST_WINS,
+        EVERY_OTHER,
         "i",
         """
 for i in T.serial(8):
@@ -221,3 +223,43 @@ def test_a_buffer_stays_where_it_is_prefetched_or_guarded_elsewhere(program, op,
     with pytest.raises(ScheduleError) as caught:
         verify(apply(program(USED_BEHIND.format(use=use)), Step(op, STEPS_OF_USED[op])).module)
     assert caught.value.code == f"schedule.{op}.other_access"
+
+
+FROM_INIT = STAGED.replace('SS", [h, k]', 'SR", [h, k]').replace(
+    "        Z[wh, wk] = Q[wh, wk]",
+    """        with T.init():
+                V[wh] = Q[wh, 0]
+            V[wh] = V[wh] + 1.0""",
+)
+REFUSED = [
+    (
+        "compute_at.updates",
+        STAGED.replace("= X[vi, vj]", "= Q[vi, vj] + X[vi, vj]"),
+        {"block": "first", "loop": "h"},
+    ),
+    ("compute_at.parameter", BEHIND, {"block": "first", "loop": "h"}),
+    (
+        "compute_at.kind",
+        STAGED.replace("for h in T.serial", "for h in T.parallel"),
+        {"block": "first", "loop": "h"},
+    ),
+    ("compute_at.binding", STAGED.replace("[i, j]", "[i, i]"), {"block": "first", "loop": "h"}),
+    ("compute_at.scope", STAGED, {"block": "first", "loop": "j"}),
+    (
+        "compute_at.other_access",
+        STAGED + LAST_WINS.replace("= X[", "= Q["),
+        {"block": "first", "loop": "h"},
+    ),
+    (
+        "compute_at.other_access",
+        STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="),
+        {"block": "first", "loop": "h"},
+    ),
+    ("compute_at.other_access", FROM_INIT, {"block": "first", "loop": "h"}),
+    ("compute_at.binding", FIVE_ROWS, {"block": "first", "loop": "h"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("compute_at", arguments)) == code

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import COPY
+from refused import reason_of
+from refused_programs import BEHIND, STAGED, STAGED_HALF, STAGED_SUM
 
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit import examples
 from gossamer_testkit.show import body_text
 
@@ -147,3 +151,32 @@ def test_a_cache_is_inlined_again(require_spmm, module, op, buffer):
     builder.compute_inline(f"csrmm_{buffer}_local")
     assert builder.module == module
     require_spmm(builder.module, 3)
+
+
+USED_BEFORE = STAGED.replace("for i in", "for t in T.serial(8):\n    V[t] = Q[t, 0]\nfor i in")
+PREFETCHED = STAGED + "T.prefetch(Q[0, 0])\n"
+REFUSED = [
+    ("compute_inline.form", STAGED_SUM, {"block": "first"}),
+    ("compute_inline.parameter", BEHIND, {"block": "first"}),
+    ("compute_inline.writers", STAGED + COPY.replace("Y[", "Q["), {"block": "first"}),
+    (
+        "compute_inline.predicate",
+        STAGED.replace("Q[vi, vj] =", "T.where(i + j < 9)\n            Q[vi, vj] ="),
+        {"block": "first"},
+    ),
+    ("compute_inline.changed", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="), {"block": "first"}),
+    ("compute_inline.other_access", PREFETCHED, {"block": "first"}),
+    ("compute_inline.other_access", USED_BEFORE, {"block": "first"}),
+    ("compute_inline.not_proved", STAGED_HALF, {"block": "first"}),
+    (
+        "compute_inline.not_proved",
+        STAGED.replace("Q[vi, vj]", "Q[vi // 2, vj]"),
+        {"block": "first"},
+    ),
+    ("compute_inline.form", COPY.replace("Y[vi, vj] = X[vi, vj]", "pass"), {"block": "copy"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("compute_inline", arguments)) == code

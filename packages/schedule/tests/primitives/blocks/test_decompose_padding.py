@@ -6,13 +6,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+from nest_programs import COPY
 from program_results import outcome, same
 from refused import reason_of
 
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, get_loops
+from gossamer_schedule import ScheduleBuilder, apply, get_loops
 from gossamer_testkit import examples
 from gossamer_testkit.show import body_text
 
@@ -185,3 +187,41 @@ def test_a_sparse_buffer_and_its_fill_value():
         == "float64"
     )
     verify(module)
+
+
+OTHER = """
+for h in T.serial(8):
+    with T.block("other"):
+        vh = T.axis.spatial(8, h)
+        V[vh] = 0.0
+"""
+PADDING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("pad"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = T.if_then_else(vj > 0, X[vi, vj - 1], 0.0)
+"""
+PADDING_AND_SHRINKING = PADDING.replace("j in T.serial(8)", "j in T.serial(T.int64(P[0]))").replace(
+    "    for j", "    P[0] = P[0] - 1\n    for j"
+)
+REFUSED = [
+    ("decompose_padding.pattern", COPY, {"block": "copy", "loop": "i"}),
+    ("decompose_padding.not_enclosing", PADDING + OTHER, {"block": "pad", "loop": "h"}),
+    (
+        "decompose_padding.other_access",
+        PADDING.replace("X[vi", "Y[vi"),
+        {"block": "pad", "loop": "i"},
+    ),
+    (
+        "decompose_padding.not_proved",
+        PADDING.replace("Y[vi, vj]", "V[vi + vj]"),
+        {"block": "pad", "loop": "i"},
+    ),
+    ("decompose_padding.not_proved", PADDING_AND_SHRINKING, {"block": "pad", "loop": "i"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("decompose_padding", arguments)) == code

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from before_and_after import require_change
+from nest_programs import COPY, SUM
+from refused import reason_of
+from refused_programs import BROKEN_NEST, LAST_WINS, REPEATED, SKEWED_SUM, TWO_COPIES
 
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, replay, rfactor
+from gossamer_schedule import ScheduleBuilder, apply, replay, rfactor
 from gossamer_testkit import examples
 from gossamer_testkit.show import body_text
 
@@ -155,3 +160,59 @@ for i in T.serial(8):
 """)
     with pytest.raises(ScheduleError, match=r"\[schedule.rfactor.init\]"):
         rfactor(module, "j")
+
+
+RAGGED_SUM = SUM.replace("for j in T.serial(8)", "for j in T.serial(T.int64(P[i]))")
+SUM_TWICE = SUM + "    W[i] = V[i]\n"
+BEFORE_AND_AFTER = {
+    "a reduction in parts": (
+        SUM, {"loop": "j", "axis": 1}, ("V_rf", "sum_rf", "sum", "i_c", "j_c"),
+        """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum_rf"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.block_attr({"reassociates": True})
+            with T.init():
+                V_rf[vi, vj] = 0.0
+            V_rf[vi, vj] = V_rf[vi, vj] + X[vi, vj]
+for i_c in T.serial(8):
+    for j_c in T.serial(8):
+        with T.block("sum"):
+            vi_c, vj_c = T.axis.remap("SR", [i_c, j_c])
+            T.block_attr({"reassociates": True})
+            with T.init():
+                V[vi_c] = 0.0
+            V[vi_c] = V[vi_c] + V_rf[vi_c, vj_c]
+""",
+    ),
+}  # fmt: skip
+REFUSED = [
+    ("rfactor.body", TWO_COPIES, {"loop": "i"}),
+    ("rfactor.kind", SUM.replace("for j in T.serial", "for j in T.parallel"), {"loop": "j"}),
+    ("rfactor.spatial", SUM, {"loop": "i"}),
+    ("rfactor.spatial", COPY, {"loop": "j"}),
+    ("rfactor.mixed", SKEWED_SUM, {"loop": "j"}),
+    ("rfactor.mixed", BROKEN_NEST.replace("if i", "while i"), {"loop": "j"}),
+    ("rfactor.extent", RAGGED_SUM, {"loop": "j"}),
+    ("rfactor.extent", SUM.replace("j in T.serial(8)", "j in T.serial(2, 6)"), {"loop": "j"}),
+    ("rfactor.not_reducer", LAST_WINS, {"loop": "j"}),
+    ("rfactor.axis", SUM, {"loop": "j", "axis": 2}),
+    ("rfactor.init", SUM.replace("V[vi] = 0.0", "V[vi] = X[vi, vj]"), {"loop": "j"}),
+    ("rfactor.reads", SUM.replace("V[vi] = 0.0", "V[vi] = V[0]"), {"loop": "j"}),
+    ("rfactor.element", SUM.replace("V[vi]", "V[vj]"), {"loop": "j"}),
+    ("rfactor.not_proved", SUM.replace("V[vi]", "V[T.int64(P[vi])]"), {"loop": "j"}),
+    ("rfactor.not_proved", REPEATED, {"loop": "j"}),
+    ("rfactor.other_access", SUM_TWICE, {"loop": "j"}),
+]
+
+
+@pytest.mark.parametrize("name", BEFORE_AND_AFTER)
+def test_before_and_after(program, name):
+    before, arguments, names, after = BEFORE_AND_AFTER[name]
+    require_change(program(before), Step("rfactor", arguments), names=names, after=after)
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("rfactor", arguments)) == code

@@ -166,25 +166,29 @@ INIT = """            with T.init():
             V[vi] ="""
 DOT, TILED = {"loop": "j", "intrinsic": "dot_4"}, {"loop": "q", "intrinsic": "outer"}
 REFUSED = [
-    ("no_intrinsic", DOTS, DOT | {"intrinsic": "dot_8"}),
-    ("match", DOTS.replace("* Y", "- Y"), DOT),
-    ("match", DOTS.replace("4", "5"), DOT),
-    ("match", DOTS.replace("V[vi] +", "W[vi] +"), DOT),
-    ("match", TILE.replace("Z[vi, vj]", "Z[vi, vj + vp]"), TILED),
-    ("match", TILE.replace("T.serial(4)", "T.serial(i + 3)"), TILED),
-    ("layout", TILE.replace("Y[vp, vj]", "Y[vj, vp]"), TILED),
-    ("layout", TILE.replace("Y[vp, vj]", "Y[vp, 2 * vj]"), TILED),
-    ("indirect", DOTS.replace("Y[vj, vi]", "Y[T.int64(P[vj]), vi]"), DOT),
-    ("alias", DOTS.replace("X[vi, vj]", "V[vj]"), DOT),
-    ("not_proved", TILE.replace("Z[vi, vj]", "Z[vi // 2, vj]"), TILED),
-    ("init", DOTS.replace("axis.reduce", "axis.spatial").replace("            V[vi] =", INIT), DOT),
-    ("not_proved", DOTS.replace("V[vi]", "V[T.int64(V[9])]"), DOT),
-    ("predicate", DOTS.replace("V[vi] =", "T.where(vi < vj)\n            V[vi] ="), DOT),
-    ("store", DOTS + "            W[vi] = 1.0\n", DOT),
-    ("body", DOTS + "    W[i] = 1.0\n", DOT | {"loop": "i"}),
-    ("kind", DOTS.replace("j in T.serial(4)", "j in T.vectorized(4)"), DOT),
-    ("intrinsic", DOTS, DOT | {"intrinsic": "broken"}),
-    ("intrinsic", DOTS, DOT | {"intrinsic": "idle"}),
+    ("tensorize.no_intrinsic", DOTS, DOT | {"intrinsic": "dot_8"}),
+    ("tensorize.match", DOTS.replace("* Y", "- Y"), DOT),
+    ("tensorize.match", DOTS.replace("4", "5"), DOT),
+    ("tensorize.match", DOTS.replace("V[vi] +", "W[vi] +"), DOT),
+    ("tensorize.match", TILE.replace("Z[vi, vj]", "Z[vi, vj + vp]"), TILED),
+    ("tensorize.match", TILE.replace("T.serial(4)", "T.serial(i + 3)"), TILED),
+    ("tensorize.layout", TILE.replace("Y[vp, vj]", "Y[vj, vp]"), TILED),
+    ("tensorize.layout", TILE.replace("Y[vp, vj]", "Y[vp, 2 * vj]"), TILED),
+    ("tensorize.indirect", DOTS.replace("Y[vj, vi]", "Y[T.int64(P[vj]), vi]"), DOT),
+    ("tensorize.alias", DOTS.replace("X[vi, vj]", "V[vj]"), DOT),
+    ("tensorize.not_proved", TILE.replace("Z[vi, vj]", "Z[vi // 2, vj]"), TILED),
+    (
+        "tensorize.init",
+        DOTS.replace("axis.reduce", "axis.spatial").replace("            V[vi] =", INIT),
+        DOT,
+    ),
+    ("tensorize.not_proved", DOTS.replace("V[vi]", "V[T.int64(V[9])]"), DOT),
+    ("tensorize.predicate", DOTS.replace("V[vi] =", "T.where(vi < vj)\n            V[vi] ="), DOT),
+    ("tensorize.store", DOTS + "            W[vi] = 1.0\n", DOT),
+    ("tensorize.body", DOTS + "    W[i] = 1.0\n", DOT | {"loop": "i"}),
+    ("tensorize.kind", DOTS.replace("j in T.serial(4)", "j in T.vectorized(4)"), DOT),
+    ("tensorize.intrinsic", DOTS, DOT | {"intrinsic": "broken"}),
+    ("tensorize.intrinsic", DOTS, DOT | {"intrinsic": "idle"}),
 ]
 
 
@@ -194,8 +198,8 @@ def with_idle(text: str) -> str:
     return text.replace("    A = ", declared, 1)
 
 
-@pytest.mark.parametrize(("reason", "body", "arguments"), REFUSED)
-def test_refusals(program, reason, body, arguments):
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED)
+def test_refusals(program, code, body, arguments):
     broken = replace(DOT_4, name="broken", implementation=OUTER.implementation)
     idle = replace(
         DOT_4,
@@ -205,7 +209,7 @@ def test_refusals(program, reason, body, arguments):
     )
     with pytest.raises(ScheduleError) as caught:
         tensorize(program(body), **arguments, intrinsics=(*BOTH, broken, idle))
-    assert caught.value.code == f"schedule.tensorize.{reason}"
+    assert caught.value.code == f"schedule.{code}"
 
 
 def test_what_does_not_match_is_shown_beside_the_intrinsic(program):

@@ -6,14 +6,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from nest_programs import COPY
+from refused import reason_of
+from refused_programs import LANES, STAGED
 
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import index, index_var
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import IndexMap
 from gossamer_ir.script import parse_expr, parse_module, print_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule import ScheduleBuilder, apply, cache_read
 from gossamer_schedule.regions.iterator_map import layout_of
 from gossamer_testkit import examples
 
@@ -109,3 +113,49 @@ for a in T.serial(7):
     arrays |= {"v": np.arange(64, dtype=np.float32), "w": np.zeros(64, np.float32)}
     run(verify(module), arrays | {"p": np.zeros(9, np.int32), "n": 8})
     np.testing.assert_array_equal(arrays["w"][:8], [0, 1, 2, 3, 4, 5, 6, 9])
+
+
+VECTOR = """
+Q = T.alloc_buffer((16,), "float32")
+Q[T.ramp(4, 1, 4)] = V[T.ramp(0, 1, 4)]
+W[T.ramp(0, 1, 4)] = Q[T.ramp(4, 1, 4)]
+"""
+REFUSED = [
+    ("transform_layout.parameter", COPY, {"buffer": "Y", "index_map": "i, j -> j, i"}),
+    ("transform_layout.kind", LANES, {"buffer": "Q", "index_map": "i, j -> i, j // 2, j % 2"}),
+    ("transform_layout.kind", VECTOR, {"buffer": "Q", "index_map": "i -> i // 4, i % 4"}),
+    ("transform_layout.map", STAGED, {"buffer": "Q", "index_map": "i -> i"}),
+    ("transform_layout.map", STAGED, {"buffer": "Q", "index_map": "i, j"}),
+    ("transform_layout.map", STAGED, {"buffer": "Q", "index_map": "i, j -> ,"}),
+    ("transform_layout.not_proved", STAGED, {"buffer": "Q", "index_map": "i, j -> i, j // 2"}),
+    ("transform_layout.padding", STAGED, {"buffer": "Q", "index_map": "i, j -> i, j // 3, j % 3"}),
+    (
+        "transform_layout.padding",
+        STAGED,
+        {"buffer": "Q", "index_map": "i, j -> i, j // 3, j % 3", "pad": "none"},
+    ),
+    (
+        "transform_layout.other_access",
+        STAGED.replace('"float32")', '"float32")\nT.assume(monotone(Q))'),
+        {"buffer": "Q", "index_map": "i, j -> j, i"},
+    ),
+]
+REFUSED_MODULES = [
+    (
+        "transform_layout.sparse",
+        cache_read(examples.SPMM_POSITION, "csrmm", buffer="A", scope="local").module,
+        {"buffer": "A_local", "index_map": "i, j -> j, i"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("transform_layout", arguments)) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "module", "arguments"), REFUSED_MODULES, ids=[code for code, *_ in REFUSED_MODULES]
+)
+def test_refusals_of_modules(code, module, arguments):
+    assert reason_of(apply, module, Step("transform_layout", arguments)) == code

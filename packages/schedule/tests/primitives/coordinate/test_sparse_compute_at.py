@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refused import reason_of
 
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule import ScheduleBuilder, apply
 
 SOFTMAX = """
 @T.prim_func
@@ -75,3 +77,53 @@ def test_rows_that_are_stored_twice_are_not_run_together():
     builder = ScheduleBuilder(parse_module(text))
     with pytest.raises(ScheduleError, match=r"sparse_compute_at\.axes"):
         builder.sparse_compute_at("total", into="shares", var="i_3")
+
+
+SHARES = """
+@T.prim_func
+def shares(p: T.handle, q: T.handle, a: T.handle, y: T.handle, m: T.int64, n: T.int64, z: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, z), (p, q))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    S = T.sp.alloc_buffer((I,), "float32")
+    with T.sp.iteration([I, J], "SR", "sum") as [i, j]:
+        with T.init():
+            S[i] = 0.0
+        S[i] = S[i] + A[i, j]
+    with T.sp.iteration([I, J], "SS", "share") as [k, l]:
+        A[k, l] = A[k, l] / S[k]
+"""
+BETWEEN = (
+    '    with T.sp.iteration([I, J], "SS",',
+    """    with T.sp.iteration([I], "S", "between") as [h]:
+        S[h] = S[h] + Y[h]
+    with T.sp.iteration([I, J], "SS",""",
+)
+INTO = {"iteration": "sum", "into": "share", "var": "k"}
+REFUSED = [
+    ("sparse_compute_at.variable", parse_module(SHARES), INTO | {"var": "i"}),
+    ("sparse_compute_at.axes", parse_module(SHARES), INTO | {"var": "l"}),
+    (
+        "sparse_compute_at.scope",
+        parse_module(SHARES),
+        {"iteration": "share", "into": "sum", "var": "i"},
+    ),
+    ("sparse_compute_at.other_access", parse_module(SHARES.replace(*BETWEEN)), INTO),
+    (
+        "sparse_compute_at.init",
+        parse_module(
+            SHARES.replace("S[i] = 0.0", "S[0] = 0.0").replace("S[i] = S[i] +", "S[0] = S[0] +")
+        ),
+        INTO,
+    ),
+    ("sparse_compute_at.dependence", parse_module(SHARES.replace("/ S[k]", "/ S[0]")), INTO),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "module", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED]
+)
+def test_refusals(code, module, arguments):
+    assert reason_of(apply, module, Step("sparse_compute_at", arguments)) == code

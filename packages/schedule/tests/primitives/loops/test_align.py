@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import COPY
+from refused import reason_of
+from refused_programs import FETCH, LATE, PARALLEL
 
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
-from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit.show import body_text
 
 ROWS = parse_module("""
@@ -112,3 +116,29 @@ def test_a_cache_over_the_iterators_is_aligned_too(elements):
     run(schedule.module, {"x": placed(x, elements), "y": y, "m": 3})
     np.testing.assert_array_equal(y[0], x.sum(axis=0))
     assert "Y_local[vj, vk]" in body_text(schedule.module)
+
+
+READING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("copy"):
+            vi = T.axis.spatial(8, i)
+            vj = T.axis.spatial(8, T.int64(P[j]))
+            Y[vi, vj] = X[vi, vj]
+"""
+ALONG = {"loop": "j", "buffer": "X", "lanes": 8}
+REFUSED = [
+    ("align.not_proved", READING, ALONG),
+    ("align.lanes", COPY, {**ALONG, "lanes": 1}),
+    ("align.rows", COPY, {**ALONG, "lanes": 16}),
+    ("align.rows", FETCH, {**ALONG, "buffer": "S"}),
+    ("align.buffer", FETCH, {**ALONG, "buffer": "L"}),
+    ("align.innermost", COPY, {**ALONG, "loop": "i"}),
+    ("align.start", LATE, {**ALONG, "loop": "i"}),
+    ("align.kind", PARALLEL, {**ALONG, "loop": "i"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("align", arguments)) == code

@@ -6,12 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
+from nest_programs import COPY
 from program_results import same
 from refused import reason_of
+from refused_programs import SHRINKING
 
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, get_loops
+from gossamer_schedule import ScheduleBuilder, apply, get_loops
 from gossamer_testkit import examples
 
 
@@ -143,3 +146,54 @@ def test_rows_of_a_decomposed_reduction_are_separated(rows):
     run(verify(builder.module), {"indptr": indptr, "a": a, "y": y, "m": rows, "nnz": 5})
     wanted = [a[start:end].sum() for start, end in itertools.pairwise(indptr)]
     np.testing.assert_array_equal(y, np.array(wanted, np.float32))
+
+
+TWO_COPIES = (
+    COPY
+    + """
+    for k in T.serial(8):
+        with T.block("second"):
+            wi, wk = T.axis.remap("SS", [i, k])
+            Z[wi, wk] = Y[wi, wk]
+"""
+)
+CHAINED = """
+for i in T.serial(7):
+    with T.block("first"):
+        vi = T.axis.spatial(7, i)
+        V[vi] = W[vi]
+    with T.block("second"):
+        wi = T.axis.spatial(7, i)
+        W[wi + 1] = V[wi + 1] * 2.0
+"""
+NAMED = """
+for i in T.serial(8):
+    t: T.float32 = V[i]
+    V[i] = 0.0
+    W[i] = t
+"""
+SUMMED_AFTER = """
+for j in T.serial(8):
+    with T.block("first"):
+        vj = T.axis.spatial(8, j)
+        W[vj] = V[vj + 8]
+    with T.block("sum"):
+        uj = T.axis.reduce(8, j)
+        with T.init():
+            V[8] = 0.0
+        V[8] = V[8] + X[0, uj]
+"""
+REFUSED = [
+    ("fission.parts", COPY, {"loop": "i"}),
+    ("fission.parts", TWO_COPIES, {"loop": "i", "after": "k"}),
+    ("fission.scope", NAMED, {"loop": "i"}),
+    ("fission.dependence", CHAINED, {"loop": "i"}),
+    ("fission.not_proved", CHAINED.replace("wi + 1", "T.int64(P[wi])"), {"loop": "i"}),
+    ("fission.not_proved", SUMMED_AFTER, {"loop": "j"}),
+    ("fission.not_proved", SHRINKING, {"loop": "i"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("fission", arguments)) == code

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import BACKWARDS, COPY
 from program_results import same
 from refused import reason_of
+from refused_programs import SHRINKING
 
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops
+from gossamer_schedule import ScheduleBuilder, apply, get_blocks, get_loops
 from gossamer_testkit import examples
 from gossamer_testkit.show import body_text
 
@@ -295,3 +298,22 @@ def test_a_block_may_have_the_name_of_a_parameter(program):
     module = program(SHARED_NAME)
     assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
     assert same(ScheduleBuilder(module).specialize("n", condition="n == 7"), module)
+
+
+REFUSED = [
+    ("loop_partition.points", COPY, {"loop": "i", "points": ()}),
+    ("loop_partition.points", COPY, {"loop": "i", "points": (-1,)}),
+    ("loop_partition.points", COPY, {"loop": "i", "points": (2**63,)}),
+    ("loop_partition.points", COPY, {"loop": "i", "points": (4, "n", 2)}),
+    ("loop_partition.points", COPY, {"loop": "i", "points": ("X[0, 0]",)}),
+    ("loop_partition.text", COPY, {"loop": "i", "points": ("j",)}),
+    ("loop_partition.not_proved", COPY, {"loop": "i", "points": ("T.int64(P[n])",)}),
+    ("loop_partition.not_proved", SHRINKING, {"loop": "i", "points": (1,)}),
+    ("loop_partition.not_proved", BACKWARDS, {"loop": "i", "points": (1,)}),
+    ("loop_partition.not_proved", BACKWARDS, {"loop": "j", "points": ("i",)}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("loop_partition", arguments)) == code

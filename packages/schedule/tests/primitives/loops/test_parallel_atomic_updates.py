@@ -122,20 +122,20 @@ for i in T.serial(8):
 
 
 REFUSED = [
-    ("not_atomic", scatter("*"), {}),
-    ("parts", scatter(), {"parts": 4}),
-    ("no_reduction", scatter(operands=(OPERANDS[0], "Y[0, 0]")), {}),
-    ("no_reduction", scatter("-"), {}),
-    ("grain", scatter(), {"grain": 0}),
-    ("weight", scatter(), {"weight": "T.int64(P[i])"}),
+    ("parallel.not_atomic", scatter("*"), {}),
+    ("parallel.parts", scatter(), {"parts": 4}),
+    ("parallel.no_reduction", scatter(operands=(OPERANDS[0], "Y[0, 0]")), {}),
+    ("parallel.no_reduction", scatter("-"), {}),
+    ("parallel.grain", scatter(), {"grain": 0}),
+    ("parallel.weight", scatter(), {"weight": "T.int64(P[i])"}),
 ]
 
 
-@pytest.mark.parametrize(("reason", "module", "arguments"), REFUSED)
-def test_what_no_atomic_step_does_is_refused(reason, module, arguments):
+@pytest.mark.parametrize(("code", "module", "arguments"), REFUSED)
+def test_what_no_atomic_step_does_is_refused(code, module, arguments):
     with pytest.raises(ScheduleError) as caught:
         parallel(module, "i", accumulate="atomic", **arguments)
-    assert caught.value.code == f"schedule.parallel.{reason}"
+    assert caught.value.code == f"schedule.{code}"
 
 
 TOTALS = """

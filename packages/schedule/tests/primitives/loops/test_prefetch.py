@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import COPY
+from refused import reason_of
+from refused_programs import BEHIND, FILLED
 
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Prefetch
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
-from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit.show import body_text
 
 
@@ -213,3 +217,31 @@ def test_what_no_iteration_reads_is_not_read_to_ask_for_something(program, condi
     wanted = {param.name for param in builder.module.functions[0].params}
     run(verify(builder.module), {name: arguments.get(name, 0) for name in wanted})
     assert arguments["v"].tolist() == w.tolist()
+
+
+OWN_BUFFER = """
+for i in T.serial(8):
+    R = T.alloc_buffer((64,), "float32")
+    with T.block("copy"):
+        vi = T.axis.spatial(8, i)
+        R[vi] = V[vi]
+    with T.block("use"):
+        wi = T.axis.spatial(8, i)
+        W[wi] = R[wi]
+"""
+ROWS = {"buffer": "Y", "distance": 2}
+COPIED = {"block": "copy", "buffer": "X", "distance": 2}
+REFUSED = [
+    ("prefetch.distance", COPY, {**COPIED, "loop": "i", "distance": 0}),
+    ("prefetch.no_access", COPY, {**COPIED, "buffer": "Y", "loop": "i"}),
+    ("prefetch.no_access", BEHIND, {"block": "second", **ROWS, "loop": "i"}),
+    ("prefetch.range", COPY.replace("X[vi, vj]", "X[vj, vi]"), {**COPIED, "loop": "i"}),
+    ("prefetch.range", COPY.replace("X[vi, vj]", "X[vi, 2 * vj]"), {**COPIED, "loop": "i"}),
+    ("prefetch.changing", OWN_BUFFER, {"block": "use", "buffer": "R", "loop": "i", "distance": 1}),
+    ("prefetch.changing", FILLED, {"block": "gather", **ROWS, "loop": "i"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("prefetch", arguments)) == code

@@ -1,0 +1,20 @@
+"""`store_nontemporal`: programs that it refuses."""
+
+from __future__ import annotations
+
+import pytest
+from nest_programs import COPY, SUM
+from refused import reason_of
+
+from gossamer_ir.interchange.records import Step
+from gossamer_schedule import apply
+
+REFUSED = [
+    ("store_nontemporal.no_store", COPY, {"block": "copy", "buffer": "X"}),
+    ("store_nontemporal.read", SUM, {"block": "sum", "buffer": "V"}),
+]
+
+
+@pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
+def test_refusals(program, code, body, arguments):
+    assert reason_of(apply, program(body), Step("store_nontemporal", arguments)) == code

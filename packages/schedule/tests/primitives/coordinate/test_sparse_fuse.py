@@ -1,0 +1,26 @@
+"""`sparse_fuse`: programs that it refuses."""
+
+from __future__ import annotations
+
+import pytest
+from refused import reason_of
+from refused_programs import FUSED_ITERATION
+
+from gossamer_ir.interchange.records import Step
+from gossamer_schedule import apply
+from gossamer_testkit import examples
+
+REFUSED = [
+    ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I",)}),
+    ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I", "K")}),
+    ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "I")}),
+    ("sparse_fuse.axes", FUSED_ITERATION, {"iteration": "scale", "axes": ("I", "J")}),
+    ("sparse_fuse.chain", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "K")}),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "module", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED]
+)
+def test_refusals(code, module, arguments):
+    assert reason_of(apply, module, Step("sparse_fuse", arguments)) == code
