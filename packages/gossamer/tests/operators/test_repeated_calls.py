@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operators import NAMES, kernels, operator_named
+from gossamer.operators import NAMES, kernels, operator, operator_named
 from gossamer_formats import SparseTensor, from_scipy
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, FormatError, GossamerError
@@ -92,9 +92,9 @@ def test_names_and_numbers_of_operands_are_as_those_of_a_function():
     assert gs.spmm.__name__ == "spmm"
     assert "sparse matrix A" in gs.spmm.__doc__
     assert list(inspect.signature(gs.spmm).parameters)[:2] == ["A", "B"]
-    for operator in map(operator_named, NAMES):
-        assert pickle.loads(pickle.dumps(operator)) is operator
-        assert copy.deepcopy(operator) is operator
+    for each in map(operator_named, NAMES):
+        assert pickle.loads(pickle.dumps(each)) is each
+        assert copy.deepcopy(each) is each
 
 
 def broken(change: Callable[[Any], None]) -> Any:
@@ -390,3 +390,75 @@ def test_heads_must_be_those_of_all_operands():
     with pytest.raises(ArgumentError) as caught:
         gs.attention(matrix(), np.stack([q] * 3), k, np.stack([v] * 3))
     assert caught.value.code == "operand.heads"
+
+
+@pytest.fixture
+def _kernels_check(monkeypatch):
+    """Kernels check the index arrays of SciPy matrices of any size themselves."""
+    monkeypatch.setattr(operator, "MIN_FUSED_CHECK", 0)
+
+
+def checking_plans(op: str) -> list[Any]:
+    plans = [plans.checking() for plans in operator_named(op)._plans.values()]
+    return [plan for plan in plans if plan is not None]
+
+
+@pytest.mark.usefixtures("_kernels_check")
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm"])
+def test_a_kernel_that_checks_the_indices_itself_computes_and_refuses_the_same(op, index):
+    function = getattr(gs, op)
+    A, dense = matrix(index=index), dense_of(op)
+    function.forget()
+    for _ in range(3):
+        np.testing.assert_allclose(function(A, *dense), expected(op, A, *dense), 1e-5, 1e-5)
+    (plan,) = checking_plans(op)
+    assert not any(param.facts for param in plan.kernel.signature.buffers)
+    for name, place, value in [
+        ("indices", 0, -1), ("indices", A.nnz - 1, COLUMNS), ("indices", 40, np.iinfo(index).max),
+        ("indices", 41, np.iinfo(index).min), ("indptr", 7, -3), ("indptr", 20, A.nnz + 1),
+        ("indptr", 3, np.iinfo(index).max), ("indptr", ROWS - 1, 0),
+    ]:  # fmt: skip
+        wrong = A.copy()
+        getattr(wrong, name)[place] = value
+        with pytest.raises(FormatError) as fresh:
+            function(wrong, *dense)
+        out = np.full(expected(op, A, *dense).shape, 7, np.float32)
+        with pytest.raises(FormatError) as given:
+            function(wrong, *dense, out=out)
+        assert str(fresh.value) == str(given.value)
+        assert (out == 7).all(), "a result that was passed is untouched"
+
+
+@pytest.mark.usefixtures("_kernels_check")
+def test_attention_is_checked_before_the_call():
+    """Its kernel reads the offsets of all rows for the size of its buffers."""
+    A, dense = matrix(), dense_of("attention")
+    gs.attention.forget()
+    for _ in range(3):
+        np.testing.assert_allclose(
+            gs.attention(A, *dense), expected("attention", A, *dense), 1e-5, 1e-5
+        )
+    assert not checking_plans("attention")
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm"])
+def test_large_matrices_are_checked_by_the_kernel(op):
+    rows = 30_000
+    random = np.random.default_rng(5)
+    lengths = random.integers(0, 12, rows)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = random.integers(0, rows, indptr[-1]).astype(np.int32)
+    A = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(rows, rows))
+    assert A.nnz > operator.MIN_FUSED_CHECK
+    shapes = {"spmm": [(rows, 4)], "spmv": [(rows,)], "sddmm": [(rows, 4)] * 2}[op]
+    dense = [random.integers(-2, 3, shape).astype(np.float32) for shape in shapes]
+    function = getattr(gs, op)
+    function.forget()
+    wanted = function(from_scipy(A), *dense)
+    for _ in range(3):
+        np.testing.assert_array_equal(function(A, *dense), wanted)
+    assert checking_plans(op)
+    indices[random.integers(len(indices))] = rows
+    with pytest.raises(FormatError, match="indices"):
+        function(A, *dense)

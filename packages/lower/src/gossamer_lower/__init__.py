@@ -9,6 +9,7 @@ from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
 from gossamer_lower.host.outline_parallel import outline_parallel
 from gossamer_lower.inspector.extract_inspector import extract_inspector
@@ -37,6 +38,7 @@ from gossamer_lower.vector.vectorize_loops import vectorize_loops
 __all__ = [
     "FLAT_PASSES",
     "bounds_check_flat",
+    "check_index_arrays",
     "combine_lane_reductions",
     "contract_buffers",
     "eliminate_redundant_masks",

@@ -18,6 +18,7 @@ from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
 from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks
 from gossamer_lower.buffers.lower_buffers import lower_buffers
+from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
 from gossamer_lower.host.outline_parallel import outline_parallel
 from gossamer_lower.inspector.extract_inspector import extract_inspector
@@ -121,6 +122,10 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # After `outline_parallel`: what the outlined function allocates is private to a thread. After
     # `vectorize_loops`: accumulations of vectors become one atomic operation for each lane.
     lower_atomics,
+    # After `hoist_allocations`: what it computes from the offsets of all rows is then outside of the
+    # loop over rows, and such a loop is left alone. After all passes that use facts, which it drops.
+    # Before `unswitch_on_alignment`, so that there is one loop.
+    check_index_arrays,
     # Last, because it clones whole loops: any later pass would have to do its work twice.
     unswitch_on_alignment,
     # --- On request, for a target.

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
+from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.nodes import CompressedVaried, Function, Module
 
 
@@ -26,13 +27,15 @@ class OperatorProgram(msgspec.Struct, frozen=True):
 
 class Variant(msgspec.Struct, frozen=True):
     """The options of a program: dtypes, and sizes that are fixed. Without `features` their number is
-    symbolic; `sizes` fixes other parameters."""
+    symbolic; `sizes` fixes other parameters. With `checks`, the kernel checks its index arrays itself if it
+    can (`check_index_arrays`)."""
 
     dtype: str = "float32"
     indptr_dtype: str = "int32"
     indices_dtype: str = "int32"
     features: int | None = None
     sizes: tuple[tuple[str, int], ...] = ()
+    checks: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -45,7 +48,7 @@ def module_of(program: OperatorProgram, variant: Variant) -> Module:
         sizes[program.features] = variant.features
     dtypes = dict.fromkeys(program.buffers, variant.dtype)
     module = specialize(_parse(program.script), sizes, dtypes=dtypes)
-    functions = tuple(_with_index_dtypes(function, variant) for function in module.functions)
+    functions = tuple(_with_options(function, variant) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 
 
@@ -56,7 +59,7 @@ def _parse(script: str) -> Module:
     return parse_module(script)
 
 
-def _with_index_dtypes(function: Function, variant: Variant) -> Function:
+def _with_options(function: Function, variant: Variant) -> Function:
     axes = tuple(
         msgspec.structs.replace(
             axis, indptr_dtype=variant.indptr_dtype, indices_dtype=variant.indices_dtype
@@ -65,4 +68,6 @@ def _with_index_dtypes(function: Function, variant: Variant) -> Function:
         else axis
         for axis in function.axes
     )
-    return msgspec.structs.replace(function, axes=axes)
+    added = ((CHECK_INDEX_ARRAYS, True),) if variant.checks else ()
+    annotations = (*function.annotations, *added)
+    return msgspec.structs.replace(function, axes=axes, annotations=annotations)

@@ -1,4 +1,4 @@
-"""Annotations from published programs that control how a function is compiled."""
+"""Annotations that control how a function is compiled."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ PREPROCESS = "preprocess"
 COMPOSABLE = "composable"
 """On a function of the coordinate stage: its iterations are parts of one computation. Elements are
 initialized before the first part only; each part accumulates into what the earlier ones left."""
+CHECK_INDEX_ARRAYS = "check_index_arrays"
+"""On the entry function: the kernel tests its index arrays itself, each block of rows before it is computed,
+where the pass `check_index_arrays` can do so. Callers then need not check them."""
 
 
 def is_preprocess(node: Block | Iteration) -> bool:
