@@ -32,3 +32,16 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SS", [i, j])
             V[T.int64(P[vi]) + vj] = 2.0 * W[T.int64(P[vi]) + vj]
 """
+NESTED_PARTS = """
+for i in T.serial(6):
+    R = T.alloc_buffer((8,), "float32")
+    t: T.float32 = T.float32(i) + 1.0
+    for j in T.serial(i + 1):
+        with T.block("fill"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vj] = X[vi, vj] * t
+    for k in T.serial(i + 1):
+        with T.block("use"):
+            wi, wk = T.axis.remap("SS", [i, k])
+            Y[wi, wk] = R[wk]
+"""

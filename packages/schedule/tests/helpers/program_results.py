@@ -1,10 +1,12 @@
-"""Runs a `program` on small integers, to compare it with itself after primitives."""
+"""Results of programs on small integers, to compare them before and after primitives."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.interpret import run
+from gossamer_ir.nodes import For
 from gossamer_ir.verify import verify
 
 
@@ -19,3 +21,18 @@ def outcome(module, **scalars) -> list[list[float]]:
 
 def same(builder, module, **scalars) -> bool:
     return outcome(builder.module, **scalars) == outcome(module, **scalars)
+
+
+def scaled(module, sizes, **more) -> np.ndarray:
+    """The array `y` of a program that scales `x`, or copies it."""
+    x = np.arange(sizes[0] * sizes[1], dtype=np.float32).reshape(sizes)
+    y = np.full(sizes, 77.0, np.float32)
+    names = dict(zip(("m", "n"), sizes, strict=True))
+    wanted = {param.name for param in module.functions[0].params}
+    arguments = {"x": x, "y": y} | names
+    run(verify(module), {name: arguments[name] for name in wanted})
+    return y
+
+
+def loop_named(module, name: str) -> For:
+    return loops_of(module.functions[0])[name]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interchange.serialization import dumps_record, loads_record
-from gossamer_ir.script import parse_module
 from gossamer_schedule import (
     ScheduleBuilder,
     get_blocks,
     get_loops,
     replay,
-    sparse_fuse,
-    sparse_reorder,
-    sparse_unfuse,
 )
 from gossamer_testkit import examples
 
@@ -61,43 +56,6 @@ def test_spmm_keeps_its_result_after_each_step(spmm, require_spmm, features, is_
 def test_spmm_at_the_position_stage_keeps_its_result_after_each_step(require_spmm):
     for builder in apply_each(examples.SPMM_POSITION, SPMM_STEPS):
         require_spmm(builder.module, 7)
-
-
-@pytest.mark.parametrize("order", [("k", "i", "j"), ("i", "k", "j"), ("i", "j", "k")])
-def test_sparse_reorder_keeps_the_result(require_spmm, order):
-    result = sparse_reorder(examples.SPMM_COORDINATE, "csrmm", order=order)
-    assert result.names == order
-    assert replay(examples.SPMM_COORDINATE, (result.step,)) == result.module
-    require_spmm(result.module, 7)
-
-
-@pytest.mark.parametrize("features", [0, 1, 7])
-def test_sparse_fuse_keeps_the_result(require_spmm, features):
-    result = sparse_fuse(examples.SPMM_COORDINATE, "csrmm", axes=("I", "J"))
-    assert result.names == ("i", "j")
-    assert replay(examples.SPMM_COORDINATE, (result.step,)) == result.module
-    assert ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse(
-        "csrmm", axes=("I", "J")
-    ).trace == (result.step,)
-    require_spmm(result.module, features)
-
-
-@pytest.mark.parametrize("features", [0, 1, 7])
-def test_sparse_unfuse_gives_back_what_was_fused(require_spmm, features):
-    fused = sparse_fuse(examples.SPMM_COORDINATE, "csrmm", axes=("I", "J")).module
-    result = sparse_unfuse(fused, "csrmm", axes=("I", "J"))
-    assert result.names == ("i", "j")
-    assert result.module == examples.SPMM_COORDINATE
-    assert replay(fused, (result.step,)) == result.module
-    built = ScheduleBuilder(fused).sparse_unfuse("csrmm", axes=("I", "J"))
-    assert built.trace == (result.step,)
-    require_spmm(result.module, features)
-
-
-def test_fused_axes_are_reordered_together(require_spmm):
-    builder = ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse("csrmm", axes=("I", "J"))
-    builder.sparse_reorder("csrmm", order=("k", "i", "j"))
-    require_spmm(builder.module, 7)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
@@ -148,37 +106,3 @@ def test_rows_split_before_the_cache_are_guarded(require_spmv):
     ):
         getattr(builder, op)(name, **keywords)
         require_spmv(builder.module)
-
-
-COLUMNS = """
-@T.prim_func
-def columns(p: T.handle, q: T.handle, a: T.handle, v: T.handle, m: T.int64, n: T.int64, z: T.int64):
-    T.func_attr({"sparse_tir_level": 1})
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, z), (p, q))
-    N = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    V = T.sp.match_buffer(v, (N,), "float32")
-    J_indptr = T.sp.match_buffer(p, (I,), "int32", extra_storage=1)
-    J_indices = T.sp.match_buffer(q, (I, J), "int32")
-    for i in T.serial(m):
-        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
-            with T.block("add"):
-                vi, vj = T.axis.remap("RS", [i, j])
-                V[T.int64(J_indices[vi, vj])] = V[T.int64(J_indices[vi, vj])] + A[vi, vj]
-"""
-
-
-def test_coordinates_of_a_fiber_differ_at_the_position_stage_too():
-    assert ScheduleBuilder(parse_module(COLUMNS)).parallel("j").names == ("j",)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [("(p, q))", "(p, q), unique=False)"), ("(p, q))", "(p, q), sorted=False)"),
-     ("(p, q))", "(p, q), padded=True)"), (" - T.int64(J_indptr[i])", "")],
-)  # fmt: skip
-def test_coordinates_that_may_be_equal(changed):
-    with pytest.raises(ScheduleError) as caught:
-        ScheduleBuilder(parse_module(COLUMNS.replace(*changed))).parallel("j")
-    assert caught.value.code == "schedule.parallel.not_proved"

@@ -10,6 +10,14 @@ from gossamer_schedule import PRIMITIVES, ScheduleBuilder
 from gossamer_testkit import examples
 
 FOLDER = Path(gossamer_schedule.__file__).parent / "primitives"
+TESTS = Path(__file__).parents[1] / "primitives"
+TESTED_TOGETHER = {
+    "sparse_tensorize": "tensorize",
+    "unsafe_parallel": "unsafe_marks",
+    "unsafe_reorder": "unsafe_marks",
+    "unsafe_vectorize": "unsafe_marks",
+}
+"""Primitives whose tests are in a file of another name."""
 
 
 def test_every_primitive_is_a_documented_method():
@@ -21,6 +29,12 @@ def test_every_module_of_primitives_is_registered():
     for path in FOLDER.rglob("*.py"):
         is_helper = path.stem == "__init__" or path.parent.name == "accumulation"
         assert (path.stem in PRIMITIVES) is not is_helper, path
+
+
+def test_every_primitive_has_a_file_of_tests_in_the_folder_of_its_kind():
+    for path in FOLDER.glob("*/[!_]*.py"):
+        name = TESTED_TOGETHER.get(path.stem, path.stem)
+        assert (TESTS / path.parent.name / f"test_{name}.py").exists(), path.stem
 
 
 def test_a_primitive_is_shown_with_the_module_that_it_takes():

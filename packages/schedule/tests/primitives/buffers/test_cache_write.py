@@ -1,7 +1,8 @@
-"""`cache_write`: programs before and after, and programs that it refuses."""
+"""`cache_write`: programs before and after, old values, and programs that it refuses."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from before_and_after import require_change
 from nest_programs import COPY, RAGGED, SUM
@@ -9,7 +10,10 @@ from refused import reason_of
 from refused_programs import ELEMENT, REPEATED, SCATTER, TRIANGLE, TWO_COPIES
 
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, apply
 
 SOMETIMES = """
 for i in T.serial(8):
@@ -124,3 +128,58 @@ def test_before_and_after(program, name):
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("cache_write", arguments)) == code
+
+
+def test_iterators_of_one_loop_visit_no_product_of_domains(program):
+    diagonal = """
+for i in T.serial(8):
+    with T.block("diagonal"):
+        vi, vj = T.axis.remap("SS", [i, i])
+        Y[vi, vj] = X[vi, vj]
+"""
+    with pytest.raises(Exception, match="whatever the other iterators are"):
+        ScheduleBuilder(program(diagonal)).cache_write("diagonal", buffer="Y", scope="local")
+
+
+def test_loops_of_a_copy_have_names_where_an_iterator_is_a_number(program):
+    module = program(SUM.replace("vi", "v4"))
+    result = apply(module, Step("cache_write", {"block": "sum", "buffer": "V", "scope": "local"}))
+    verify(result.module)
+    assert result.names[-1].isidentifier()
+
+
+GOING_ON = {
+    "a sum": "V[vi] = V[vi] + X[vi, vj]",
+    "a difference": "V[vi] = V[vi] - X[vi, vj]",
+    "a recurrence": "V[vi] = V[vi] * 0.5 + X[vi, vj]",
+    "the last": "V[vi] = X[vi, vj]",
+    "those that are positive": "if X[vi, vj] > 0.0:\n                V[vi] = V[vi] + X[vi, vj]",
+    "by a let": "t: T.float32 = X[vi, vj]\n            V[vi] = T.min(V[vi], t)",
+}
+
+
+@pytest.mark.parametrize("body", GOING_ON.values(), ids=GOING_ON)
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_what_goes_on_from_old_values_loads_them(body, n):
+    text = f"""
+@T.prim_func
+def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    X = T.match_buffer(x, (m, n), "float32")
+    V = T.match_buffer(v, (m,), "float32")
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                {body.replace("            ", "                ")}
+"""
+    before = parse_module(text)
+    builder = ScheduleBuilder(before).cache_write("sum", buffer="V", scope="local")
+    builder.reverse_compute_at("sum_V_local", loop="i").decompose_reduction("sum", loop="j")
+    found = []
+    for module in (before, verify(builder.module)):
+        x = np.random.default_rng(2).integers(-8, 9, (4, n)).astype(np.float32)
+        v = np.float32([3, -1, 7, 0])
+        run(module, {"x": x, "v": v, "m": 4, "n": n})
+        found.append(v)
+    np.testing.assert_array_equal(*found)

@@ -1,5 +1,5 @@
-"""`cache_read` and `cache_write`: each step keeps the result, for symbolic sizes that are not multiples of
-tiles, empty rows and no rows.
+"""`cache_read`, `cache_write` and their variants keep the result: symbolic sizes that are not multiples of
+tiles, empty rows and no rows; tests of one of them are in the file of its name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, apply
 from gossamer_testkit import examples
-from gossamer_testkit.show import body_text
 
 SPMM_CACHES = {
     "values": ("cache_read", {"buffer": "A"}),
@@ -46,36 +45,6 @@ def test_all_caches_together(require_spmm):
     require_spmm(builder.module, 3)
 
 
-SCATTER = """
-@T.prim_func
-def scatter(p: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64, k: T.int64):
-    T.func_attr({"sparse_tir_level": 0})
-    P = T.match_buffer(p, (n,), "int32")
-    X = T.match_buffer(x, (n, k), "float32")
-    Y = T.match_buffer(y, (m,), "float32")
-    T.assume(in_range(P, 0, m))
-    for i in T.serial(n):
-        for j in T.serial(k):
-            with T.block("scatter"):
-                vi, vj = T.axis.remap("SR", [i, j])
-                Y[T.int64(P[vi])] = T.max(Y[T.int64(P[vi])], X[vi, vj])
-"""
-
-
-@pytest.mark.parametrize(("n", "k"), [(0, 3), (5, 0), (9, 4)])
-def test_points_that_meet_in_one_element_are_combined(n, k):
-    module = parse_module(SCATTER)
-    builder = ScheduleBuilder(module).reindex_cache_write("scatter", buffer="Y", scope="local")
-    random = np.random.default_rng(n)
-    p = random.integers(0, 4, n).astype(np.int32)
-    x = random.integers(-9, 9, (n, k)).astype(np.float32)
-    y = random.integers(-9, 0, 4).astype(np.float32)
-    expected = y.copy()
-    np.maximum.at(expected, np.repeat(p, k), x.ravel())
-    run(verify(builder.module), {"p": p, "x": x, "y": y, "n": n, "m": 4, "k": k})
-    np.testing.assert_array_equal(y, expected)
-
-
 GUARDED = """
 @T.prim_func
 def guarded(p: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64):
@@ -99,100 +68,6 @@ def test_elements_are_cached_under_the_condition_under_which_they_are_read(op):
     y = np.full(5, 77, np.float32)
     run(verify(builder.module), {"p": p, "x": np.float32([5, 6, 7]), "y": y, "n": 5, "m": 3})
     np.testing.assert_array_equal(y, [5, 0, 77, 7, 0])
-
-
-def test_iterators_of_one_loop_visit_no_product_of_domains(program):
-    diagonal = """
-for i in T.serial(8):
-    with T.block("diagonal"):
-        vi, vj = T.axis.remap("SS", [i, i])
-        Y[vi, vj] = X[vi, vj]
-"""
-    with pytest.raises(Exception, match="whatever the other iterators are"):
-        ScheduleBuilder(program(diagonal)).cache_write("diagonal", buffer="Y", scope="local")
-
-
-def test_a_stencil_is_cached_once_for_each_of_its_reads(program):
-    stencil = """
-for i in T.serial(7):
-    with T.block("stencil"):
-        vi = T.axis.spatial(7, i)
-        V[vi] = W[vi] + W[vi + 1]
-"""
-    builder = ScheduleBuilder(program(stencil)).cache_read("stencil", buffer="W", scope="local")
-    text = body_text(builder.module)
-    assert "W_local[vi_c] = W[vi_c]\n" in text
-    assert "W_local[vi_c + 1] = W[vi_c + 1]\n" in text
-
-
-def test_an_element_is_read_into_a_cache_under_each_of_its_conditions_once(program):
-    chosen = """
-for i in T.serial(7):
-    with T.block("chosen"):
-        vi = T.axis.spatial(7, i)
-        V[vi] = T.if_then_else(
-            vi > 2, T.if_then_else(vi > 3, W[vi], 0.0) + W[vi] * W[vi], T.if_then_else(vi < 1, W[vi], 0.0))
-"""
-    builder = ScheduleBuilder(program(chosen)).cache_read("chosen", buffer="W", scope="local")
-    condition = "vi_c > 2, True, T.if_then_else(not vi_c > 2, vi_c < 1, False)"
-    assert f"if T.if_then_else({condition}):" in body_text(builder.module)
-
-
-def test_what_only_a_loop_reads_is_read_into_a_cache_where_the_loop_runs(program):
-    inside = """
-for i in T.serial(8):
-    with T.block("outer"):
-        vi = T.axis.spatial(8, i)
-        for j in T.serial(n):
-            with T.block("inner"):
-                uj = T.axis.spatial(n, j)
-                Y[vi, uj] = W[vi + 60]
-"""
-    builder = ScheduleBuilder(program(inside)).cache_read("outer", buffer="W", scope="local")
-    result = np.zeros((8, 8), np.float32)
-    zeros = {"x": result, "z": result.copy(), "v": np.zeros(64, np.float32)}
-    given = zeros | {"y": result.copy(), "w": np.zeros(64, np.float32), "p": np.zeros(9, np.int32)}
-    run(builder.module, given | {"n": 0})
-    assert "if n > 0:" in body_text(builder.module)
-
-
-SELECTED = """
-for i in T.serial(8):
-    with T.block("outer"):
-        vi = T.axis.spatial(8, i)
-        for j in T.serial(n):
-            CONDITION
-            with T.block("inner"):
-                vj = T.axis.reduce(n, j)
-                with T.init():
-                    V[T.int64(P[vi])] = 5.0
-                V[T.int64(P[vi])] = V[T.int64(P[vi])] + 1.0
-"""
-
-
-@pytest.mark.parametrize(
-    ("condition", "held"),
-    [("", ()), ("if vi < 3:", ("if vi_c < 3:",))],
-    ids=["an empty reduction", "a condition"],
-)
-def test_what_an_init_reads_is_read_into_a_cache_also_where_its_reduction_is_empty(
-    program, condition, held
-):
-    lines = SELECTED.split("            CONDITION\n")
-    inner = lines[1].replace("\n    ", "\n        ") if condition else lines[1]
-    text = f"{lines[0]}            {condition}\n{'    ' if condition else ''}{inner}"
-    module = program(text)
-    after = ScheduleBuilder(module).cache_read("outer", buffer="P", scope="local").module
-    found = tuple(line.strip() for line in body_text(after).splitlines() if "if " in line)
-    assert found[: len(held)] == held
-    for n in (0, 1, 3):
-        results = []
-        for version in (module, after):
-            v, p = np.full(64, 7, np.float32), np.arange(9, dtype=np.int32)[::-1].copy()
-            given = {name: np.zeros((8, 8), np.float32) for name in "xyz"}
-            run(version, given | {"v": v, "w": np.zeros(64, np.float32), "p": p, "n": n})
-            results.append(v)
-        np.testing.assert_array_equal(*results)
 
 
 ROWS = """
@@ -250,13 +125,6 @@ def test_what_an_element_held_before_is_not_in_its_cache(program, op, body):
     assert apply(program(SUM), step).names[0] == "V_local"
 
 
-def test_loops_of_a_copy_have_names_where_an_iterator_is_a_number(program):
-    module = program(SUM.replace("vi", "v4"))
-    result = apply(module, Step("cache_write", {"block": "sum", "buffer": "V", "scope": "local"}))
-    verify(result.module)
-    assert result.names[-1].isidentifier()
-
-
 UNTIL_SEEN = """
 @T.prim_func
 def mark(y: T.handle, z: T.handle, n: T.int64):
@@ -281,50 +149,6 @@ def test_elements_under_a_condition_that_their_nest_changes_are_not_cached(op):
     y = np.full(3, 7, np.int32)
     run(kept.module, {"y": y, "z": np.array([1, 0, 2], np.int32), "n": 3})
     np.testing.assert_array_equal(y, [1, 7, 1])
-
-
-def test_elements_that_a_loop_decides_on_are_not_cached(program):
-    body = SUM.replace("        with T.init", "        T.where(i < 5)\n            with T.init")
-    step = Step("reindex_cache_write", {"block": "sum", "buffer": "V", "scope": "local"})
-    with pytest.raises(ScheduleError, match=r"\.predicate\]"):
-        apply(program(body), step)
-
-
-GOING_ON = {
-    "a sum": "V[vi] = V[vi] + X[vi, vj]",
-    "a difference": "V[vi] = V[vi] - X[vi, vj]",
-    "a recurrence": "V[vi] = V[vi] * 0.5 + X[vi, vj]",
-    "the last": "V[vi] = X[vi, vj]",
-    "those that are positive": "if X[vi, vj] > 0.0:\n                V[vi] = V[vi] + X[vi, vj]",
-    "by a let": "t: T.float32 = X[vi, vj]\n            V[vi] = T.min(V[vi], t)",
-}
-
-
-@pytest.mark.parametrize("body", GOING_ON.values(), ids=GOING_ON)
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_what_goes_on_from_old_values_loads_them(body, n):
-    text = f"""
-@T.prim_func
-def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:
-    T.func_attr({{"sparse_tir_level": 0}})
-    X = T.match_buffer(x, (m, n), "float32")
-    V = T.match_buffer(v, (m,), "float32")
-    for i in T.serial(m):
-        for j in T.serial(n):
-            with T.block("sum"):
-                vi, vj = T.axis.remap("SR", [i, j])
-                {body.replace("            ", "                ")}
-"""
-    before = parse_module(text)
-    builder = ScheduleBuilder(before).cache_write("sum", buffer="V", scope="local")
-    builder.reverse_compute_at("sum_V_local", loop="i").decompose_reduction("sum", loop="j")
-    found = []
-    for module in (before, verify(builder.module)):
-        x = np.random.default_rng(2).integers(-8, 9, (4, n)).astype(np.float32)
-        v = np.float32([3, -1, 7, 0])
-        run(module, {"x": x, "v": v, "m": 4, "n": n})
-        found.append(v)
-    np.testing.assert_array_equal(*found)
 
 
 BEYOND_FIBERS = """

@@ -1,14 +1,19 @@
-"""`reindex_cache_write`: programs that it refuses."""
+"""`reindex_cache_write`: points that share an element, and programs that it refuses."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from nest_programs import COPY
+from nest_programs import COPY, SUM
 from refused import reason_of
 from refused_programs import ELEMENT, REPEATED, SCATTER, SHARED
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, apply
 
 LET_MIN = """
 for i in T.serial(8):
@@ -35,3 +40,40 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("reindex_cache_write", arguments)) == code
+
+
+SCATTERED_MAXIMA = """
+@T.prim_func
+def scatter(p: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64, k: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int32")
+    X = T.match_buffer(x, (n, k), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(in_range(P, 0, m))
+    for i in T.serial(n):
+        for j in T.serial(k):
+            with T.block("scatter"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                Y[T.int64(P[vi])] = T.max(Y[T.int64(P[vi])], X[vi, vj])
+"""
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (5, 0), (9, 4)])
+def test_points_that_meet_in_one_element_are_combined(n, k):
+    module = parse_module(SCATTERED_MAXIMA)
+    builder = ScheduleBuilder(module).reindex_cache_write("scatter", buffer="Y", scope="local")
+    random = np.random.default_rng(n)
+    p = random.integers(0, 4, n).astype(np.int32)
+    x = random.integers(-9, 9, (n, k)).astype(np.float32)
+    y = random.integers(-9, 0, 4).astype(np.float32)
+    expected = y.copy()
+    np.maximum.at(expected, np.repeat(p, k), x.ravel())
+    run(verify(builder.module), {"p": p, "x": x, "y": y, "n": n, "m": 4, "k": k})
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_elements_that_a_loop_decides_on_are_not_cached(program):
+    body = SUM.replace("        with T.init", "        T.where(i < 5)\n            with T.init")
+    step = Step("reindex_cache_write", {"block": "sum", "buffer": "V", "scope": "local"})
+    with pytest.raises(ScheduleError, match=r"\.predicate\]"):
+        apply(program(body), step)

@@ -1,4 +1,4 @@
-"""`sparse_reorder`: programs that it refuses."""
+"""`sparse_reorder`: results stay the same, and programs that it refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from refused_programs import FUSED_ITERATION
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
-from gossamer_schedule import apply
+from gossamer_schedule import ScheduleBuilder, apply, replay, sparse_reorder
 from gossamer_testkit import examples
 
 NESTED_ITERATION = parse_module("""
@@ -38,3 +38,17 @@ REFUSED = [
 )
 def test_refusals(code, module, arguments):
     assert reason_of(apply, module, Step("sparse_reorder", arguments)) == code
+
+
+@pytest.mark.parametrize("order", [("k", "i", "j"), ("i", "k", "j"), ("i", "j", "k")])
+def test_sparse_reorder_keeps_the_result(require_spmm, order):
+    result = sparse_reorder(examples.SPMM_COORDINATE, "csrmm", order=order)
+    assert result.names == order
+    assert replay(examples.SPMM_COORDINATE, (result.step,)) == result.module
+    require_spmm(result.module, 7)
+
+
+def test_fused_axes_are_reordered_together(require_spmm):
+    builder = ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse("csrmm", axes=("I", "J"))
+    builder.sparse_reorder("csrmm", order=("k", "i", "j"))
+    require_spmm(builder.module, 7)

@@ -1,4 +1,4 @@
-"""`sparse_unfuse`: programs that it refuses."""
+"""`sparse_unfuse`: the inverse of `sparse_fuse`, and programs that it refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from refused import reason_of
 from refused_programs import FUSED_ITERATION
 
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_schedule import ScheduleBuilder, apply, replay, sparse_fuse, sparse_unfuse
 from gossamer_testkit import examples
 
 REFUSED = [
@@ -21,3 +21,15 @@ REFUSED = [
 )
 def test_refusals(code, module, arguments):
     assert reason_of(apply, module, Step("sparse_unfuse", arguments)) == code
+
+
+@pytest.mark.parametrize("features", [0, 1, 7])
+def test_sparse_unfuse_gives_back_what_was_fused(require_spmm, features):
+    fused = sparse_fuse(examples.SPMM_COORDINATE, "csrmm", axes=("I", "J")).module
+    result = sparse_unfuse(fused, "csrmm", axes=("I", "J"))
+    assert result.names == ("i", "j")
+    assert result.module == examples.SPMM_COORDINATE
+    assert replay(fused, (result.step,)) == result.module
+    built = ScheduleBuilder(fused).sparse_unfuse("csrmm", axes=("I", "J"))
+    assert built.trace == (result.step,)
+    require_spmm(result.module, features)

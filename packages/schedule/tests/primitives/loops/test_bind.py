@@ -1,14 +1,17 @@
-"""`bind`: programs that it refuses."""
+"""`bind`: bound loops compute the same, and programs that it refuses."""
 
 from __future__ import annotations
 
 import pytest
 from nest_programs import COPY, SUM
-from refused import reason_of
+from program_results import loop_named
+from refused import code_of, reason_of
 from refused_programs import LAST_WINS, LATE, SCATTER, SKEWED, SYMBOLIC
 
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_ir.script import print_module
+from gossamer_schedule import ScheduleBuilder, apply
+from gossamer_testkit import examples
 
 BLOCKS = """
 for i in T.serial(8):
@@ -38,3 +41,26 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("bind", arguments)) == code
+
+
+@pytest.mark.parametrize("features", [1, 7])
+def test_bound_loops_compute_the_same(require_spmm, features):
+    builder = ScheduleBuilder(examples.SPMM).split("k", factors=(None, 4))
+    builder.reorder("i", "k_0", "k_1", "j")
+    builder.bind("i", thread="blockIdx.x").bind("k_1", thread="threadIdx.x")
+    require_spmm(builder.module, features)
+    assert loop_named(builder.module, "k_1").thread == "threadIdx.x"
+    assert code_of(builder.bind, "k_0", thread="threadIdx.x") == "schedule.bind.duplicate"
+
+
+def test_what_is_started_has_as_many_threads_everywhere():
+    """The lengths of rows differ between the iterations over rows."""
+    builder = ScheduleBuilder(examples.SPMM).bind("i", thread="blockIdx.x")
+    assert code_of(builder.bind, "j", thread="blockIdx.y") == "schedule.bind.extent"
+
+
+def test_threads_of_a_block_combine_the_terms_of_a_reduction(program, require_spmv):
+    builder = ScheduleBuilder(examples.SPMV).decompose_reduction("csrmv", loop="j")
+    builder.split("j", factors=(None, 4)).bind("j_1", thread="threadIdx.x")
+    assert "reassociates" in print_module(builder.module)
+    require_spmv(builder.module)

@@ -1,13 +1,16 @@
-"""`lift_loop`: programs that it refuses."""
+"""`lift_loop`: lifted loops compute the same, and programs that it refuses."""
 
 from __future__ import annotations
 
 import pytest
 from nest_programs import COPY
+from program_results import scaled
 from refused import reason_of
 
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_ir.script import parse_module, print_module
+from gossamer_schedule import ScheduleBuilder, apply
+from gossamer_testkit import examples
 
 INSIDE = """
 for i in T.serial(8):
@@ -48,3 +51,13 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("lift_loop", arguments)) == code
+
+
+@pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (5, 3), (1, 1)])
+@pytest.mark.parametrize("condition", ["", "            T.where(i * 2 < 5)\n"])
+def test_a_lifted_loop_does_the_same(sizes, condition):
+    text = print_module(examples.NESTED)
+    text = text.replace("            for j in", f"{condition}            for j in")
+    before = parse_module(text)
+    after = ScheduleBuilder(before).lift_loop("j").module
+    assert scaled(after, sizes).tolist() == scaled(before, sizes).tolist()

@@ -1,17 +1,17 @@
-"""`loop_partition`, `specialize` and `fission` keep the result for all sizes."""
+"""`loop_partition`: the parts run what the loop ran, in its order, for all sizes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from nest_programs import BACKWARDS, COPY
+from nest_programs import BACKWARDS, COPY, NESTED_PARTS
 from program_results import same
 from refused import reason_of
 from refused_programs import SHRINKING
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
-from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.script import print_module
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, apply, get_blocks, get_loops
 from gossamer_testkit import examples
@@ -114,21 +114,6 @@ def test_inits_of_two_blocks_keep_their_order(program):
     assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
 
 
-NESTED_PARTS = """
-for i in T.serial(6):
-    R = T.alloc_buffer((8,), "float32")
-    t: T.float32 = T.float32(i) + 1.0
-    for j in T.serial(i + 1):
-        with T.block("fill"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            R[vj] = X[vi, vj] * t
-    for k in T.serial(i + 1):
-        with T.block("use"):
-            wi, wk = T.axis.remap("SS", [i, k])
-            Y[wi, wk] = R[wk]
-"""
-
-
 @pytest.mark.parametrize("points", [(0,), (1, 1, 5), ("n - 4",), (2**62,)])
 def test_whatever_a_loop_holds_is_copied_under_other_names(program, points):
     module = program(NESTED_PARTS)
@@ -137,99 +122,6 @@ def test_whatever_a_loop_holds_is_copied_under_other_names(program, points):
     builder.loop_partition("i", points=points)
     assert same(builder, module)
     assert reason_of(builder.annotate, use, key="note", value=1) == "handle.ambiguous"
-
-
-@pytest.mark.parametrize("target", ["i", "j", "k", "fill", "use"])
-@pytest.mark.parametrize(
-    "condition", ["n == 7", "n != 7", "T.int64(P[3]) == 3 and n < 0", "7 == n", "n % 7 == 0"]
-)
-def test_versions_do_what_the_original_did(program, target, condition):
-    module = program(NESTED_PARTS)
-    builder = ScheduleBuilder(module).specialize(target, condition=condition)
-    for n in (-(2**63), 0, 7, 2**63 - 1):
-        assert same(builder, module, n=n)
-
-
-def test_a_condition_may_read_what_exists_wherever_it_reads_it(program):
-    module = program("""
-for i in T.serial(8):
-    for j in T.serial(4):
-        X[i, j] = X[i, j] * 2.0
-""")
-    condition = "T.if_then_else({}, P[i - 1], P[i + 1]) > 3"
-    assert same(
-        ScheduleBuilder(module).specialize("j", condition=condition.format("i > 0")), module
-    )
-    refused = reason_of(
-        ScheduleBuilder(module).specialize, "j", condition=condition.format("i > -2")
-    )
-    assert refused == "specialize.not_proved"
-
-
-@pytest.mark.parametrize("n", [0, 31, 32, 33])
-def test_a_version_of_a_known_size_needs_no_bounds(n):
-    builder = ScheduleBuilder(examples.SCALE).specialize("i", condition="n == 32")
-    fast, slow = builder.names
-    builder.split(fast, factors=(None, 8))
-    assert "T.where" not in body_text(builder.module)
-    builder.split(slow, factors=(None, 8))
-    x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
-    run(verify(builder.module), {"x": x, "y": y, "n": n})
-    np.testing.assert_array_equal(y, x * 2)
-
-
-@pytest.mark.parametrize("n", [0, 8, 12, 16])
-@pytest.mark.parametrize("condition", ["n % 8 == 0", "0 == n % 8 and n > 0"])
-def test_a_version_of_whole_vectors_needs_no_bounds(n, condition):
-    builder = ScheduleBuilder(examples.SCALE).specialize("i", condition=condition)
-    builder.split("i_0", factors=(None, 8))
-    assert "T.where" not in body_text(builder.module)
-    x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
-    run(verify(builder.module), {"x": x, "y": y, "n": n})
-    np.testing.assert_array_equal(y, x * 2)
-
-
-def test_equal_floats_are_not_the_same(program):
-    text = """
-@T.prim_func
-def f(y: T.handle, a: T.float32):
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (1,), "float32")
-    with T.block("inverse"):
-        Y[0] = 1.0 / a
-"""
-    module = ScheduleBuilder(parse_module(text)).specialize("inverse", condition="a == 0.0").module
-    y = np.zeros(1, np.float32)
-    with np.errstate(divide="ignore"):
-        run(verify(module), {"y": y, "a": np.float32(-0.0)})
-    assert y[0] == -np.inf
-
-
-@pytest.mark.parametrize(("rows", "condition"), [(5, "m == 5"), (4, "m == 5"), (5, "i % 2 == 0")])
-def test_versions_of_a_reduction(spmm, require_spmm, rows, condition):
-    for target in ("j", "k", "csrmm"):
-        builder = ScheduleBuilder(spmm()).specialize(target, condition=condition)
-        require_spmm(builder.module, 3, rows=rows)
-
-
-SOMETIMES = """
-for t in T.serial(4):
-    for i in T.serial(4):
-        for j in T.serial(4):
-            with T.block("sum"):
-                vi, vj = T.axis.remap("SR", [i, j])
-                with T.init():
-                    V[vi] = 0.0
-                V[vi] = V[vi] + X[vi, vj]
-        W[9] = W[9] + V[i]
-        P[8] = 3
-"""
-
-
-@pytest.mark.parametrize("condition", ["t == 1", "P[8] == 3", "i == 1 and n > 3"])
-def test_a_sum_that_each_iteration_begins_anew_has_versions(program, condition):
-    module = program(SOMETIMES)
-    assert same(ScheduleBuilder(module).specialize("j", condition=condition), module)
 
 
 MEETING = """
@@ -258,23 +150,6 @@ def test_copies_that_begin_sums_of_their_own_agree(program):
     module = program(MEETING % ("vi", "vi", "vi"))
     assert same(ScheduleBuilder(module).specialize("sum", condition="i < 2"), module)
     assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
-
-
-@pytest.mark.parametrize("name", ["i", "j", "k", "csrmm"])
-def test_a_unit_loop_changes_nothing(spmm, require_spmm, name):
-    builder = ScheduleBuilder(spmm()).add_unit_loop(name)
-    assert builder.names == (f"{name}_unit",)
-    require_spmm(builder.module, 3)
-    (unit,) = builder.names
-    require_spmm(builder.unroll(unit).add_unit_loop(unit).module, 3)
-
-
-def test_a_block_is_computed_at_a_unit_loop():
-    builder = ScheduleBuilder(examples.STAGED).add_unit_loop("scale")
-    module = builder.compute_at("fetch", loop="scale_unit").module
-    x, y = np.arange(24, dtype=np.float32).reshape(3, 8), np.zeros((3, 8), np.float32)
-    run(verify(module), {"x": x, "y": y, "m": 3})
-    np.testing.assert_array_equal(y, x * 2)
 
 
 def test_positions_are_parted_and_specialized(require_spmm):

@@ -1,4 +1,4 @@
-"""Loops whose iterations only accumulate into shared elements may use atomic updates."""
+"""`parallel` with atomic updates: iterations only accumulate into the elements that they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parallel loops whose iterations share elements: private copies, or one segment after the other."""
+"""`parallel` with private copies of shared elements, or with one segment after the other."""
 
 from __future__ import annotations
 

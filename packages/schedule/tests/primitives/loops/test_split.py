@@ -1,8 +1,9 @@
-"""`split`: programs before and after, and programs that it refuses."""
+"""`split`: programs before and after, iterations beyond the end, and programs that it refuses."""
 # ruff: noqa: E501  (scripts have no line breaks inside an expression)
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from before_and_after import require_change
 from nest_programs import COPY, RAGGED
@@ -10,7 +11,10 @@ from refused import reason_of
 from refused_programs import LATE, PARALLEL, SYMBOLIC
 
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, apply
 
 INIT_BY_LOOP = """
 for i in T.serial(8):
@@ -120,3 +124,54 @@ def test_before_and_after(program, name):
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("split", arguments)) == code
+
+
+EIGHT = """
+@T.prim_func
+def f(v: T.handle, y: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    V = T.match_buffer(v, (8,), "int64")
+    Y = T.match_buffer(y, (8,), "int64")"""
+TRIANGLE = """
+for j in T.serial(8):
+    for k in T.serial(HEADER):
+        with T.block("count"):
+            BLOCK
+            Y[vk] = Y[vk] + 1
+"""
+READ_BEYOND = {
+    "by the value of an iterator": ("j + 1", "vk = T.axis.spatial(8, V[k])"),
+    "by a predicate": ("j + 1", "vk = T.axis.spatial(8, k)", "T.where(V[vk] > 1)"),
+    "from a start": ("j, j + 1", "vk = T.axis.spatial(8, V[k])"),
+    "by a start": ("V[j], V[j] + 1", "vk = T.axis.spatial(8, k)"),
+    "by an extent": ("V[j] + 1", "vk = T.axis.spatial(8, k)"),
+}
+
+
+@pytest.mark.parametrize("case", READ_BEYOND)
+def test_iterations_beyond_a_split_loop_read_nothing(case):
+    header, *lines = READ_BEYOND[case]
+    block = ("\n" + " " * 12).join(("vj = T.axis.reduce(8, j)", *lines))
+    body = TRIANGLE.replace("HEADER", header).replace("BLOCK", block).replace("\n", "\n    ")
+    module = verify(parse_module(EIGHT + body))
+    found = []
+    for each in (module, ScheduleBuilder(module).split("j", factors=(None, 3)).module):
+        arrays = {"v": np.arange(8), "y": np.zeros(8, int)}
+        run(each, arrays)
+        found.append(arrays["y"].tolist())
+    assert found[0] == found[1] != [0] * 8
+
+
+@pytest.mark.parametrize("init", ["", "with T.init():\n                Y[0] = 0"])
+def test_a_loop_that_never_runs_reads_nothing_when_it_is_split(init):
+    body = f"""
+    for j in T.serial(0):
+        with T.block("count"):
+            vj = T.axis.reduce(8, V[0] + j)
+            {init}
+            Y[0] = Y[0] + vj"""
+    module = verify(parse_module(EIGHT.replace("(v, (8,)", "(v, (0,)") + body))
+    for each in (module, ScheduleBuilder(module).split("j", factors=(2, 3)).module):
+        arrays = {"v": np.zeros(0, int), "y": np.ones(8, int)}
+        run(each, arrays)
+        assert arrays["y"].tolist() == [0 if init else 1] + [1] * 7
