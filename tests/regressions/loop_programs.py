@@ -1,4 +1,4 @@
-"""The programs of `test_regressions_loop_schedules`."""
+"""The programs of `test_loop_schedules`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of `test_regressions_sparse_schedules`."""
+"""The programs of `test_sparse_schedules`."""
 
 from __future__ import annotations
 

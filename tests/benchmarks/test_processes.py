@@ -48,7 +48,7 @@ hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "ms
 sys.modules.update(dict.fromkeys(hidden))
 import benchmarks.peers.{peer}, benchmarks.worker
 """
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
