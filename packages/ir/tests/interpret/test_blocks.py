@@ -252,3 +252,23 @@ def main(y: T.handle, m: T.int64) -> None:
     y = np.zeros(8, np.float32)
     run(module, {"y": y, "m": 2**63 - 5})
     assert y.tolist() == [1, 1, 1, 1, 1, 0, 0, 0]
+
+
+def test_the_loops_of_an_init_may_end_beyond_the_largest_integer():
+    module = parse_module("""
+@T.prim_func
+def main(y: T.handle, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (4,), "float32")
+    for k in T.serial(3):
+        for i in T.serial(m, m + 4):
+            with T.block("b"):
+                vi = T.axis.spatial(4, i - m)
+                vk = T.axis.reduce(3, k)
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + 1.0
+""")
+    y = np.full(4, np.nan, np.float32)
+    run(module, {"y": y, "m": 2**63 - 2})
+    assert y.tolist() == [3, 3, 3, 3]

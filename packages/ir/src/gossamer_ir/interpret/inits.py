@@ -20,6 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.translator import EnclosingEntry, Translator
@@ -227,9 +228,9 @@ def _loop(node: For, body: Exec, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         first = int(start(frame))
-        # Python's integers: the end of the range may not fit int64.
+        # Python's integers: the range may go beyond int64, where its values wrap as those of any loop.
         for value in range(first, first + int(extent(frame))):
-            frame.values[name] = np.int64(value)
+            frame.values[name] = np.int64(wrapped(value))
             body(frame)
 
     return run
