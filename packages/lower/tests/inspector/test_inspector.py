@@ -1,14 +1,13 @@
-"""The inspector passes: searches become a separate kernel, arrays are replaced by expressions, and unused
-parameters are removed.
-"""
+"""The inspector passes: searches become a separate kernel, and the other kernel reads what it found."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from searching_programs import HEAD, PROGRAMS, at_stage, run_on, to_flat
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.interpret import GuardFailed
 from gossamer_ir.nodes import Guard, InRange, Search
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
@@ -18,43 +17,10 @@ from gossamer_lower import (
     lower_buffers,
     lower_iterations,
     lower_to_flat,
-    remove_unused_args,
-    specialize_buffer,
     use_inspector_results,
 )
 from gossamer_testkit.examples import program
-from gossamer_testkit.show import body_text
 
-HEAD = """
-@T.prim_func
-def f(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle, r: T.handle, s: T.handle,
-      m: T.int64, n: T.int64, nnz_a: T.int64, nnz_b: T.int64):
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz_a), (p, q))
-    L = T.sp.compressed_varied(I, (n, nnz_b), (r, s))
-    D = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, J), "float32")
-"""
-PROGRAMS = {
-    "fused": """
-    B = T.sp.match_buffer(b, (I, D), "float32")
-    C = T.sp.match_buffer(c, (I, J), "float32")
-    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "it") as [i, j]:
-        C[i, j] = A[i, j] * B[i, j]
-""",
-    "dense": """
-    B = T.sp.match_buffer(b, (I, D), "float32")
-    C = T.sp.match_buffer(c, (I, D), "float32")
-    with T.sp.iteration([I, D], "SS", "it") as [i, k]:
-        C[i, k] = A[i, k] * B[i, k]
-""",
-    "of another tree": """
-    B = T.sp.match_buffer(b, (I, L), "float32")
-    C = T.sp.match_buffer(c, (I, J), "float32")
-    with T.sp.iteration([I, J], "SS", "it") as [i, j]:
-        C[i, j] = A[i, j] * B[i, j]
-""",
-}
 ROWS, COLUMNS = 6, 5
 FULL = np.add.outer(np.arange(ROWS), 2 * np.arange(COLUMNS)) % 3 == 0
 MASKS = {
@@ -85,20 +51,6 @@ def case(name, mine, theirs):
         arrays[indptr] = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype("int32")
         arrays[indices] = np.nonzero(mask)[1].astype("int32")
     return arrays, expected
-
-
-def at_stage(name, stage):
-    position = lower_iterations(parse_module(HEAD + PROGRAMS[name]))
-    return position if stage == "position" else lower_buffers(position)
-
-
-def to_flat(module):
-    return lower_to_flat(module if module.stage == "loop" else lower_buffers(module))
-
-
-def run_on(module, arguments):
-    names = {param.name for param in module.functions[0].params}
-    run(verify(module), {name: arguments[name] for name in names})
 
 
 def results_of(module, arguments, *, stage, dtype):
@@ -237,81 +189,6 @@ def test_searches_that_depend_on_more_than_index_arrays_stay(body):
     with pytest.raises(UnsupportedError) as caught:
         use_inspector_results(program(body))
     assert caught.value.code == "lower.inspector.no_search"
-
-
-# --- specialize_buffer
-
-
-READING = program("for i in T.serial(n): Y[i] = X[P[i]]")
-WRONG = {
-    "unknown": (READING, {"buffer": "Z", "indices": ("i",), "value": "i"}),
-    "written": (READING, {"buffer": "Y", "indices": ("i",), "value": "T.float32(0)"}),
-    "search": (
-        program("Y[T.search('lower', P, begin=0, end=n, value=1)] = 0"),
-        {"buffer": "P", "indices": ("i",), "value": "i"},
-    ),
-    "rank": (READING, {"buffer": "P", "indices": ("i", "j"), "value": "i"}),
-    "dtype": (READING, {"buffer": "P", "indices": ("i",), "value": "T.int32(i)"}),
-    "shape": (program("Y[P[0] + 0] = 0"), {"buffer": "P", "shape": (3, 3)}),
-}
-
-
-@pytest.mark.parametrize("code", WRONG)
-def test_what_is_not_specialized_is_refused_by_name(code):
-    module, arguments = WRONG[code]
-    with pytest.raises(UnsupportedError) as caught:
-        specialize_buffer(module, **arguments)
-    assert caught.value.code in (f"lower.specialize_buffer.{code}", "lower.specialize_buffer.rank")
-
-
-def test_the_indices_of_a_band_need_no_array():
-    source = (
-        HEAD
-        + """
-    B = T.sp.match_buffer(b, (D,), "float32")
-    C = T.sp.match_buffer(c, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "band") as [i, j]:
-        C[i] = C[i] + A[i, j] * B[j]
-"""
-    )
-    module = lower_buffers(lower_iterations(parse_module(source)))
-    plain = specialize_buffer(module, buffer="J_indptr", indices=("i",), value="i * 2")
-    banded = specialize_buffer(plain, buffer="J_indices", indices=("e",), value="e // 2 + e % 2")
-    assert {"p", "q"}.isdisjoint(param.name for param in banded.functions[0].params)
-    assert "J_ind" not in body_text(banded)
-    m, a = 5, np.arange(10, dtype="float32")
-    b, c = np.arange(6, dtype="float32") - 2, np.zeros(5, "float32")
-    given = {"a": a, "b": b, "c": c, "m": m, "n": 6, "nnz_a": 10, "nnz_b": 0}
-    run_on(to_flat(banded), given)
-    np.testing.assert_array_equal(c, a[::2] * b[:-1] + a[1::2] * b[1:])
-
-
-def test_a_shape_becomes_constant():
-    module = specialize_buffer(READING, buffer="X", shape=(4,))
-    assert [param.name for param in module.functions[0].params] == ["x", "y", "p"]
-    with pytest.raises(UnsupportedError, match="cannot be 5"):
-        specialize_buffer(module, buffer="X", shape=(5,))
-
-
-# --- remove_unused_args
-
-
-def test_arguments_of_calls_go_with_the_parameters():
-    module = lower_to_flat(program("for i in T.parallel(n): Y[i] = X[i]"))
-    (caller, callee) = module.functions
-    assert [param.name for param in caller.params] == ["x", "y", "p", "n"]
-    after = verify(remove_unused_args(module))
-    assert [param.name for param in after.functions[0].params] == ["x", "y", "n"]
-    assert after.functions[1] == callee
-    x, y = np.arange(3, dtype="float32"), np.zeros(3, "float32")
-    run(after, {"x": x, "y": y, "n": 3})
-    np.testing.assert_array_equal(x, y)
-
-
-def test_axes_keep_what_they_are_stored_in():
-    module = at_stage("fused", "position")
-    after = verify(remove_unused_args(module))
-    assert {"p", "q", "r", "s"} <= {param.name for param in after.functions[0].params}
 
 
 MARKED = """

@@ -16,7 +16,6 @@ from gossamer_lower import (
     vectorize_loops,
 )
 from gossamer_testkit.examples import program
-from gossamer_testkit.show import body_text
 
 EARLY = 'T.reinterpret("int64", x) // 4 % 4'
 SUMS = f"""
@@ -27,16 +26,6 @@ if n > 7:
                 if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8:
                     Y[i] = Y[i] + X[a * 4 + l - {EARLY}]
 """
-RUNS = "Y[T.ramp(0, 1, 4)] = T.Select({0}, X[T.ramp(0, 1, 4)], X[T.ramp(4, 1, 4)])"
-ALWAYS = {
-    "at least": "T.ramp(4 - n % 4, 1, 4) >= T.broadcast(1, 4)",
-    "below": "T.ramp(n % 4, 1, 4) < T.broadcast(7, 4)",
-    "constants": "T.ramp(0, 2, 4) < T.broadcast(7, 4)",
-}
-SOMETIMES = {
-    "too many lanes": "T.ramp(n % 4, 1, 4) < T.broadcast(6, 4)",
-    "unknown": "T.ramp(n, 1, 4) < T.broadcast(7, 4)",
-}
 
 
 def flat():
@@ -73,18 +62,6 @@ def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
         for body in (asked.then_body, asked.else_body)
     ]
     assert [len(stores) for stores in sums] == [4, 3]
-
-
-@pytest.mark.parametrize("name", ALWAYS)
-def test_a_mask_that_all_lanes_pass_is_left_out(name):
-    before = program(RUNS.format(ALWAYS[name]))
-    assert body_text(eliminate_redundant_masks(before)) == "Y[T.ramp(0, 1, 4)] = X[T.ramp(0, 1, 4)]"
-
-
-@pytest.mark.parametrize("name", SOMETIMES)
-def test_other_masks_stay(name):
-    before = program(RUNS.format(SOMETIMES[name]))
-    assert eliminate_redundant_masks(before) == before
 
 
 def test_without_a_condition_on_an_address_nothing_is_doubled():

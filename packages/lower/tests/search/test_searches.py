@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from searches import program
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Let, Search, While
-from gossamer_ir.script import parse_module, print_expr
-from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, unroll_loops, vectorize_loops
+from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, vectorize_loops
 
-HEADER = """
-@T.prim_func
-def f(x: T.handle, y: T.handle, p: T.handle, n: T.int64, c: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    P = T.match_buffer(p, (n,), "INT")
-    X = T.match_buffer(x, (c,), "int64")
-    Y = T.match_buffer(y, (c,), "int64")
-"""
 SORTED = {
     "empty": [],
     "one": [3],
@@ -75,11 +65,6 @@ for i in T.serial(c):
 }
 
 
-def program(body, index="int32"):
-    lines = body.strip("\n").splitlines()
-    return parse_module(HEADER.replace("INT", index) + "\n".join("    " + x for x in lines) + "\n")
-
-
 def spelled(body, kind):
     parts = body.split("SEARCH(")
     text = parts[0]
@@ -129,104 +114,6 @@ def test_windows_that_move_are_searched_from_scratch(kind):
         position = ORACLES[kind](array[i : i + 3], [4])[0]
         expected.append(position if position < 0 else max(position + i, i))
     assert y.tolist() == expected
-
-
-def searches(module):
-    return [node for node in walk(module) if isinstance(node, Search)]
-
-
-def test_equal_searches_are_made_once_and_outside():
-    body = """
-for i in T.serial(c):
-    for k in T.serial(c):
-        Y[k] = Y[k] + T.search("lower", P, begin=0, end=n, value=i) * 2
-        X[k] = X[k] + T.search("lower", P, begin=0, end=n, value=i)
-"""
-    hoisted = hoist_searches(program(body))
-    (loop,) = hoisted.functions[0].body
-    assert [type(stmt).__name__ for stmt in loop.body] == ["Let", "For"]
-    assert len(searches(hoisted)) == 1
-
-
-def test_a_search_that_reads_where_to_search_leaves_loops_that_do_not_change_it():
-    body = """
-for i in T.serial(c):
-    for k in T.serial(n):
-        for l in T.serial(k):
-            Y[i] = Y[i] + X[i] * T.search("upper", P, begin=T.int64(P[i]), end=n, value=i)
-"""
-    module = program(body)
-    hoisted = hoist_searches(module)
-    (outer,) = hoisted.functions[0].body
-    assert [type(stmt).__name__ for stmt in outer.body] == ["For"]
-    (middle,) = outer.body
-    assert [type(stmt).__name__ for stmt in middle.body] == ["Let", "For"]
-    assert diagnostics(hoisted) == ()
-    results = []
-    for stage in (module, hoisted, lower_to_flat(module)):
-        y = np.ones(3, np.int64)
-        run(stage, {"x": np.arange(3), "y": y, "p": np.array([0, 0, 1, 7], "i4"), "n": 4, "c": 3})
-        results.append(y.tolist())
-    assert results[0] == results[1] == results[2] == [1, 1 + 6 * 3, 1 + 6 * 2 * 3]
-
-
-def test_a_search_for_what_another_search_finds_stays_with_it():
-    body = """
-for i in T.serial(c):
-    for k in T.serial(n):
-        Y[i] = Y[i] + T.search(
-            "upper", P, begin=T.int64(P[0]), end=n,
-            value=T.search("lower", P, begin=0, end=n, value=k),
-        )
-"""
-    module = program(body)
-    flat = lower_to_flat(module)
-    assert diagnostics(flat) == ()
-    results = []
-    for stage in (module, flat):
-        y = np.ones(3, np.int64)
-        run(stage, {"x": y, "y": y, "p": np.array([0, 0, 1, 7], "i4"), "n": 4, "c": 3})
-        results.append(y.tolist())
-    assert results[0] == results[1] == [1 + 2 + 3 + 3 + 3] * 3
-
-
-def test_a_search_for_what_the_program_writes_stays_where_it_is():
-    body = """
-for i in T.serial(c):
-    for k in T.serial(c):
-        Y[k] = T.search("lower", P, begin=0, end=n, value=Y[k])
-"""
-    hoisted = hoist_searches(program(body))
-    (outer,) = hoisted.functions[0].body
-    (inner,) = outer.body
-    assert isinstance(inner.body[0], Let)
-    assert isinstance(inner.body[0].value, Search)
-
-
-def test_copies_go_on_from_each_other():
-    body = """
-for i in T.parallel(c // 4):
-    for u in T.unroll(4):
-        Y[i * 4 + u] = T.search("upper", P, begin=1, end=n, value=i * 4 + u)
-"""
-    flat = lower_to_flat(program(body))
-    whiles = [node for node in walk(flat) if isinstance(node, While)]
-    assert len(whiles) == 8
-    assert not searches(flat)
-
-
-def test_copies_search_in_the_order_of_the_program():
-    body = """
-for i in T.serial(c // 16):
-    if i > 0:
-        for u in T.unroll(16):
-            Y[i * 16 + u] = T.search("upper", P, begin=1, end=n, value=i * 16 + u)
-"""
-    hoisted = hoist_searches(unroll_loops(program(body)))
-    assert [print_expr(node.value) for node in searches(hoisted)] == [
-        "i * 16",
-        *(f"i * 16 + {u}" for u in range(1, 16)),
-    ]
 
 
 LANES = """
