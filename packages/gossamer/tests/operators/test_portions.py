@@ -114,3 +114,46 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert len(seen) < 60, "an interrupt waits for the portion, not for the call"
     np.testing.assert_array_equal(gs.spmm(A, B), np.full((rows, features), 1_000))
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm", "attention", "bsr"])
+@pytest.mark.parametrize("work", [1, 64])
+def test_bound_calls_are_made_in_portions_and_read_new_values(monkeypatch, op, work):
+    A, random = matrix(np.float32), np.random.default_rng(4)
+    X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
+    dense = {
+        "spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V), "bsr": (Y,),
+    }[op]  # fmt: skip
+    function = gs.spmm if op == "bsr" else getattr(gs, op)
+    A = A.tobsr((4, 5)) if op == "bsr" else A
+    wanted, doubled = function(A, *dense), function(A, *dense[:-1], 2 * dense[-1])
+    monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
+    out = np.full(wanted.shape, np.nan, np.float32)
+    bound = function.bind(A, *dense, out=out, check=True)
+    assert isinstance(bound, portions.BoundPortions)
+    assert bound.arguments["indptr"].shape == A.indptr.shape
+    for result in (wanted, doubled):
+        bound()
+        np.testing.assert_allclose(out, result, 1e-6, 1e-6)
+        dense[-1][...] *= 2
+
+
+def test_ctrl_c_is_noticed_between_portions_of_a_bound_call(monkeypatch):
+    A, B = from_scipy(matrix(np.float32)), np.ones((30, 8), np.float32)
+    monkeypatch.setattr(portions, "PORTION_PRODUCTS", 1)
+    out = np.zeros((40, 8), np.float32)
+    bound = gs.spmm.bind(A, B, out=out)
+    calls = bound._later
+
+    def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    bound._later = (*calls[:10], interrupted, *calls[10:])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            bound()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert out[:8].any()
+    assert not out[-8:].any(), "the portions after the signal did not run"

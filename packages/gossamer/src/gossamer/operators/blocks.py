@@ -80,6 +80,11 @@ class BlockOperands(NamedTuple):
         return (self.right, self.indptr, self.indices, self.data)
 
     @property
+    def products(self) -> int:
+        """The number of products that the kernel computes."""
+        return self.data.size * self.shape[1]
+
+    @property
     def is_zero(self) -> bool:
         """True if there are no blocks, so that the result is zero."""
         return self.data.size == 0

@@ -87,6 +87,11 @@ class Operands(NamedTuple):
         return (*self.dense.values(), *self.matrix.arrays.values())
 
     @property
+    def products(self) -> int:
+        """The number of products that a kernel computes."""
+        return self.matrix.nnz * (self.features or 1)
+
+    @property
     def is_zero(self) -> bool:
         """True if the result is zero, or empty, as there is nothing to sum."""
         return self.matrix.nnz == 0 or self.features == 0

@@ -13,7 +13,13 @@ from numpy import ndarray
 
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import CHECKED, Operands, output
-from gossamer.operators.portions import has_long_rows, in_blocks, is_much_work, row_portions
+from gossamer.operators.portions import (
+    BoundPortions,
+    has_long_rows,
+    in_blocks,
+    is_much_work,
+    row_portions,
+)
 from gossamer.operators.program import OperatorProgram, Variant
 from gossamer.operators.structure import POINTERS, SCALARS, key_of, structure_of
 from gossamer_backend import BoundCall, CallPlan, Kernel
@@ -59,6 +65,8 @@ class Checked(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def inputs(self) -> tuple[Array, ...]: ...
+    @property
+    def products(self) -> int: ...
     @property
     def is_zero(self) -> bool: ...
     def kernel(self, program: OperatorProgram, target: str | Target | None, /) -> Built: ...
@@ -205,7 +213,7 @@ class Operator(Generic[P]):
         else:
             kernel = operands.kernel(self.program, target).kernel
             # Long calls run in portions, and do not notice the microseconds that a plan saves.
-            if isinstance(operands, Operands) and not is_much_work(operands):
+            if isinstance(operands, Operands) and not is_much_work(operands.products):
                 self._plan(operands, target, kernel)
             self._compute(operands, kernel, array)
         return result
@@ -214,8 +222,8 @@ class Operator(Generic[P]):
         """Run the kernel, in portions if it takes long: Ctrl-C is noticed between them."""
         arrays = operands.arguments(self.program, result)
         parts: Iterable[dict[str, Any]] = (arrays,)
-        if isinstance(operands, Operands) and is_much_work(operands):
-            parts = row_portions(kernel.signature, arrays, operands.features)
+        if is_much_work(operands.products):
+            parts = row_portions(kernel.signature, arrays, operands.products)
         for part in parts:
             kernel.bind(verified=CHECKED, **part)()
 
@@ -273,9 +281,9 @@ class Operator(Generic[P]):
 
         Operands (also numbers), `out` and errors are as for a call; dense operands must be C-contiguous, as
         they are read again at each call. The values of arrays may change between calls, but not the
-        structure of a SciPy matrix. Rows of more than 2**24 elements are not added in blocks, and Ctrl-C is
-        noticed after the kernel only. A `SparseTensor`'s index arrays were checked when it was made; with
-        `check` they are checked again, and `ArgumentError` has the position of the first violation.
+        structure of a SciPy matrix. Rows of more than 2**24 elements are not added in blocks. A
+        `SparseTensor`'s index arrays were checked when it was made; with `check` they are checked again, and
+        `ArgumentError` has the position of the first violation.
 
         >>> import numpy as np, scipy.sparse, gossamer as gs
         >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -297,7 +305,14 @@ class Operator(Generic[P]):
         _, result = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
         kernel = checked.kernel(self.program, target).kernel
         arrays: dict[str, Any] = {**checked.arguments(self.program, result)}
-        return kernel.bind(verified=CHECKED, check=check, **arrays)
+        whole = kernel.bind(verified=CHECKED, check=check, **arrays)
+        if not is_much_work(checked.products):
+            return whole
+        portions: Iterable[dict[str, Any]] = row_portions(
+            kernel.signature, arrays, checked.products
+        )
+        calls = [kernel.bind(verified=CHECKED, **portion) for portion in portions]
+        return BoundPortions(calls, whole.arguments)
 
 
 def operator(

@@ -7,15 +7,16 @@ portions of the rows, between which Python handles signals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from gossamer.operators.operands import Operands
+from gossamer_backend import BoundCall
+from gossamer_backend.arguments.match import Value
 from gossamer_formats import Array
-from gossamer_ir.core.build import index_var
+from gossamer_ir.core import build
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.nodes import Expr
 
 LONG_ROW = 1 << 24
 """The number of elements from which on float32 cannot count: 1 added to 2**24 is 2**24."""
@@ -26,8 +27,6 @@ BLOCK_ELEMENTS = 1 << 16
 PORTION_PRODUCTS = 1 << 30
 """The number of products in a portion: 0.1 to 1 second of work."""
 
-_ROWS, _ELEMENTS = index_var("m"), index_var("nnz")
-
 
 def has_long_rows(operands: Operands) -> bool:
     """Return whether the matrix has rows whose elements cannot be added one by one."""
@@ -36,9 +35,9 @@ def has_long_rows(operands: Operands) -> bool:
     return is_possible and matrix.stats().longest_row > LONG_ROW
 
 
-def is_much_work(operands: Operands) -> bool:
-    """Return whether a call with these operands is made in portions."""
-    return operands.matrix.nnz * (operands.features or 1) > PORTION_PRODUCTS
+def is_much_work(products: int) -> bool:
+    """Return whether a call that computes so many products is made in portions."""
+    return products > PORTION_PRODUCTS
 
 
 def in_blocks(operands: Operands) -> tuple[Operands, Array]:
@@ -71,20 +70,46 @@ def _block_offsets(indptr: Array) -> tuple[Array, Array]:
 
 
 def row_portions(
-    signature: Signature, arrays: dict[str, Array], features: int | None
+    signature: Signature, arrays: dict[str, Array], products: int
 ) -> Iterator[dict[str, Array]]:
-    """Yield the arrays of a kernel for portions of the rows: parts of the arrays with a value for each row or
-    stored element, and all of the others."""
+    """Yield the arrays of a kernel that computes so many products for portions of its rows: parts of the
+    arrays with a value for each row or stored element, and all of the others."""
     indptr = arrays["indptr"]
     first = {param.name: param.shape[0] for param in signature.buffers}
-    for begin, end in _row_ranges(indptr, max(1, PORTION_PRODUCTS // (features or 1))):
+    each = max(1, products // max(1, int(indptr[-1])))
+    for begin, end in _row_ranges(indptr, max(1, PORTION_PRODUCTS // each)):
         rows, elements = slice(begin, end), slice(int(indptr[begin]), int(indptr[end]))
-        parts: dict[Expr, slice] = {_ROWS: rows, _ELEMENTS: elements}
         part = {
-            name: array[parts[first[name]]] if first[name] in parts else array
+            name: array[elements]
+            if first[name] == first["indices"]
+            else array[rows]
+            if build.add(first[name], build.ONE) == first["indptr"]
+            else array
             for name, array in arrays.items()
         }
         yield {**part, "indptr": indptr[begin : end + 1] - indptr[begin]}
+
+
+class BoundPortions(BoundCall):
+    """Calls that are bound to portions of the arrays. They run one after the other; Ctrl-C is noticed
+    between them."""
+
+    __slots__ = ("_later", "_whole")
+
+    def __init__(self, calls: Sequence[BoundCall], arguments: Mapping[str, Value]) -> None:
+        """`arguments` are the values of the parameters for all portions together."""
+        first, *later = calls
+        super().__init__(first.kernel, first.prepared_arguments, first.arguments)
+        self._later, self._whole = tuple(later), arguments
+
+    @property
+    def arguments(self) -> Mapping[str, Value]:
+        return self._whole
+
+    def __call__(self) -> None:
+        super().__call__()
+        for call in self._later:
+            call()
 
 
 def _row_ranges(indptr: Array, count: int) -> Iterator[tuple[int, int]]:
