@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
 from tests.generated.checks.array_placement import Passed, Place
 from tests.generated.checks.compilers import Scheduler, unscheduled
 from tests.generated.checks.disagreements import disagreement
+from tests.generated.checks.races import Race, require_no_race
 from tests.generated.defects.broken_compilers import DEFECTS, Defect
 from tests.generated.fuzz.processes import TooLong, at_most
 from tests.generated.programs.draw_program import draw_program
@@ -75,3 +77,20 @@ def test_arrays_that_no_kernel_takes_are_told_apart():
         passed = Passed(values, place)
         assert passed.is_usable == is_usable
         assert np.array_equal(passed.array, values)
+
+
+THREADS = """
+@T.prim_func
+def main(c: T.handle) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    C = T.match_buffer(c, (4,), "int64")
+    for i in T.thread_binding({extent}, thread="threadIdx.x"):
+        C[C[1]] = 4
+"""
+
+
+def test_the_place_of_a_store_is_that_before_it():
+    """The store changes the element from which its index was read, to one that is out of bounds."""
+    require_no_race(parse_module(THREADS.format(extent=1)), {"c": np.array([3, 1, 2, 0])})
+    with pytest.raises(Race, match="iterations 0 and 1"):
+        require_no_race(parse_module(THREADS.format(extent=2)), {"c": np.array([3, 2, 2, 0])})

@@ -123,13 +123,16 @@ def _logged(node: Load | Store, translator: Translator, run: Any, *, is_store: b
     predicate = translator.optional(node.predicate)
 
     def watched(frame: Frame) -> Any:
+        # Not in an init that moves out of the loop: it gives an element one value.
+        running = [log for log in logs if log.is_running and log.loop.var in frame.values]
+        # Before it runs: a store may change the element from which its index was read.
+        touched = None
+        if running:
+            touched = _touched(indices(frame), None if predicate is None else predicate(frame))
         result = run(frame)
-        for log in logs:
-            # Not in an init that moves out of the loop: it gives an element one value.
-            if log.is_running and log.loop.var in frame.values:
-                touched = _touched(indices(frame), None if predicate is None else predicate(frame))
-                if touched is not None:
-                    log.add(frame, name, touched, is_store=is_store)
+        if touched is not None:
+            for log in running:
+                log.add(frame, name, touched, is_store=is_store)
         return result
 
     return watched
