@@ -161,7 +161,7 @@ def test_accesses_of_parallel_flat_code_from_outside_are_not_trusted():
     case = next(found for found in csr_cases() if found.name == "a power law")
     with pytest.raises(UnsupportedError) as caught:
         build_kernel(loads(encoded_at("flat", case)))
-    assert caught.value.code == "lower.flat_guards"
+    assert caught.value.code == "lower.bounds_check_flat.not_proved"
 
 
 @pytest.mark.parametrize("features", [1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 128, 130])

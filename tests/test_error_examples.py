@@ -46,7 +46,7 @@ def test_axes_side_by_side_without_offsets():
     module = Module("position", (Function("f", params, (), axes=axes, buffers=(buffer,)),), "f")
     with pytest.raises(UnsupportedError) as caught:
         lower_buffers(module)
-    assert caught.value.code == "lower.storage"
+    assert caught.value.code == "lower.lower_buffers.missing_offsets"
 
 
 def test_a_target_that_this_machine_is_not():

@@ -9,6 +9,7 @@ import fnmatch
 
 import pytest
 
+import gossamer_lower
 from tools.generators.errors import codes_of_source, is_covered, stored_examples
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -25,3 +26,12 @@ def test_each_example_is_a_sentence_with_its_code():
         first = row["text"].split(f"[{code}]")[0].rstrip()
         assert f"[{code}]" in row["text"]
         assert first.endswith((".", "?", ")", "`", "'")), row["text"]
+
+
+def test_codes_of_lowering_name_the_pass_and_the_reason():
+    passes = {*gossamer_lower.__all__, "inspector"}  # two passes share the checks of the inspector
+    for code in codes_of_source():
+        distribution, *rest = code.split(".")
+        if distribution == "lower":
+            assert len(rest) == 2, code
+            assert rest[0] in passes, code

@@ -33,7 +33,7 @@ FORCED = {
         "the program has no search that depends on index arrays only, so nothing can be searched "
         "before the values are known",
     ),
-    "lower.flat_guards": (
+    "lower.bounds_check_flat.not_proved": (
         "f",
         "the proofs need the caller of a function, or the loop that was vectorized, and the flat module "
         "does not have them; the pipeline has inserted the bounds checks of such a module before",

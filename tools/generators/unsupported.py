@@ -33,13 +33,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "sums of their products",
     },
     "Lowering to the flat stage": {
-        "lower.unsorted_lookup": "an access that searches for a coordinate in an axis that is not "
-        "sorted and unique",
+        "lower.lower_iterations.unsorted_lookup": "an access that searches for a coordinate in an "
+        "axis that is not sorted and unique",
         "lower.inspector.stage": "extracting the searches of a module that is not at the position or "
         "the loop stage",
         "lower.inspector.dtype": "storing search results in another dtype than int32 or int64",
         "lower.inspector.no_search": "extracting searches where none depends on index arrays only",
-        "lower.inspector.marked_blocks": "blocks marked `preprocess` that depend on the rest of the program",
+        "lower.inspector.marked_blocks": "blocks marked `preprocess` that depend on the rest of the "
+        "program",
         "lower.specialize_buffer.unknown": "specializing a buffer that is not a parameter",
         "lower.specialize_buffer.written": "replacing a buffer that is written by an expression",
         "lower.specialize_buffer.search": "replacing a buffer that is searched by an expression",
@@ -47,32 +48,35 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.specialize_buffer.dtype": "replacing a buffer by an expression of another dtype",
         "lower.specialize_buffer.shape": "specializing a buffer to a shape where an extent is a "
         "different constant, or an expression that is not a single parameter",
-        "lower.search": "a search in a weight or in the condition of `while` that depends on the "
-        "loop",
-        "lower.parent": "an axis that varies or is compressed below a dense one that is iterated "
-        "without its parent; an attached axis whose parent has a parent that is not iterated",
-        "lower.storage": "a buffer with several varied axes of one parent, without offsets, in a module "
-        "that was not verified",
-        "lower.allocated_inside": "an `init` of a buffer that is allocated in a loop that feeds "
-        "the reduction: the init runs before this loop",
-        "lower.let_above_block": "a let that reads what the function writes, between a reduction "
-        "loop and its block with `init`",
-        "lower.unroll": "an unrolled loop whose extent is not constant",
-        "lower.unroll_size": "an unrolled loop that would exceed the limit of code size",
-        "lower.vectorize": "a statement or expression without a vector form",
-        "lower.unmasked_lane": "an access that is the same in all lanes and in bounds only under "
-        "a condition on the lane",
-        "lower.guarded_weight": "a weight with a load that is not proved in bounds",
-        "lower.flat_guards": "a flat module, passed as such, that has calls or atomic updates, and "
-        "accesses that are not proved in bounds",
-        "lower.conflicting_inits": "a block with an init, several points of which may write one element, if "
-        "a loop that does not feed the block repeats it, the size of the buffer is read from mutable memory, "
-        "or the iterations run in parallel",
-        "lower.changing_size": "a buffer whose size is read from what the program writes",
-        "lower.math": "a math function in the weight of a parallel loop; `fma` of float64 on a "
-        "CPU without it",
-        "lower.atomic": "a loop whose iterations share elements of a buffer that they also read, "
-        "or write in another way",
+        "lower.hoist_searches.depends_on_loop": "a search in a weight or in the condition of `while` "
+        "that depends on the loop",
+        "lower.lower_iterations.missing_parent": "an axis that varies or is compressed below a dense "
+        "one that is iterated without its parent; an attached axis whose parent has a parent that is "
+        "not iterated",
+        "lower.lower_buffers.missing_offsets": "a buffer with several varied axes of one parent, "
+        "without offsets, in a module that was not verified",
+        "lower.lower_blocks.allocated_inside": "an `init` of a buffer that is allocated in a loop "
+        "that feeds the reduction: the init runs before this loop",
+        "lower.lower_blocks.let_above_block": "a let that reads what the function writes, between a "
+        "reduction loop and its block with `init`",
+        "lower.unroll_loops.extent": "an unrolled loop whose extent is not constant",
+        "lower.unroll_loops.size": "an unrolled loop that would exceed the limit of code size",
+        "lower.vectorize_loops.no_vector_form": "a statement or expression without a vector form",
+        "lower.insert_bounds_checks.unmasked_lane": "an access that is the same in all lanes and in "
+        "bounds only under a condition on the lane",
+        "lower.insert_bounds_checks.unproved_weight": "a weight with a load that is not proved in "
+        "bounds",
+        "lower.bounds_check_flat.not_proved": "a flat module, passed as such, that has calls or "
+        "atomic updates, and accesses that are not proved in bounds",
+        "lower.lower_blocks.conflicting_inits": "a block with an init, several points of which may "
+        "write one element, if a loop that does not feed the block repeats it, the size of the buffer "
+        "is read from mutable memory, or the iterations run in parallel",
+        "lower.insert_bounds_checks.changing_size": "a buffer whose size is read from what the "
+        "program writes",
+        "lower.lower_math.unsupported_call": "a math function in the weight of a parallel loop; `fma` "
+        "of float64 on a CPU without it",
+        "lower.lower_atomics.not_atomic": "a loop whose iterations share elements of a buffer that "
+        "they also read, or write in another way",
     },
     "Code generation with LLVM": {
         "llvm.stage.*": "a module of another stage than flat",
@@ -125,18 +129,18 @@ BY_COMPILE = frozenset(
         "parse.strides",
         "parse.elem_offset",
         "verify.buffer.siblings",
-        "lower.unsorted_lookup",
-        "lower.search",
-        "lower.allocated_inside",
-        "lower.let_above_block",
-        "lower.unroll",
-        "lower.unroll_size",
-        "lower.vectorize",
-        "lower.unmasked_lane",
-        "lower.guarded_weight",
-        "lower.flat_guards",
-        "lower.conflicting_inits",
-        "lower.changing_size",
+        "lower.lower_iterations.unsorted_lookup",
+        "lower.hoist_searches.depends_on_loop",
+        "lower.lower_blocks.allocated_inside",
+        "lower.lower_blocks.let_above_block",
+        "lower.unroll_loops.extent",
+        "lower.unroll_loops.size",
+        "lower.vectorize_loops.no_vector_form",
+        "lower.insert_bounds_checks.unmasked_lane",
+        "lower.insert_bounds_checks.unproved_weight",
+        "lower.bounds_check_flat.not_proved",
+        "lower.lower_blocks.conflicting_inits",
+        "lower.insert_bounds_checks.changing_size",
         "llvm.lanes",
         "llvm.weight",
         "backend.scalar_dtype",

@@ -80,13 +80,13 @@ def program(a: T.handle, b: T.handle, p: T.handle, q: T.handle,
     D = T.sp.dense_fixed(n)
 """
 REFUSED = {
-    "lower.unsorted_lookup": """
+    "lower.lower_iterations.unsorted_lookup": """
     A = T.sp.match_buffer(a, (I, J), "float32")
     B = T.sp.match_buffer(b, (I, D), "float32")
     with T.sp.iteration([I, D], "SS", "x") as [i, d]:
         B[i, d] = A[i, d]
 """,
-    "lower.parent": """
+    "lower.lower_iterations.missing_parent": """
     D2 = T.sp.dense_fixed(3, parent=J)
     L = T.sp.dense_varied(D2, (n, nnz), p)
     A = T.sp.match_buffer(a, (I, J, D2, L), "float32")

@@ -26,12 +26,12 @@ MAX_SPLITS = 5
 REFUSED_SCHEDULES = frozenset(
     {
         "llvm.lanes",
-        "lower.let_above_block",
-        "lower.parent",
-        "lower.unmasked_lane",
+        "lower.lower_blocks.let_above_block",
+        "lower.lower_iterations.missing_parent",
+        "lower.insert_bounds_checks.unmasked_lane",
         "plugin.undeclared",
-        "lower.unroll_size",
-        "lower.vectorize",
+        "lower.unroll_loops.size",
+        "lower.vectorize_loops.no_vector_form",
     }
 )
 """The error codes with which a program may be rejected because of its schedule."""

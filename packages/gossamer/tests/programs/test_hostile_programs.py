@@ -133,12 +133,15 @@ def hostile(x: T.handle, n: T.int64) -> None:
 REFUSED = {
     "a fact about a buffer that is not passed": ("verify.fact.unchecked", ALLOCATED),
     "a fact about what is written under another name": ("verify.handle.alias", RENAMED),
-    "a size that is read from what is written": ("lower.changing_size", CHANGING),
+    "a size that is read from what is written": (
+        "lower.insert_bounds_checks.changing_size",
+        CHANGING,
+    ),
     "calls that claim another size": (
-        "lower.flat_guards",
+        "lower.bounds_check_flat.not_proved",
         FLAT.format("T.parallel_for('rows', 'i', n * 1000000, args=[x, n * 1000000])"),
     ),
-    "a loop unrolled too often": ("lower.unroll_size", UNROLLED.format(10**9)),
+    "a loop unrolled too often": ("lower.unroll_loops.size", UNROLLED.format(10**9)),
 }
 
 

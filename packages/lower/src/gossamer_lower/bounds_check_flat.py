@@ -20,8 +20,8 @@ def bounds_check_flat(module: Module) -> Module:
     """Insert guards for the accesses of a flat module that are not proved in bounds.
 
     The module must also be valid at the loop stage, from which it is lowered again. Raises `UnsupportedError`
-    (`lower.flat_guards`) if it has calls or atomic accumulations: proofs for a function that is called would
-    need the conditions of its caller.
+    (`lower.bounds_check_flat.not_proved`) if it has calls or atomic accumulations: proofs for a function that
+    is called would need the conditions of its caller.
 
     >>> from gossamer_testkit.show import body_text
     >>> from gossamer_ir.script import parse_module
@@ -39,7 +39,7 @@ def bounds_check_flat(module: Module) -> Module:
     flat_only = next((node for node in walk(module) if isinstance(node, _FLAT)), None)
     if flat_only is not None:
         raise UnsupportedError(
-            "lower.flat_guards",
+            "lower.bounds_check_flat.not_proved",
             f"Cannot insert bounds checks into a flat module that has the statement "
             f"'{type(flat_only).__name__}', and cannot prove that its accesses are in bounds.",
             hint="Compile the program of the loop stage from which it was lowered.",

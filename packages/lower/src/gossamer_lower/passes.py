@@ -71,7 +71,8 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     contract_buffers,
     # --- Conditions of whole loops, and loops that need none: before vectors turn conditions into masks.
     # Before `insert_bounds_checks`: an access that is the same in all lanes is not masked, so under a
-    # condition that is still inside the lanes it is refused (`lower.unmasked_lane`, as sddmm would be).
+    # condition that is still inside the lanes it is refused (`lower.insert_bounds_checks.unmasked_lane`, as
+    # sddmm would be).
     unswitch_uniform_conditions,
     # Before anything is peeled, unrolled or vectorized: each access is proved once, with scalar
     # indices.

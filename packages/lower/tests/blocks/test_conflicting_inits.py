@@ -321,7 +321,7 @@ def test_an_init_that_cannot_run_once_is_refused(why, body):
     module = program(body)
     with pytest.raises(UnsupportedError, match=why) as caught:
         lower_blocks(module)
-    assert caught.value.code == "lower.conflicting_inits"
+    assert caught.value.code == "lower.lower_blocks.conflicting_inits"
     assert collect(Block, *module.functions[0].body)
 
 

@@ -153,7 +153,7 @@ def test_a_let_that_reads_what_is_written_is_refused():
     text = LET.replace("at = j_0 * 4 + j_1", "at = j_0 * 4 + j_1 + T.int64(Y[0])")
     with pytest.raises(UnsupportedError, match="let 'at'") as caught:
         lower_blocks(parse_module(text))
-    assert caught.value.code == "lower.let_above_block"
+    assert caught.value.code == "lower.lower_blocks.let_above_block"
 
 
 ALLOCATED = """
@@ -178,7 +178,7 @@ def rows(x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
 def test_an_init_before_its_buffer_is_allocated_is_refused():
     with pytest.raises(UnsupportedError, match="init of the block 'sum'") as caught:
         lower_blocks(parse_module(ALLOCATED))
-    assert caught.value.code == "lower.allocated_inside"
+    assert caught.value.code == "lower.lower_blocks.allocated_inside"
     kept = lower_blocks(parse_module(ALLOCATED.replace("(i + j) % n", "j")))
     x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(2, np.float32)
     run(kept, {"x": x, "y": y, "m": 2, "n": 3})

@@ -219,7 +219,7 @@ def test_a_weight_that_would_need_a_guard_is_refused(loop):
     text = f"    for i in T.parallel({loop}):\n        Y[i] = 1.0\n"
     with pytest.raises(UnsupportedError) as caught:
         guarded(text)
-    assert caught.value.code == "lower.guarded_weight"
+    assert caught.value.code == "lower.insert_bounds_checks.unproved_weight"
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4])

@@ -62,7 +62,7 @@ def test_what_is_allocated_once_for_all_iterations_of_a_chunk_is_its_own():
 def test_anything_else_is_refused(body):
     with pytest.raises(UnsupportedError) as caught:
         atomics_of(body)
-    assert caught.value.code == "lower.atomic"
+    assert caught.value.code == "lower.lower_atomics.not_atomic"
 
 
 @pytest.mark.parametrize("lanes", ["8", "4 * T.vscale()"])

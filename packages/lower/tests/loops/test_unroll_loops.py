@@ -38,11 +38,11 @@ def test_a_search_counts_for_what_it_becomes():
     assert len(unroll_loops(program(body.format(100))).functions[0].body) == 100
     with pytest.raises(UnsupportedError) as caught:
         unroll_loops(program(body.format(200)))
-    assert caught.value.code == "lower.unroll_size"
+    assert caught.value.code == "lower.unroll_loops.size"
 
 
 def test_a_symbolic_extent_cannot_be_unrolled():
     text = HEADER + "    for u in T.unroll(n):\n        Y[u] = X[u]\n"
     with pytest.raises(UnsupportedError) as caught:
         lower_to_flat(parse_module(text))
-    assert caught.value.code == "lower.unroll"
+    assert caught.value.code == "lower.unroll_loops.extent"

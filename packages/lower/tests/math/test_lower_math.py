@@ -161,14 +161,14 @@ def test_a_call_in_a_weight_is_refused_by_name(value):
     weight = Binary("mul", index_var("i"), Cast("int64", value))
     with pytest.raises(UnsupportedError) as caught:
         lower_math(weighted(weight), instructions=TARGET)
-    assert caught.value.code == "lower.math"
+    assert caught.value.code == "lower.lower_math.unsupported_call"
 
 
 def test_a_fused_product_of_float64_needs_its_instruction():
     module = module_of("for i in T.serial(n):", "    Y[i] = T.fma(X[i], X[i], 1.0)")
     with pytest.raises(UnsupportedError) as caught:
         lower_math(module, instructions=TARGET)
-    assert caught.value.code == "lower.math"
+    assert caught.value.code == "lower.lower_math.unsupported_call"
     assert lower_math(module, instructions={"fma"}) is module
 
 

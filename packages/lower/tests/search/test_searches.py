@@ -131,12 +131,12 @@ def test_one_search_serves_all_lanes():
 
 
 REFUSED = [
-    (vectorize_loops, "lower.vectorize", LANES.replace("VALUE", "i * 8 + l")),
-    (hoist_searches, "lower.search", """
+    (vectorize_loops, "lower.vectorize_loops.no_vector_form", LANES.replace("VALUE", "i * 8 + l")),
+    (hoist_searches, "lower.hoist_searches.depends_on_loop", """
 while Y[0] < T.search("upper", P, begin=0, end=n, value=X[Y[0]]):
     Y[0] = Y[0] + 1
 """),
-    (hoist_searches, "lower.search", """
+    (hoist_searches, "lower.hoist_searches.depends_on_loop", """
 for i in T.parallel(c, weight=T.search("upper", P, begin=0, end=n, value=i)):
     Y[i] = 1
 """),

@@ -63,10 +63,10 @@ from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_
 def lower_blocks(module: Module) -> Module:
     """Turn blocks into plain statements; `init` is hoisted before the reduction loops.
 
-    Raises `UnsupportedError`: `lower.let_above_block` (a let above a block with `init` reads a buffer that
-    the function writes), `lower.conflicting_inits` (several points of a block may initialize an element, and
-    cannot do so once), `lower.allocated_inside` (an `init` uses a buffer that is allocated in a reduction
-    loop).
+    Raises `UnsupportedError`: `lower.lower_blocks.let_above_block` (a let above a block with `init` reads a
+    buffer that the function writes), `lower.lower_blocks.conflicting_inits` (several points of a block may
+    initialize an element, and cannot do so once), `lower.lower_blocks.allocated_inside` (an `init` uses a
+    buffer that is allocated in a reduction loop).
 
     >>> from gossamer_testkit.examples import ROW_SUMS
     >>> from gossamer_testkit.show import body_text
@@ -236,7 +236,7 @@ def _require_allocated(loop: For, block: Block) -> None:
     used = inside & buffers_accessed(*block.init)
     if used:
         raise UnsupportedError(
-            "lower.allocated_inside",
+            "lower.lower_blocks.allocated_inside",
             f"The init of the block '{block.name}' runs before the loop '{loop.var}', in which "
             f"'{min(used)}' is allocated.",
             hint="Allocate it outside of the loops that feed the reduction.",

@@ -57,7 +57,8 @@ ACCESSES = (Load, Search, Store, Prefetch)
 def lower_buffers(module: Module) -> Module:
     """Replace sparse buffers by ordinary ones; properties of axes become facts about index buffers.
 
-    Raises `UnsupportedError` (`lower.storage`) for a buffer whose layout needs `offsets` and has none.
+    Raises `UnsupportedError` (`lower.lower_buffers.missing_offsets`) for a buffer whose layout needs
+    `offsets` and has none.
 
     >>> from gossamer_testkit.examples import ROW_SUMS
     >>> from gossamer_testkit.show import body_text

@@ -87,7 +87,7 @@ class _AccessGuarder:
             for node in walk(extent):
                 if isinstance(node, Load) and node.buffer in self._point.written:
                     raise UnsupportedError(
-                        "lower.changing_size",
+                        "lower.insert_bounds_checks.changing_size",
                         f"The size of '{stmt.buffer.name}' is read from '{node.buffer}', which the "
                         "program writes.",
                         hint="Read it into a variable before.",
@@ -195,7 +195,7 @@ class _AccessGuarder:
         if guards:
             buffer = guards[0].buffer
             raise UnsupportedError(
-                "lower.guarded_weight",
+                "lower.insert_bounds_checks.unproved_weight",
                 f"Cannot prove that the weight of the loop '{loop.var}' reads '{buffer}' in bounds.",
                 hint="Leave the weight out, or use the indptr of the loop's own axis.",
             )

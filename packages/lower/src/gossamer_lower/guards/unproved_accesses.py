@@ -127,7 +127,7 @@ class UnprovedAccesses:
 
 def _not_masked(access: Load | Store) -> UnsupportedError:
     return UnsupportedError(
-        "lower.unmasked_lane",
+        "lower.insert_bounds_checks.unmasked_lane",
         f"An access of '{access.buffer}' is the same in all lanes of a vectorized loop, and in bounds "
         "only if a condition on the lane holds.",
         hint="Read it before the loop, or do not vectorize.",

@@ -36,7 +36,7 @@ def lower_atomics(module: Module) -> Module:
     """Make accumulations into shared elements atomic in loops annotated `atomic`.
 
     An accumulation of a vector becomes one for each lane. The annotation is removed. Raises
-    `UnsupportedError` (`lower.atomic`) if such a buffer is read, or written in another way.
+    `UnsupportedError` (`lower.lower_atomics.not_atomic`) if such a buffer is read, or written in another way.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_ir.script import print_module
@@ -90,7 +90,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
 
 def _unsupported_error(buffer: str) -> UnsupportedError:
     return UnsupportedError(
-        "lower.atomic",
+        "lower.lower_atomics.not_atomic",
         f"The atomic loop accesses '{buffer}' by something other than an atomic "
         f"{', '.join(ATOMIC_OPS[:-1])} or {ATOMIC_OPS[-1]}.",
         hint="Use accumulate='privatized'.",

@@ -59,8 +59,8 @@ def lower_iterations(module: Module) -> Module:
     """Turn each iteration into a loop nest around one block; accesses are by positions.
 
     The iterations of a function with the attribute `composable` are parts of one computation: the inits
-    of all of them run before the first. Raises `UnsupportedError` (`lower.unsorted_lookup`,
-    `lower.parent`) for iterations that cannot be lowered.
+    of all of them run before the first. Raises `UnsupportedError` (`lower.lower_iterations.unsorted_lookup`,
+    `lower.lower_iterations.missing_parent`) for iterations that cannot be lowered.
 
     >>> from gossamer_testkit.examples import ROW_SUMS
     >>> from gossamer_testkit.show import body_text

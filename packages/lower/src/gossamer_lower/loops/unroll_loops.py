@@ -34,8 +34,8 @@ minutes."""
 def unroll_loops(module: Module) -> Module:
     """Replace unrolled loops by copies of their body.
 
-    Raises `UnsupportedError`: `lower.unroll` (an extent is not constant), `lower.unroll_size` (more than
-    `MAX_NODES` nodes).
+    Raises `UnsupportedError`: `lower.unroll_loops.extent` (an extent is not constant),
+    `lower.unroll_loops.size` (more than `MAX_NODES` nodes).
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -71,7 +71,7 @@ def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     extent = build.integer_value(loop.extent)
     if extent is None:
         raise UnsupportedError(
-            "lower.unroll",
+            "lower.unroll_loops.extent",
             f"The loop '{loop.var}' is unrolled, but its extent is not constant.",
             hint="Split it by a constant first.",
         )
@@ -97,7 +97,7 @@ def _nodes(node: Node) -> int:
 def _require_few(loop: For, nodes: int) -> None:
     if nodes > MAX_NODES:
         raise UnsupportedError(
-            "lower.unroll_size",
+            "lower.unroll_loops.size",
             f"The unrolled loop '{loop.var}' would have {nodes} nodes; expected at most {MAX_NODES}.",
             hint="Split it and unroll the inner loop.",
         )

@@ -35,9 +35,9 @@ from gossamer_lower.math.helpers.call_lowering import CallLowerer, is_lowered, u
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     """Lower calls of math functions, and `//` and `%` of floats, to arithmetic.
 
-    `instructions` are the functions that the target has. The arithmetic is in lets before the statement.
-    Half precision is computed in float32. Raises `UnsupportedError` (`lower.math`) for a call in the
-    weight of a parallel loop, and for `fma` of float64 on a target without it.
+    `instructions` are the functions that the target has. The arithmetic is in lets before the statement. Half
+    precision is computed in float32. Raises `UnsupportedError` (`lower.lower_math.unsupported_call`) for a
+    call in the weight of a parallel loop, and for `fma` of float64 on a target without it.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text

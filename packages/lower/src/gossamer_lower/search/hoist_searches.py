@@ -55,8 +55,9 @@ from gossamer_lower.statements.rebuild import replace_bodies, with_bodies
 def hoist_searches(module: Module) -> Module:
     """Make each search the value of a let, as far outside as its operands are bound.
 
-    It runs after vectorization and unrolling. Raises `UnsupportedError` (`lower.search`) if a weight, or the
-    condition of a while loop, contains a search that depends on the loop.
+    It runs after vectorization and unrolling. Raises `UnsupportedError`
+    (`lower.hoist_searches.depends_on_loop`) if a weight, or the condition of a while loop, contains a search
+    that depends on the loop.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -286,7 +287,7 @@ def _is_harmless(node: object) -> bool:
 
 def _unsupported_error(where: str) -> UnsupportedError:
     return UnsupportedError(
-        "lower.search",
+        "lower.hoist_searches.depends_on_loop",
         f"{where} contains a search that depends on the loop, which is not supported yet.",
         hint="Search in the body of the loop.",
     )

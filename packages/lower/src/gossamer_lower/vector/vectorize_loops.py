@@ -41,7 +41,8 @@ from gossamer_lower.vector.helpers.vector_form import Vectors
 def vectorize_loops(module: Module) -> Module:
     """Turn vectorized loops into vector code, with conditions as masks.
 
-    Raises `UnsupportedError` (`lower.vectorize`) for statements and expressions without a vector form.
+    Raises `UnsupportedError` (`lower.vectorize_loops.no_vector_form`) for statements and expressions without
+    a vector form.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text

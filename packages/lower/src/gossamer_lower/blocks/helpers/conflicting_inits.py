@@ -63,8 +63,8 @@ def is_fed_by_loop(loop: For, block: Block, kinds: str = "SR") -> bool:
 def position_of_init(outermost: For, block: Block, function: Function) -> InitPosition:
     """Return where the init of a block runs; `outermost` is the outermost loop that feeds the block.
 
-    Raises `UnsupportedError` (`lower.conflicting_inits`) if several points may write an element that a loop
-    in between initializes again in each iteration.
+    Raises `UnsupportedError` (`lower.lower_blocks.conflicting_inits`) if several points may write an element
+    that a loop in between initializes again in each iteration.
     """
     around = tuple(_enclosing_statements(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]

@@ -22,8 +22,8 @@ from gossamer_lower.statements.rebuild import with_bodies
 def inline_lets(function: Function) -> tuple[Stmt, ...]:
     """Return the statements of a function with the lets above blocks that have an `init` inlined.
 
-    A let that reads memory stays, too: the read may stop the program. A let of mutable memory is not
-    inlined; that is an error (`lower.let_above_block`) only if an init would be hoisted before it.
+    A let that reads memory stays, too: the read may stop the program. A let of mutable memory is not inlined;
+    that is an error (`lower.lower_blocks.let_above_block`) only if an init would be hoisted before it.
     """
     return _LetInliner(function).body(function.body, frozenset())
 
@@ -67,7 +67,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
             fed = (free_vars(iterator.value) for iterator in block.iters if iterator.kind == "R")
             if any(names & moving for names in fed):
                 raise UnsupportedError(
-                    "lower.let_above_block",
+                    "lower.lower_blocks.let_above_block",
                     f"The let '{let.var.name}' stands above a block with init and reads "
                     f"'{min(changed)}', which the function writes.",
                     hint="Use the value in place of the let.",

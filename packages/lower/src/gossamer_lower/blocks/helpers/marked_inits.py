@@ -114,7 +114,7 @@ def require_markable(
     *,
     function: Function,
 ) -> None:
-    """Raise `UnsupportedError` (`lower.conflicting_inits`) unless elements can be marked.
+    """Raise `UnsupportedError` (`lower.lower_blocks.conflicting_inits`) unless elements can be marked.
 
     The size of a buffer must not be read from a buffer that the function writes. Runs of an init that may
     write an element several times must not be concurrent, since they are numbered.
@@ -132,7 +132,7 @@ def require_markable(
 def repeated_init_error(block: Block, why: str) -> UnsupportedError:
     """Return the error for an init that cannot be made to run once for each element."""
     return UnsupportedError(
-        "lower.conflicting_inits",
+        "lower.lower_blocks.conflicting_inits",
         f"The init of block '{block.name}' may run several times for one element of "
         f"'{min(buffers_written(block.init))}', and cannot be guarded: {why}.",
         hint="Initialize it in a block of its own before.",

@@ -143,7 +143,7 @@ class ElementCounts:
 def _offsets_of(dimension: Dimension, varied: list[str]) -> str:
     if dimension.buffer.offsets is None:
         raise UnsupportedError(
-            "lower.storage",
+            "lower.lower_buffers.missing_offsets",
             f"The buffer '{dimension.buffer.name}' has several varied axes with the same parent "
             f"({', '.join(varied)}), but no offsets.",
             hint="Give the prefix sums of the products of their lengths as offsets=.",

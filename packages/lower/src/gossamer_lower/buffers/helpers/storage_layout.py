@@ -83,8 +83,8 @@ class StorageLayout:
     def extent(self, dimension: Dimension) -> Expr:
         """Return the number of elements that a dimension enumerates.
 
-        Raises `UnsupportedError` (`lower.storage`) if several varied axes have the same parent and the
-        buffer has no `offsets`.
+        Raises `UnsupportedError` (`lower.lower_buffers.missing_offsets`) if several varied axes have the same
+        parent and the buffer has no `offsets`.
         """
         return build.product(
             self.counts.count(name, {}, dimension) for name in self.counts.roots(dimension)

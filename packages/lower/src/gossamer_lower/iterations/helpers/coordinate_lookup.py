@@ -73,8 +73,8 @@ class Lookups:
     ) -> ElementLocation:
         """Return where the element of the buffer `of`, over these axes, is stored.
 
-        Raises `UnsupportedError` (`lower.unsorted_lookup`) if a coordinate must be searched for in an axis
-        that is not sorted or has duplicates.
+        Raises `UnsupportedError` (`lower.lower_iterations.unsorted_lookup`) if a coordinate must be searched
+        for in an axis that is not sorted or has duplicates.
         """
         location = ElementLocation()
         positions: dict[str, Expr] = {}
@@ -140,7 +140,7 @@ class Lookups:
         # it would find any one of several elements.
         if not indices.is_searchable:
             raise UnsupportedError(
-                "lower.unsorted_lookup",
+                "lower.lower_iterations.unsorted_lookup",
                 f"An access of '{of}' searches for a coordinate in the axis '{axis.name}', which is not "
                 "sorted and unique.",
                 hint=f"Iterate '{axis.name}' itself, or sort it and combine its duplicates.",

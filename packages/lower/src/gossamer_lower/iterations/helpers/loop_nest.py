@@ -210,7 +210,7 @@ def _without_iterator(name: str, scope: AxisIterators) -> str | None:
 
 def _no_parent(name: str | None) -> UnsupportedError:
     return UnsupportedError(
-        "lower.parent",
+        "lower.lower_iterations.missing_parent",
         f"The iteration includes a child of axis '{name}', but not '{name}' itself.",
         hint=f"Add '{name}' to the iteration, before its child.",
     )

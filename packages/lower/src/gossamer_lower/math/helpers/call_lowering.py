@@ -153,4 +153,4 @@ def _negated(condition: Expr) -> Expr:
 
 def unsupported_error(name: str, why: str) -> UnsupportedError:
     """Return the error for a function that cannot be lowered."""
-    return UnsupportedError("lower.math", f"The function '{name}' {why}.")
+    return UnsupportedError("lower.lower_math.unsupported_call", f"The function '{name}' {why}.")

@@ -291,4 +291,6 @@ def _is_vector(expr: Expr) -> bool:
 
 
 def _unsupported_error(what: str, why: str) -> UnsupportedError:
-    return UnsupportedError("lower.vectorize", f"In a vectorized loop, {what} {why}.")
+    return UnsupportedError(
+        "lower.vectorize_loops.no_vector_form", f"In a vectorized loop, {what} {why}."
+    )
