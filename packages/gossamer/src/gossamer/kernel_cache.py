@@ -17,6 +17,7 @@ import msgspec
 from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
 from gossamer.resolve_target import resolve, resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import (
     ArtifactCache,
     FactChecker,
@@ -67,7 +68,7 @@ class Built(msgspec.Struct, frozen=True):
 def build_kernel(
     module: Module,
     *,
-    target: str | Target = "generic-cpu",
+    target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | None = None,
     stats: Stats | None = None,
 ) -> Built:
@@ -102,7 +103,7 @@ def build_named(
     name: bytes,
     program: Callable[[], Module],
     *,
-    target: str | Target = "generic-cpu",
+    target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
 ) -> Built:
     """Like `build_kernel`, for a program that `name` identifies. The program is only made if it is not cached
@@ -127,7 +128,7 @@ def build_named(
 
 
 def compile_artifact(
-    module: Module, *, target: str | Target = "generic-cpu", schedule: Schedule | None = None
+    module: Module, *, target: str | Target = DEFAULT_TARGET, schedule: Schedule | None = None
 ) -> Artifact:
     """Return the code of a module, from the cache if possible, also for a target that does not work on this
     machine. Errors as those of `build_kernel`."""

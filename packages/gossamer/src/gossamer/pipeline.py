@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.resolve_target import plugin_of, resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import (
     Decision,
@@ -141,7 +142,7 @@ def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> 
 def stage_texts(
     module: Module,
     *,
-    target: str | Target = "generic-cpu",
+    target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | None = None,
     stats: Stats | None = None,
 ) -> dict[str, str]:
@@ -165,7 +166,7 @@ def stage_texts(
 
 
 def flat_module(
-    module: Module, *, target: str | Target = "generic-cpu", stats: Stats | None = None
+    module: Module, *, target: str | Target = DEFAULT_TARGET, stats: Stats | None = None
 ) -> Module:
     """Return the flat module for the backend, with the schedule of the default rules."""
     _, resolved = resolve_elsewhere(target)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
+DEFAULT_TARGET = "generic-cpu"
+"""The target of functions and commands that are not given one."""
+
 
 def parse_target(target: str | Target) -> Target:
     """Return the target of a text or of a record.

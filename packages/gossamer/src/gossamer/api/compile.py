@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer.kernel_cache import build_kernel
 from gossamer.pipeline import STAGES, stage_lowering
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Target
@@ -26,7 +27,7 @@ Program: TypeAlias = Module | str | Callable[..., Any]
 def compile(
     program: Program,
     *,
-    target: str | Target = "generic-cpu",
+    target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | ScheduleBuilder | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,

@@ -8,13 +8,14 @@ from gossamer.api.compile import Program, specialized_module
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import default_report
 from gossamer.resolve_target import resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
 
 
 def explain(
     program: Program,
     *,
-    target: str | Target = "generic-cpu",
+    target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,

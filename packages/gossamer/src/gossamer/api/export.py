@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.api.compile import Program, checked_schedule, specialized_module
 from gossamer.kernel_cache import DISTRIBUTIONS, compile_artifact
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Target
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from gossamer_backend.export import Exported
     from gossamer_schedule import ScheduleBuilder
 
-TARGET = "generic-cpu"
-
 
 @typed
 def export(
@@ -26,7 +25,7 @@ def export(
     directory: str | os.PathLike[str],
     *,
     name: str = "",
-    target: str | Target = TARGET,
+    target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | ScheduleBuilder | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
@@ -59,7 +58,7 @@ def export(
     from gossamer_backend.export import export_artifact
 
     if isinstance(program, Kernel):
-        other_target = None if target == TARGET else target
+        other_target = None if target == DEFAULT_TARGET else target
         _require_nothing_else(other_target, schedule, specialize, dtypes)
         artifact = program.artifact
     else:

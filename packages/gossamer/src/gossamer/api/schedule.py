@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gossamer.api.compile import Program, specialized_module
 from gossamer.pipeline import stage_lowering
 from gossamer.resolve_target import plugin_of, resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.verify import verify
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def schedule(
     program: Program,
     *,
-    target: str | Target = "generic-cpu",
+    target: str | Target = DEFAULT_TARGET,
     function: str | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,

@@ -15,7 +15,6 @@ from gossamer.cli.bench.graphs import power_law
 from gossamer.cli.bench.timing import Call, interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
-    DEFAULT_TARGET,
     FEATURES,
     Features,
     MaxBytes,
@@ -25,6 +24,7 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.resolve_target import resolve
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import DEFAULT_TARGET, DTYPES, TargetName, integer_option, require_dtype
+from gossamer.cli.options import DTYPES, TargetName, integer_option, require_dtype
 from gossamer.cli.scripts import operator_module, read_script, retyped
 from gossamer.operators import NAMES
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 

@@ -41,7 +41,6 @@ def _integer_of(name: str) -> Callable[[object], int]:
 
 Features = Annotated[int, integer_option("--features", help="columns of dense matrices")]
 Threads = Annotated[int | None, integer_option("--threads", help="threads; all CPUs if not given")]
-DEFAULT_TARGET = "generic-cpu"
 TargetName = Annotated[str, typer.Option("--target", help="see gossamer backends")]
 MaxBytes = Annotated[
     int | None,

@@ -14,7 +14,6 @@ from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.timing import interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
-    DEFAULT_TARGET,
     DTYPES,
     FEATURES,
     OPERATORS,
@@ -30,6 +29,7 @@ from gossamer.cli.options import (
 from gossamer.cli.streams import print_to_stderr
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
 from gossamer_ir.support.counted import counted

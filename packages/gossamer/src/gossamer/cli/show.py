@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gossamer.cli.options import (
-    DEFAULT_TARGET,
     FEATURES,
     OPERATORS,
     Features,
@@ -18,6 +17,7 @@ from gossamer.cli.options import (
 )
 from gossamer.cli.scripts import is_script, operator_module, read_script, retyped
 from gossamer.operators import operator_named
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module

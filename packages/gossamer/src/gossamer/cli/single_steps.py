@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.interchange.serialization import loads
@@ -139,7 +140,7 @@ def _intrinsics() -> tuple[Intrinsic, ...]:
     """Return the intrinsics that steps may name: those of the default target."""
     from gossamer.resolve_target import registry
 
-    return registry.plugin("generic-cpu").intrinsics
+    return registry.plugin(DEFAULT_TARGET).intrinsics
 
 
 def _caret_lines(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.operators.program import OperatorProgram, Variant, module_of
-from gossamer.targets import parse_target
+from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gossamer.kernel_cache import Built
     from gossamer_backend import FactChecker
 
-DEFAULT_TARGET = "generic-cpu"
 MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer.operators.kernels import DEFAULT_TARGET
 from gossamer.operators.operands import NATIVE, VALUES, Sparse, is_csr
 from gossamer.operators.portions import LONG_ROW
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
 from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers

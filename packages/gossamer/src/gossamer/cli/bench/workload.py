@@ -12,6 +12,7 @@ from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import operator_named
 from gossamer.operators.operands import Operands
 from gossamer.operators.program import module_of
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, to_scipy
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
@@ -62,7 +63,7 @@ class Workload:
 
 
 def prepare(
-    op: str, tensor: SparseTensor, *, features: int, target: str = "generic-cpu"
+    op: str, tensor: SparseTensor, *, features: int, target: str = DEFAULT_TARGET
 ) -> Workload:
     """Return a workload with normally distributed operands, which depend only on the sizes; its kernel is
     built. `features` is None for vectors."""
