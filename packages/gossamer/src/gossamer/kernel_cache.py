@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from gossamer.bounded_dict import put_bounded
 from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
 from gossamer.resolve_target import resolve, resolve_elsewhere
@@ -95,7 +96,7 @@ def build_kernel(
         is_cached = kernel is not None
         if kernel is None:
             kernel, is_cached = _kernel_of(module, schedule, backend, resolved, key=key)
-            _keep(key, kernel)
+            put_bounded(_kernels_by_key, key, kernel, limit=KEPT_KERNELS)
     return Built(kernel, _milliseconds_since(start), is_cached, key)
 
 
@@ -123,7 +124,7 @@ def build_named(
             ArtifactCache().put_link(key, built.key)
         # Not moved to the end if it is there: the order is that of insertion, as for all entries.
         if key not in _kernels_by_key:
-            _keep(key, kernel)
+            put_bounded(_kernels_by_key, key, kernel, limit=KEPT_KERNELS)
     return Built(kernel, _milliseconds_since(start), is_cached, key)
 
 
@@ -217,13 +218,6 @@ def _versions(backend: ValidatingBackend) -> dict[str, str]:
 @cache
 def _package_versions() -> dict[str, str]:
     return package_versions(DISTRIBUTIONS)
-
-
-def _keep(key: str, kernel: Kernel) -> None:
-    # The oldest first: dicts keep the order of insertion.
-    while len(_kernels_by_key) >= KEPT_KERNELS:
-        del _kernels_by_key[next(iter(_kernels_by_key))]
-    _kernels_by_key[key] = kernel
 
 
 def _milliseconds_since(start: float) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gossamer.bounded_dict import put_bounded
 from gossamer.operators.program import OperatorProgram, Variant, module_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.fork import compiling
@@ -52,10 +53,8 @@ def kernel_for(
         from gossamer.kernel_cache import build_named
 
         if key not in _built:
-            while len(_built) >= MAX_KERNELS:
-                del _built[next(iter(_built))]
             asked = msgspec.json.encode((program, variant))
-            _built[key] = build_named(
-                asked, partial(module_of, program, variant), target=wanted, stats=stats
-            )
+            made = partial(module_of, program, variant)
+            kernel = build_named(asked, made, target=wanted, stats=stats)
+            put_bounded(_built, key, kernel, limit=MAX_KERNELS)
         return _built[key]
