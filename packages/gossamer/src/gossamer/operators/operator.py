@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy import ndarray
 
+from gossamer.bounded_dict import put_bounded
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import CHECKED, Operands, output
 from gossamer.operators.portions import (
@@ -246,14 +247,12 @@ class Operator(Generic[P]):
         # The kernel changes with the stats of the matrix.
         if stored is not None and stored.plan.kernel is kernel:
             return
-        while len(self._plans) >= MAX_PLANS:
-            self._plans.pop(next(iter(self._plans)), None)
         passed = (*operands.dense, operands.output)
         stats = operands.matrix.stats()
         variant = msgspec.structs.replace(operands.variant(), checks=True)
         checking = partial(self._checking_plan, variant, passed, stats=stats, target=target)
         plan = kernel.plan(pointers=POINTERS, scalars=SCALARS, passed=passed)
-        self._plans[key] = _Plans(plan, cache(checking))
+        put_bounded(self._plans, key, _Plans(plan, cache(checking)), limit=MAX_PLANS)
 
     def _checking_plan(
         self,
