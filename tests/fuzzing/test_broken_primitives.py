@@ -10,7 +10,7 @@ import pytest
 from gossamer_ir.nodes import Module
 from gossamer_schedule import ScheduleBuilder
 from tests.generated.checks.compilers import BEFORE, COMPILER
-from tests.generated.checks.disagreements import judged
+from tests.generated.checks.disagreements import verdict_of
 from tests.generated.defects.broken_primitives import DEFECTS, Defect
 from tests.generated.programs.program import Program
 from tests.generated.schedules.sequences import Sequence, is_too_large, kept
@@ -47,7 +47,7 @@ def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> 
 
     def disagrees(made_by: type[ScheduleBuilder]) -> bool:
         schedule = partial(kept, sequence.traces, builder_type=made_by)
-        return judged(program, schedule=schedule).disagreement is not None
+        return verdict_of(program, schedule=schedule).disagreement is not None
 
     return disagrees(builder) and not disagrees(ScheduleBuilder)
 

@@ -19,7 +19,7 @@ from gossamer_ir.traversal.walk import walk
 from tests.generated import draw_program
 from tests.generated.checks.census import census
 from tests.generated.checks.compilers import COMPILER
-from tests.generated.checks.disagreements import Verdict, disagreement, judged
+from tests.generated.checks.disagreements import Verdict, disagreement, verdict_of
 from tests.generated.checks.ways import Settings
 from tests.generated.findings.shrinking import shrunk
 from tests.generated.programs.engines import ByHypothesis, Programs
@@ -48,7 +48,7 @@ def test_programs_mean_the_same_at_every_stage_and_as_machine_code():
     met: Counter[str] = Counter()
     for seed in range(60):
         program = draw_program(Random(seed))
-        verdict = judged(program, native=seed % 4 == 0)
+        verdict = verdict_of(program, native=seed % 4 == 0)
         assert verdict == Verdict(), f"{seed}: {verdict}\n{program.text}"
         met.update(census(program))
     assert met.keys() >= MET
@@ -57,7 +57,7 @@ def test_programs_mean_the_same_at_every_stage_and_as_machine_code():
 @settings(max_examples=15, derandomize=True, deadline=None, database=None)
 @given(programs(), st.sampled_from((False, False, True)))
 def test_programs_of_hypothesis_mean_the_same(program, is_native):
-    assert judged(program, native=is_native) == Verdict()
+    assert verdict_of(program, native=is_native) == Verdict()
 
 
 def test_a_run_of_hypothesis_is_repeated_by_its_number():
@@ -76,7 +76,7 @@ def test_scheduled_programs_mean_the_same():
         rng = Random(f"scheduled {seed}")
         program = draw_program(rng)
         schedule = random_schedule(rng, program.module)
-        verdict = judged(program, native=seed % 4 == 0, schedule=schedule)
+        verdict = verdict_of(program, native=seed % 4 == 0, schedule=schedule)
         assert verdict.disagreement is None, f"{seed}: {verdict.disagreement}\n{program.text}"
         assert verdict.refusal in (None, *REFUSED_SCHEDULES)
         refused.update([verdict.refusal] if verdict.refusal else [])

@@ -22,7 +22,7 @@ from tests.generated.defects.broken_code import Defect as CodeDefect
 from tests.generated.defects.broken_compilers import Defect
 from tests.generated.defects.broken_lowered_steps import DEFECTS as STEPS
 from tests.generated.defects.broken_passes import DEFECTS
-from tests.generated.lowered.judging import MACHINE_CODE, interpreted, judged
+from tests.generated.lowered.judging import MACHINE_CODE, finding_of, interpreted
 from tests.generated.lowered.native_process import Machine
 from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.programs.lowered_program import Lowered
@@ -68,8 +68,8 @@ def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
     right, wrong = (_made(found.pass_of(defect.of), module) for found in (COMPILER, broken))
     if right == wrong:
         return False
-    finding = judged(program(number), broken)
-    return finding is not None and not finding.is_refusal and judged(program(number)) is None
+    finding = finding_of(program(number), broken)
+    return finding is not None and not finding.is_refusal and finding_of(program(number)) is None
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.says)
@@ -131,11 +131,11 @@ def is_shown_by_code(defect: CodeDefect, broken: Machine, number: int) -> bool:
     with defect.planted():
         if right is None or right == _text(number):
             return False
-    finding = judged(program(number), machine=broken)
+    finding = finding_of(program(number), machine=broken)
     if finding is None or finding.where != MACHINE_CODE or finding.is_refusal:
         return False
     with Machine() as whole:
-        return judged(program(number), machine=whole) is None
+        return finding_of(program(number), machine=whole) is None
 
 
 @pytest.mark.parametrize("defect", CODE, ids=lambda defect: defect.says)

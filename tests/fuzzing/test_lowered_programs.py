@@ -20,7 +20,7 @@ from tests.generated.fuzz import lowered_programs
 from tests.generated.fuzz.lowered_programs import OF_COORDINATES, Programs, drawn, judge, machine
 from tests.generated.lowered.evaluator import evaluated
 from tests.generated.lowered.features import REQUIRED, features
-from tests.generated.lowered.judging import judged
+from tests.generated.lowered.judging import finding_of
 from tests.generated.lowered.native_process import Machine, Outcome
 from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.step_drawing import COMMON, WEIGHTS
@@ -53,7 +53,7 @@ def test_programs_mean_the_same_before_and_after_each_pass():
 def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
     for number in range(25):
         program = draw_lowered(Random(f"tests/{stage}/{number}"), stage)
-        found = judged(program, machine=machine() if number % 8 == 0 else None)
+        found = finding_of(program, machine=machine() if number % 8 == 0 else None)
         assert found is None or found.is_refusal, f"{number}: {found}\n{program}"
 
 

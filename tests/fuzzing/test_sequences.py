@@ -16,7 +16,7 @@ from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.trace.registry import PRIMITIVES
 from gossamer_testkit import script_names
 from gossamer_testkit.examples import ROW_SUM, SCALE, SPMM_COORDINATE
-from tests.generated.checks.disagreements import judged
+from tests.generated.checks.disagreements import verdict_of
 from tests.generated.checks.races import Race, require_no_race
 from tests.generated.fuzz import step_sequences
 from tests.generated.fuzz.step_sequences import Sequences, judge
@@ -57,7 +57,7 @@ def test_sequences_go_on_around_conditions():
     for number in range(12):
         rng = Random(f"nests/{number}")
         program = draw_nest(rng)
-        assert judged(program, schedule=Sequence(rng)).disagreement is None
+        assert verdict_of(program, schedule=Sequence(rng)).disagreement is None
 
 
 def test_scripts_of_every_stage_are_drawn():

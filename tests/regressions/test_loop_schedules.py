@@ -9,7 +9,7 @@ import pytest
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
-from tests.generated.lowered.judging import judged
+from tests.generated.lowered.judging import finding_of
 from tests.generated.lowered.programs.lowered_program import Lowered
 from tests.generated.lowered.step_drawing import replayed
 from tests.regressions.loop_programs import (
@@ -285,4 +285,4 @@ def test_the_schedule_is_refused_or_changes_no_result(name):
     sizes = {key: value for key, value in values.items() if key not in arrays}
     module = parse_module(text)
     assert refusals(module, traces) == refused
-    assert judged(Lowered(module, arrays, sizes), schedule=replayed(traces)) is None
+    assert finding_of(Lowered(module, arrays, sizes), schedule=replayed(traces)) is None

@@ -11,7 +11,7 @@ from gossamer_ir.verify import diagnostics
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from tests.generated import Program
-from tests.generated.checks.disagreements import Verdict, judged
+from tests.generated.checks.disagreements import Verdict, verdict_of
 from tests.generated.schedules.draw_schedule import by_rules
 
 pytestmark = pytest.mark.no_error_examples
@@ -309,7 +309,7 @@ def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:
 
     arrays = {name: np.arange(3, dtype=np.float32) + at for at, name in enumerate("xyz")}
     program = Program(module, arrays, {"n": 3})
-    assert judged(program, native=True, schedule=schedule) == Verdict()
+    assert verdict_of(program, native=True, schedule=schedule) == Verdict()
 
 
 ATTACHED = """
@@ -348,7 +348,7 @@ def test_beyond_the_end_of_a_split_loop_nothing_is_searched():
         return builder.module
 
     program = Program(module, arrays, {"n0": 3, "n1": 2})
-    assert judged(program, native=True, schedule=schedule) == Verdict()
+    assert verdict_of(program, native=True, schedule=schedule) == Verdict()
 
 
 def test_a_guard_that_names_an_allocated_buffer_has_it_before():
@@ -384,4 +384,4 @@ def test_all_stages_and_the_machine_code_agree(name, is_scheduled):
     sizes = {key: value for key, value in values.items() if key not in arrays}
     program = Program(parse_module(text), arrays, sizes)
     schedule = {"schedule": by_rules(program.module)} if is_scheduled else {}
-    assert judged(program, native=True, **schedule) == Verdict()
+    assert verdict_of(program, native=True, **schedule) == Verdict()

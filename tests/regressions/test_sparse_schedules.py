@@ -12,7 +12,7 @@ import pytest
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
 from tests.generated import Program
-from tests.generated.checks.disagreements import Verdict, judged
+from tests.generated.checks.disagreements import Verdict, verdict_of
 from tests.generated.schedules.sequences import kept
 from tests.regressions.refusals import refusals
 from tests.regressions.sparse_programs import (
@@ -449,4 +449,4 @@ def test_the_schedule_is_refused_or_changes_no_result(name):
     module = parse_module(text)
     assert refusals(module, traces) == refused
     program = Program(module, arrays, sizes)
-    assert judged(program, native=True, schedule=partial(kept, traces)) == Verdict()
+    assert verdict_of(program, native=True, schedule=partial(kept, traces)) == Verdict()

@@ -44,11 +44,11 @@ def disagreement(
 ) -> str | None:
     """Describes the first stage whose result differs from the oracle; None if all agree. A rejected program
     is a disagreement, too."""
-    verdict = judged(program, compiler, native=native, schedule=schedule)
+    verdict = verdict_of(program, compiler, native=native, schedule=schedule)
     return verdict.disagreement or (verdict.refusal and f"refused: {verdict.refusal}")
 
 
-def judged(
+def verdict_of(
     program: Program,
     compiler: Compiler = COMPILER,
     *,

@@ -7,7 +7,7 @@ from random import Random
 from typing import Literal
 
 from tests.generated.checks.compilers import unscheduled
-from tests.generated.checks.disagreements import Verdict, judged
+from tests.generated.checks.disagreements import Verdict, verdict_of
 from tests.generated.programs.program import Program
 from tests.generated.schedules.draw_schedule import REFUSED_SCHEDULES, by_rules, random_schedule
 
@@ -40,7 +40,7 @@ class Way:
             scheduler = by_rules(program.module)
         elif self.schedule == "random":
             scheduler = random_schedule(Random(self.seed), program.module)
-        return judged(program, native=self.native, schedule=scheduler)
+        return verdict_of(program, native=self.native, schedule=scheduler)
 
     def is_wrong(self, verdict: Verdict) -> bool:
         """Return whether something disagrees, or the program should not have been refused."""

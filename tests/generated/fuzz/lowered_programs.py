@@ -27,7 +27,7 @@ from tests.generated.fuzz.processes import MOST_FAILURES, Failure, Tally, Task
 from tests.generated.loop_nests.chains import draw_chain
 from tests.generated.loop_nests.nests import draw_nest
 from tests.generated.lowered.features import NATIVELY, REQUIRED, features
-from tests.generated.lowered.judging import MACHINE_CODE, Finding, judged
+from tests.generated.lowered.judging import MACHINE_CODE, Finding, finding_of
 from tests.generated.lowered.native_process import Machine
 from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.programs.lowered_program import Lowered
@@ -91,7 +91,7 @@ class Case:
     def finding(self) -> Finding | None:
         """Check the program; draws the steps of the schedule as well."""
         on = machine() if self.is_native else None
-        return judged(self.program, machine=on, schedule=self.steps)
+        return finding_of(self.program, machine=on, schedule=self.steps)
 
 
 def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
@@ -217,7 +217,7 @@ def smallest(
     def wrong(candidate: Lowered, steps: Traces) -> Finding | None:
         schedule = replayed(steps) if any(steps.values()) else None
         try:
-            found = judged(candidate, machine=on, schedule=schedule)
+            found = finding_of(candidate, machine=on, schedule=schedule)
         except Undecided:
             return None
         is_same = found is not None and not found.is_refusal and found.where == finding.where

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gossamer_schedule.trace.codec import trace_to_python
-from tests.generated.checks.disagreements import Verdict, judged
+from tests.generated.checks.disagreements import Verdict, verdict_of
 from tests.generated.findings.reports import plain, show_program, write
 from tests.generated.findings.shrinking import shrunk
 from tests.generated.fuzz.processes import MOST_FAILURES, Failure, Tally, Task
@@ -58,7 +58,7 @@ class Drawn:
     native: bool
 
     def verdict(self) -> Verdict:
-        return judged(self.program, native=self.native, schedule=self.sequence)
+        return verdict_of(self.program, native=self.native, schedule=self.sequence)
 
 
 def drawn(number: int, *, seed: str, native: float) -> Drawn:
@@ -186,7 +186,7 @@ def smallest(program: Program, traces: Traces, *, native: bool) -> tuple[Program
     """The fewest steps that fail, then the smallest program for them."""
 
     def is_wrong(program: Program, traces: Traces) -> bool:
-        verdict = judged(program, native=native, schedule=partial(kept, traces))
+        verdict = verdict_of(program, native=native, schedule=partial(kept, traces))
         return verdict.disagreement is not None
 
     if not is_wrong(program, traces):

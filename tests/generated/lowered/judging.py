@@ -53,7 +53,7 @@ class Finding:
     is_refusal: bool = False
 
 
-def judged(
+def finding_of(
     program: Lowered,
     compiler: Compiler = COMPILER,
     *,

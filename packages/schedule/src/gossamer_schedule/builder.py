@@ -276,7 +276,7 @@ class ScheduleBuilder(Fluent):
                 self._record(replace(self._apply(step), step=step))
         return self
 
-    def applied(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
+    def apply(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
         """Apply a primitive. Handles are replaced by the current names of their statements."""
         positional = arguments_by_name(primitive, args)
         repeated = [name for name in keywords if name in positional]

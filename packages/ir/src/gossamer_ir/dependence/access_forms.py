@@ -43,9 +43,9 @@ def access_forms(
 
 
 def forms_of_accesses(listed: Iterable[Access], function: Function) -> Iterator[AccessForm]:
-    """Yield accesses with their indices as forms. Indices of a buffer that `has_two_names` are unknown, since
-    they do not identify its elements."""
-    loops, several = loops_of(function), with_two_names(function)
+    """Yield accesses with their indices as forms. Indices of a buffer that `has_aliasing_indices` are
+    unknown, since they do not identify its elements."""
+    loops, several = loops_of(function), buffers_with_aliasing_indices(function)
     forms: dict[Expr | Range | None, LinearForm | None] = {None: None}
     for access in listed:
         has_one_name = access.buffer not in several
@@ -62,12 +62,12 @@ def forms_of_accesses(listed: Iterable[Access], function: Function) -> Iterator[
 
 
 @memoize_by_identity
-def with_two_names(function: Function) -> frozenset[str]:
+def buffers_with_aliasing_indices(function: Function) -> frozenset[str]:
     """Return the buffers of a function that have elements with two names."""
-    return frozenset([buffer.name for buffer in function.buffers if has_two_names(buffer)])
+    return frozenset([buffer.name for buffer in function.buffers if has_aliasing_indices(buffer)])
 
 
-def has_two_names(buffer: AnyBuffer) -> bool:
+def has_aliasing_indices(buffer: AnyBuffer) -> bool:
     """Return whether out-of-row indices alias the next row, which `extra_storage` permits; two index tuples
     may then name one element. Without it, a position beyond a row reads the fill value."""
     return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1

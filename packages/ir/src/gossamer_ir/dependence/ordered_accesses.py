@@ -19,7 +19,7 @@ from gossamer_ir.analysis.element_numbers import numbers_of
 from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import index_var
-from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import Compare, Expr, For, Function, Range
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import substitute
@@ -54,7 +54,7 @@ def are_ordered(
     False
     """
     # Such a buffer has two index tuples for one element, so an order of the indices proves nothing.
-    if any(access.buffer in with_two_names(function) for access in listed):
+    if any(access.buffer in buffers_with_aliasing_indices(function) for access in listed):
         return False
     if any(
         buffers_read(*access.indices, *access.context.expressions()) & changing for access in listed

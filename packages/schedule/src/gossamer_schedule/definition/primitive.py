@@ -85,7 +85,7 @@ def primitive(
         name = implementation.__name__
 
         @wraps(implementation)
-        def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
+        def apply(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
             _require_module(module, name)
             by_name = arguments_by_name(implementation, args)
             given = checked_arguments(implementation, by_name, keywords)
@@ -99,8 +99,8 @@ def primitive(
                 )
                 raise
 
-        _set_signature(applied, implementation)
-        return applied
+        _set_signature(apply, implementation)
+        return apply
 
     return decorated
 

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.accesses import Access, accesses
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import ZERO, conjoined, integer_value
-from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -97,7 +97,7 @@ def _is_computed(
 ) -> bool:
     """Return whether the block computes an accessed element each time that its nest runs."""
     block: Block = cursor.node
-    if access.buffer in with_two_names(cursor.function):
+    if access.buffer in buffers_with_aliasing_indices(cursor.function):
         return False
     point = _computing_point(cursor, own_loops, access)
     if point is None or not definitely_assigns(block.init or block.body, access.buffer):

@@ -11,7 +11,7 @@ from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import ZERO, without_guard
-from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,
     digits_of,
@@ -68,7 +68,7 @@ def producer_forms(
     """
     loads = {load for load in collect(Load, cursor.node) if load.buffer == buffer}
     names, loops = {item.var for item in cursor.node.iters}, loops_of(cursor.function)
-    if buffer in with_two_names(cursor.function):
+    if buffer in buffers_with_aliasing_indices(cursor.function):
         return {}
     # Loads at two places, as in a stencil, need the products of several iterations.
     if len(loads) != 1 or not names <= determined_iterators(cursor, next(iter(loads))):

@@ -13,7 +13,7 @@ from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
 from gossamer_ir.core.build import ZERO, index_var
-from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,
     digits_of,
@@ -55,7 +55,7 @@ def required_region(
         if access.buffer in outer_writes((block,)):
             # Such an element has two index tuples, and the
             # block may have written it by the other one.
-            is_named_twice = access.buffer in with_two_names(cursor.function)
+            is_named_twice = access.buffer in buffers_with_aliasing_indices(cursor.function)
             matched = None if is_named_twice else _iterator_values_at(cursor, access, free=free)
             if matched is None:
                 return {}

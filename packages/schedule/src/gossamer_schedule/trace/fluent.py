@@ -16,7 +16,7 @@ A = TypeVar("A", bound="Applying")
 class Applying:
     """An object to which primitives are applied one after another."""
 
-    def applied(self: A, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> A:
+    def apply(self: A, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> A:
         """Apply one more primitive and return the object."""
         raise NotImplementedError
 
@@ -33,6 +33,6 @@ def fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Conc
 
     @wraps(primitive)
     def method(self: A, /, *args: P.args, **keywords: P.kwargs) -> A:
-        return self.applied(primitive, *args, **keywords)
+        return self.apply(primitive, *args, **keywords)
 
     return method

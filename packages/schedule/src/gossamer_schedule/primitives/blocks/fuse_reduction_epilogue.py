@@ -9,7 +9,7 @@ from gossamer_ir.analysis.reductions import Reduction, identity
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.references import free_vars
@@ -163,7 +163,7 @@ def _require_no_conflict(
     without = find_block(after.with_function(without_block(after)), block=cursor.node.name)
     conflicts = ({target} & buffers_named(*passed)) | (reads & outer_writes(passed))
     conflicts |= {result} & buffers_named(*function_with_replaced(without, ()).body)
-    conflicts |= {result, target} & with_two_names(top.function)
+    conflicts |= {result, target} & buffers_with_aliasing_indices(top.function)
     if conflicts:
         raise schedule_error(
             "fuse_reduction_epilogue.other_access",

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
-from gossamer_ir.dependence.access_forms import has_two_names
+from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -105,7 +105,7 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
         return None
     iteration = function.body[0]
     stored = {node.buffer for node in statements((iteration,)) if isinstance(node, Store)}
-    if any(has_two_names(buffer) for buffer in function.buffers if buffer.name in stored):
+    if any(has_aliasing_indices(buffer) for buffer in function.buffers if buffer.name in stored):
         return None
     return function, iteration
 
