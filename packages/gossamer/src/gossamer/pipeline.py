@@ -13,22 +13,18 @@ from gossamer.resolve_target import plugin_of, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import (
+    SCHEDULED_STAGES,
     Decision,
     Schedule,
-    ScheduledStage,
     ScheduleReport,
     Stats,
     Target,
     Trace,
 )
-from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.nodes import STAGES, Module, StageName
 
 if TYPE_CHECKING:
     from gossamer_backend.registry.plugin import Plugin
-
-STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
-SCHEDULED: tuple[ScheduledStage, ...] = ("coordinate", "position", "loop")
-"""The stages that a schedule has a trace for."""
 
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
@@ -58,7 +54,7 @@ def _report_without_reasons(schedule: Schedule, plugin: str) -> ScheduleReport:
     why = "its rules come before those of gossamer, and this one gives no reasons"
     decisions = (
         Decision(f"the {stage} steps of the plugin", why, getattr(schedule, stage), stage=stage)
-        for stage in SCHEDULED
+        for stage in SCHEDULED_STAGES
     )
     pattern = f"one that the plugin '{plugin}' has a rule for"
     return ScheduleReport(

@@ -20,7 +20,7 @@ from gossamer.cli.app import app
 from gossamer.cli.bench.accuracy import Comparison
 from gossamer.cli.bench.workload import Workload
 from gossamer.cli.run import FIELDS, require_within
-from gossamer.cli.show import STAGES
+from gossamer.cli.show import SHOWN_STAGES
 from gossamer.operators import NAMES
 
 
@@ -195,7 +195,7 @@ def test_output_that_cannot_be_written_is_one_sentence():
 
 
 @pytest.mark.parametrize("op", NAMES)
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", SHOWN_STAGES)
 def test_show_prints_a_stage(op, stage, command):
     marks = {
         "coordinate": "T.sp.iteration",

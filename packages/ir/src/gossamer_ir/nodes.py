@@ -37,6 +37,8 @@ Scope: TypeAlias = Literal["global", "local", "shared", "warp", "fragment"]
 memory of a thread block, the registers of a warp, the operand fragments of a matrix instruction."""
 
 StageName: TypeAlias = Literal["coordinate", "position", "loop", "flat"]
+STAGES: tuple[StageName, ...] = get_args(StageName)
+"""The stages of modules, in the order of lowering."""
 ThreadTag: TypeAlias = Literal[
     "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"
 ]

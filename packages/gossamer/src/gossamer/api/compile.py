@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer.kernel_cache import build_kernel
-from gossamer.pipeline import STAGES, stage_lowering
+from gossamer.pipeline import stage_lowering
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
-from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.script import parse_function, parse_module
 from gossamer_ir.transform.specialize import specialize as specialize_module
 from gossamer_ir.verify import verify

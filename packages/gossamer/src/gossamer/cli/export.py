@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import DTYPES, TargetName, integer_option, require_dtype
+from gossamer.cli.options import TargetName, integer_option, require_dtype
 from gossamer.cli.scripts import operator_module, read_script, retyped
 from gossamer.operators import NAMES
 from gossamer.targets import DEFAULT_TARGET
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 
@@ -24,7 +25,7 @@ def export(
     *,
     output: Annotated[str, typer.Option("--output", "-o", help="the directory for the files")],
     features: Features = None,
-    dtype: Annotated[str | None, typer.Option(help=" or ".join(DTYPES))] = None,
+    dtype: Annotated[str | None, typer.Option(help=" or ".join(VALUE_DTYPES))] = None,
     index_dtype: Annotated[str | None, typer.Option(help=" or ".join(INDEX_STORAGE))] = None,
     specialize: Annotated[
         list[str] | None,

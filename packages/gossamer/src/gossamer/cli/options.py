@@ -13,9 +13,9 @@ from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.arrays.available_memory import available_memory
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
 
-DTYPES = ("float32", "float64")
 FEATURES = 64
 """The default number of columns of dense matrices."""
 
@@ -50,9 +50,9 @@ MaxBytes = Annotated[
 
 def require_dtype(dtype: str) -> None:
     """Raise unless the dtype is float32 or float64."""
-    if dtype not in DTYPES:
+    if dtype not in VALUE_DTYPES:
         raise ArgumentError(
-            "option.dtype", f"--dtype is '{dtype}'; expected {' or '.join(DTYPES)}."
+            "option.dtype", f"--dtype is '{dtype}'; expected {' or '.join(VALUE_DTYPES)}."
         )
 
 

@@ -14,7 +14,6 @@ from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.timing import interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
-    DTYPES,
     FEATURES,
     OPERATORS,
     Features,
@@ -32,6 +31,7 @@ from gossamer.resolve_target import resolve
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.support.counted import counted
 
 HELP = f"""\
@@ -49,7 +49,7 @@ def run(
     *,
     matrix: Annotated[str, typer.Option(help="a file .mtx, .mtx.gz or SciPy's .npz")],
     features: Features = FEATURES,
-    dtype: Annotated[str, typer.Option(help=" or ".join(DTYPES))] = "float32",
+    dtype: Annotated[str, typer.Option(help=" or ".join(VALUE_DTYPES))] = "float32",
     threads: Threads = None,
     target: TargetName = DEFAULT_TARGET,
     repeat: Annotated[int, integer_option("--repeat", help="number of timing rounds")] = 10,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.cli.options import DTYPES, require_range
+from gossamer.cli.options import require_range
 from gossamer.cli.texts import read_text
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Buffer, Module, SparseBuffer
@@ -66,7 +67,7 @@ def retyped(
     floats = {
         node.name
         for node in walk(entry)
-        if isinstance(node, (Buffer, SparseBuffer)) and node.dtype in DTYPES
+        if isinstance(node, (Buffer, SparseBuffer)) and node.dtype in VALUE_DTYPES
     }
     stored = [axis.name for axis in entry.axes if index_handles(axis)]
     return {

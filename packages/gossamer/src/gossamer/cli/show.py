@@ -20,18 +20,18 @@ from gossamer.operators import operator_named
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import STAGES, Module
 
 if TYPE_CHECKING:
     from gossamer_lower.bounds_report import GuardedAccess
 
-STAGES = ("coordinate", "position", "loop", "flat", "llvm", "asm")
+SHOWN_STAGES = (*STAGES, "llvm", "asm")
 
 
 def show(
     program: Annotated[str, typer.Argument(help=f"{OPERATORS}, or a script's file")],
     *,
-    stage: Annotated[str | None, typer.Option(help=f"one of {', '.join(STAGES)}")] = None,
+    stage: Annotated[str | None, typer.Option(help=f"one of {', '.join(SHOWN_STAGES)}")] = None,
     features: Features = FEATURES,
     dtype: Annotated[
         str | None, typer.Option(help="float32 or float64, for all buffers of floats")
@@ -69,12 +69,12 @@ def show(
 def _require_one(stage: str | None, others: dict[str, bool]) -> None:
     """Raise unless exactly one of the stage and the other options is given."""
     given = [name for name, is_given in others.items() if is_given]
-    if (len(given) == 1 and stage is None) or (not given and stage in STAGES):
+    if (len(given) == 1 and stage is None) or (not given and stage in SHOWN_STAGES):
         return
     stated = f"given with {' and '.join(given)}" if given else f"'{stage}'" if stage else "missing"
     raise ArgumentError(
         "option.stage",
-        f"--stage is {stated}; expected one of {', '.join(STAGES)}.",
+        f"--stage is {stated}; expected one of {', '.join(SHOWN_STAGES)}.",
         hint=f"Give --stage, or one of {' and '.join(others)}.",
     )
 

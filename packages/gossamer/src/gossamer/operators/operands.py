@@ -12,6 +12,7 @@ from gossamer.operators.kernels import default_check, kernel_for
 from gossamer.operators.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.nodes import CompressedVaried
@@ -25,10 +26,7 @@ VALUES = "a"
 CHECKED = ("indptr", "indices")
 """The parameters for arrays whose contents were checked when the operands were."""
 
-NATIVE: dict[str, np.dtype[Any]] = {
-    "float32": np.dtype(np.float32),
-    "float64": np.dtype(np.float64),
-}
+NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
 
 
 class Sparse(NamedTuple):

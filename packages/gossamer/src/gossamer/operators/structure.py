@@ -23,14 +23,13 @@ from gossamer_backend.call.abi import OK
 from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers
 from gossamer_backend.fork import compiling
 from gossamer_formats import Array, SparseTensor
+from gossamer_formats.checks.storage_checks import INDEX_DTYPES
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.records import size_class
 
 POINTERS = ("indptr", "indices", VALUES)
 SCALARS = ("m", "n", "nnz")
 """The parameters of kernels for the structure, in the order of `FixedArguments`."""
-
-INDEX_DTYPES = ("int32", "int64")
 
 
 class Structure(NamedTuple):

@@ -6,7 +6,7 @@ Records are plain data that msgspec encodes; decoding one executes no code.
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias, Union
+from typing import Literal, TypeAlias, Union, get_args
 
 import msgspec
 
@@ -36,6 +36,7 @@ Trace: TypeAlias = tuple[Step, ...]
 
 
 ScheduledStage: TypeAlias = Literal["coordinate", "position", "loop"]
+SCHEDULED_STAGES: tuple[ScheduledStage, ...] = get_args(ScheduledStage)
 """The stages for which a schedule has a trace."""
 
 

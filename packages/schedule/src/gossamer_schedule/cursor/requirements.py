@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.nodes import STAGES, Module
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
 LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""
-ANY_STAGE: tuple[str, ...] = get_args(StageName)
-"""All stages of modules."""
 
 
 def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
     """Refuse a module that is not at one of the stages."""
     if module.stage not in stages:
-        is_early = ANY_STAGE.index(module.stage) < min(map(ANY_STAGE.index, stages))
+        is_early = STAGES.index(module.stage) < min(map(STAGES.index, stages))
         raise schedule_error(
             f"{primitive}.stage",
             f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from gossamer_ir.nodes import Annotations, AnnotationValue, StageName
+from gossamer_ir.nodes import STAGES, Annotations, AnnotationValue, StageName
 from gossamer_ir.script.parser.arguments import bind
 from gossamer_ir.script.parser.context import ParserContext
 from gossamer_ir.script.parser.index_maps import set_map
@@ -13,7 +13,6 @@ from gossamer_ir.script.parser.statics import require_text, static_text, static_
 
 STAGE_KEY = "sparse_tir_level"
 LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
-_STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
 
 
 def read_annotations(ctx: ParserContext, node: ast.expr) -> Annotations:
@@ -59,10 +58,10 @@ def stage(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.stage("flat")`, or another stage by name."""
     node = bind(ctx, call, "name", required=1)["name"]
     text = require_text(ctx, node, "a stage")
-    for name in _STAGES:
+    for name in STAGES:
         if name == text:
             return _set_stage(ctx, call, name)
-    hint = f"Stages are: {', '.join(_STAGES)}."
+    hint = f"Stages are: {', '.join(STAGES)}."
     raise ctx.error("stage", f"'{text}' is not a stage.", node, hint=hint)
 
 

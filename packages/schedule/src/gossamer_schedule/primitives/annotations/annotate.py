@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.analysis.software_pipelining import PIPELINE
+from gossamer_ir.nodes import STAGES
 from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.requirements import ANY_STAGE
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -30,7 +30,7 @@ RESERVED = {
 The annotations change how a program is lowered, or record what was not proved."""
 
 
-@primitive(stages=ANY_STAGE)
+@primitive(stages=STAGES)
 def annotate(
     root: Cursor, name: str, *, key: str, value: bool | int | str, function: str | None = None
 ) -> Change:

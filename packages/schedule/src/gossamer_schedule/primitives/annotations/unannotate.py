@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
+from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.requirements import ANY_STAGE
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -20,7 +20,7 @@ NEEDED = {
 """Annotations that cannot be removed, with what they record about the loop or block."""
 
 
-@primitive(stages=ANY_STAGE)
+@primitive(stages=STAGES)
 def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None) -> Change:
     """Remove the annotation `key` from a loop, block or iteration. The result's name is `name`.
 
