@@ -13,9 +13,9 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import Iteration, Module
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
-from gossamer_schedule.cursor.axis_entries import axis_entries
 from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_schedule.cursor.handles import Handle, current_name, loop_names
+from gossamer_schedule.cursor.iterated_axes import iterated_axes
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,
@@ -388,14 +388,14 @@ def _unknown_name_error(kind: type, name: str) -> UnknownNameError:
 def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
     """Return the variables of fused axes, each with the loop over their elements."""
     loops = loop_names(after)
-    entries = (
-        entry
+    iterated = (
+        item
         for function in before.functions
         for node in addressable_statements(function.body)
         if isinstance(node, Iteration)
-        for entry in axis_entries(node)
+        for item in iterated_axes(node)
     )
-    groups = (entry.vars for entry in entries if len(entry.vars) > 1)
+    groups = (item.vars for item in iterated if len(item.vars) > 1)
     return {
         name: (fused_name(group),)
         for group in groups

@@ -23,7 +23,7 @@ from gossamer_ir.core.build import conjuncts
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
-from gossamer_ir.interpret.translator import EnclosingEntry, Translator
+from gossamer_ir.interpret.translator import EnclosingStatement, Translator
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let
 from gossamer_ir.traversal.references import free_vars
 
@@ -32,14 +32,14 @@ def hoist_init(node: Block, translator: Translator) -> Exec | None:
     """Add the init to the loop before which it runs; return it if no loop feeds a reduction iterator."""
     feeding = _InitDependences(node, translator.around)
     outermost = _forget_before_loop(node, feeding, translator)
-    for depth, entry in enumerate(translator.around):
+    for depth, enclosing in enumerate(translator.around):
         # The outermost such loop: `around` is ordered from the outside in.
-        if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
+        if isinstance(enclosing.node, For) and enclosing.node.var in feeding.reduction:
             repeats = _repeating_loops(translator, feeding, outermost, depth)
             nest = _nest(
                 node, translator.around[depth:], repeats, feeding=feeding, translator=translator
             )
-            entry.hoisted.append(nest)
+            enclosing.hoisted.append(nest)
             return None
     repeats = _repeating_loops(translator, feeding, outermost, len(translator.around))
     nest = _nest(node, [], repeats, feeding=feeding, translator=translator)
@@ -53,9 +53,9 @@ def _forget_before_loop(
 
     Returns the index of that loop in `translator.around`, None if there is none.
     """
-    for depth, entry in enumerate(translator.around):
-        if isinstance(entry.node, For) and entry.node.var in feeding.any:
-            entry.hoisted.append(_forgetting_record(node.name))
+    for depth, enclosing in enumerate(translator.around):
+        if isinstance(enclosing.node, For) and enclosing.node.var in feeding.any:
+            enclosing.hoisted.append(_forgetting_record(node.name))
             return depth
     return None
 
@@ -83,9 +83,9 @@ def _repeating_loops(
     if outermost is None:
         return ()
     loops = [
-        entry.node.var
-        for entry in translator.around[outermost:depth]
-        if isinstance(entry.node, For)
+        enclosing.node.var
+        for enclosing in translator.around[outermost:depth]
+        if isinstance(enclosing.node, For)
     ]
     whiles = [name for level, name in translator.whiles if outermost < level <= depth]
     return (*(var for var in loops if var not in feeding.any), *whiles)
@@ -99,9 +99,11 @@ class _InitDependences:
     those that feed any iterator, and `needed` those on which `bound` depends.
     """
 
-    def __init__(self, node: Block, around: list[EnclosingEntry]) -> None:
+    def __init__(self, node: Block, around: list[EnclosingStatement]) -> None:
         self._lets = {
-            entry.node.var.name: entry.node.value for entry in around if isinstance(entry.node, Let)
+            enclosing.node.var.name: enclosing.node.value
+            for enclosing in around
+            if isinstance(enclosing.node, Let)
         }
         in_init = {name for stmt in node.init for name in free_vars(stmt)}
         self.bound = _selecting_iterators(node.iters, in_init)
@@ -109,9 +111,11 @@ class _InitDependences:
         self.reduction = self._transitive_variables(it.value for it in node.iters if it.kind == "R")
         self.any = self._transitive_variables(it.value for it in node.iters)
         self.needed = set(self._transitive_variables(it.value for it in self.bound))
-        for entry in reversed(around):
-            if isinstance(entry.node, For) and self.is_bound(entry.node.var):
-                self.needed |= self._transitive_variables((entry.node.start, entry.node.extent))
+        for enclosing in reversed(around):
+            if isinstance(enclosing.node, For) and self.is_bound(enclosing.node.var):
+                self.needed |= self._transitive_variables(
+                    (enclosing.node.start, enclosing.node.extent)
+                )
 
     def is_bound(self, name: str) -> bool:
         """Return whether the loop nest of the init binds this variable of a loop or let."""
@@ -143,26 +147,27 @@ def _selecting_iterators(iters: tuple[BlockIter, ...], names: set[str]) -> list[
 
 def _nest(
     node: Block,
-    around: list[EnclosingEntry],
+    around: list[EnclosingStatement],
     repeats: tuple[str, ...],
     *,
     feeding: _InitDependences,
     translator: Translator,
 ) -> Exec:
     unbound = set(feeding.unbound)
-    kept: list[EnclosingEntry] = []
-    for entry in around:
-        if isinstance(entry.node, For) and not feeding.is_bound(entry.node.var):
-            unbound.add(entry.node.var)
-        elif isinstance(entry.node, Let) and (
-            free_vars(entry.node.value) & unbound or not feeding.is_bound(entry.node.var.name)
+    kept: list[EnclosingStatement] = []
+    for enclosing in around:
+        if isinstance(enclosing.node, For) and not feeding.is_bound(enclosing.node.var):
+            unbound.add(enclosing.node.var)
+        elif isinstance(enclosing.node, Let) and (
+            free_vars(enclosing.node.value) & unbound
+            or not feeding.is_bound(enclosing.node.var.name)
         ):
-            unbound.add(entry.node.var.name)
+            unbound.add(enclosing.node.var.name)
         else:
-            kept.append(entry)
+            kept.append(enclosing)
     run = _init(node, feeding.bound, repeats, unbound=unbound, translator=translator)
-    for entry in reversed(kept):
-        run = _inside_entry(entry, run, unbound=unbound, translator=translator)
+    for enclosing in reversed(kept):
+        run = _inside_statement(enclosing, run, unbound=unbound, translator=translator)
     return run
 
 
@@ -205,14 +210,14 @@ def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
     return run
 
 
-def _inside_entry(
-    entry: EnclosingEntry, body: Exec, *, unbound: set[str], translator: Translator
+def _inside_statement(
+    enclosing: EnclosingStatement, body: Exec, *, unbound: set[str], translator: Translator
 ) -> Exec:
-    match entry.node:
+    match enclosing.node:
         case For():
-            return _loop(entry.node, body, translator)
+            return _loop(enclosing.node, body, translator)
         case Let(var=var):
-            name, value = var.name, translator.expr(entry.node.value)
+            name, value = var.name, translator.expr(enclosing.node.value)
 
             def run(frame: Frame) -> None:
                 frame.values[name] = value(frame)
@@ -220,7 +225,9 @@ def _inside_entry(
 
             return run
         case If():
-            return _with_conditions(entry.conditions, body, unbound=unbound, translator=translator)
+            return _with_conditions(
+                enclosing.conditions, body, unbound=unbound, translator=translator
+            )
 
 
 def _loop(node: For, body: Exec, translator: Translator) -> Exec:

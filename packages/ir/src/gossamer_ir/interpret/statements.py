@@ -18,7 +18,7 @@ from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.iterations import iteration
 from gossamer_ir.interpret.memory_access import store
 from gossamer_ir.interpret.parallel_chunks import chunks, evaluate_weight
-from gossamer_ir.interpret.translator import EnclosingEntry, Translator
+from gossamer_ir.interpret.translator import EnclosingStatement, Translator
 from gossamer_ir.interpret.values import garbage_array, is_vector
 from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import (
@@ -67,7 +67,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 def _if(node: If, translator: Translator) -> Exec:
     condition = translator.expr(node.condition)
     then_body, else_body = (
-        translator.body(body.statements, EnclosingEntry(node, body.conditions))
+        translator.body(body.statements, EnclosingStatement(node, body.conditions))
         for body in effects_of(node).bodies
     )
 
@@ -97,9 +97,9 @@ def _while(node: While, translator: Translator) -> Exec:
 
 def _for(node: For, translator: Translator) -> Exec:
     name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
-    entry = EnclosingEntry(node)
-    body, check = translator.body(node.body, entry), evaluate_weight(node, translator)
-    hoisted = tuple(entry.hoisted)
+    enclosing = EnclosingStatement(node)
+    body, check = translator.body(node.body, enclosing), evaluate_weight(node, translator)
+    hoisted = tuple(enclosing.hoisted)
     number = translator.program.chunks if node.kind == "parallel" else 1
 
     def run(frame: Frame) -> None:

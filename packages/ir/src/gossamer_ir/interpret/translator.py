@@ -43,7 +43,7 @@ Enclosing = For | If | Let
 """A statement that contains the current one or, for a let, precedes it in the same body."""
 
 
-class EnclosingEntry:
+class EnclosingStatement:
     """An enclosing statement; the inits in `hoisted` run just before it (see `inits`)."""
 
     def __init__(self, node: Enclosing, conditions: tuple[Expr, ...] = ()) -> None:
@@ -63,7 +63,7 @@ class Translator:
     def __init__(self, program: Interpreter, function: Function) -> None:
         self.program = program
         self.function = function
-        self.around: list[EnclosingEntry] = []
+        self.around: list[EnclosingStatement] = []
         self.whiles: list[tuple[int, str]] = []
         self.inits: list[Exec] | None = [] if is_composable(function) else None
         allocated = (node.buffer for node in collect(Allocate, function))
@@ -100,7 +100,7 @@ class Translator:
         """Return an expression as a function of the frame, None for None."""
         return self.expr(node) if node is not None else None
 
-    def body(self, statements: tuple[Stmt, ...], under: EnclosingEntry | None = None) -> Exec:
+    def body(self, statements: tuple[Stmt, ...], under: EnclosingStatement | None = None) -> Exec:
         """Return statements as one function of the frame; `under` is the statement that they are the body
         of."""
         depth = len(self.around)
@@ -117,7 +117,7 @@ class Translator:
     def _statement(self, node: Stmt) -> Exec:
         run = self.program.statements[type(node)](node, self)
         if isinstance(node, Let):
-            self.around.append(EnclosingEntry(node))
+            self.around.append(EnclosingStatement(node))
         return run
 
 

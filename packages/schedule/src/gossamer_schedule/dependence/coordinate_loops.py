@@ -18,8 +18,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_schedule.cursor.axis_entries import axis_names
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.iterated_axes import axis_names
 from gossamer_schedule.cursor.resolve import find_loop
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, OverAxis
-from gossamer_schedule.cursor.axis_entries import axis_entries
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.iterated_axes import iterated_axes
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -50,28 +50,28 @@ def sparse_fuse(
     _require_chain(cursor, axes)
 
     node: Iteration = cursor.node
-    entries = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
-    fused = axis_entries(node)[start : start + len(axes)]
+    items = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
+    fused = iterated_axes(node)[start : start + len(axes)]
 
     return Change(
-        cursor.replaced_by((replace(node, axes=entries),)),
-        tuple(name for entry in fused for name in entry.vars),
+        cursor.replaced_by((replace(node, axes=items),)),
+        tuple(name for item in fused for name in item.vars),
     )
 
 
 def _required_first_position(cursor: Cursor, axes: Sequence[str]) -> int:
     """Return the position of the first of the axes in the iteration's list; refuse others than two or more
     consecutive ones."""
-    entries: tuple[IterationAxis, ...] = cursor.node.axes
+    items: tuple[IterationAxis, ...] = cursor.node.axes
     group = tuple(OverAxis(name) for name in axes)
-    for start in range(len(entries)):
-        if len(group) > 1 and entries[start : start + len(group)] == group:
+    for start in range(len(items)):
+        if len(group) > 1 and items[start : start + len(group)] == group:
             return start
     raise schedule_error(
         "sparse_fuse.axes",
         f"'{', '.join(axes)}' does not name two or more consecutive axes of iteration "
         f"'{cursor.node.name}'.",
-        hint=listing("axes", [entry.axis for entry in entries if isinstance(entry, OverAxis)]),
+        hint=listing("axes", [item.axis for item in items if isinstance(item, OverAxis)]),
         place=cursor.place,
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Annotations, AttachAxis, Axis, Iteration, IterationAxis
-from gossamer_schedule.cursor.axis_entries import AxisEntry, axis_entries, axis_names
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.iterated_axes import IteratedAxis, axis_names, iterated_axes
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -53,15 +53,15 @@ def sparse_reorder(
     cursor = find_iteration(root, iteration=iteration)
 
     _require_permutation(cursor, order)
-    entries = _required_entries(cursor, order)
-    _require_parents_first(cursor, entries)
+    items = _required_axes(cursor, order)
+    _require_parents_first(cursor, items)
     reassociated = _required_exchange(cursor, order)
 
     reordered = replace(
         cursor.node,
-        axes=tuple(entry.axis for entry in entries),
-        kinds="".join(entry.kinds for entry in entries),
-        vars=tuple(name for entry in entries for name in entry.vars),
+        axes=tuple(item.axis for item in items),
+        kinds="".join(item.kinds for item in items),
+        vars=tuple(name for item in items for name in item.vars),
         annotations=_reordered_annotations(cursor.node, order, is_reassociating=bool(reassociated)),
     )
 
@@ -81,49 +81,49 @@ def _require_permutation(cursor: Cursor, order: Sequence[str]) -> None:
         )
 
 
-def _required_entries(cursor: Cursor, order: Sequence[str]) -> list[AxisEntry]:
-    """Return the entries in the new order; refuse an order that separates a fused group."""
-    by_first = {entry.vars[0]: entry for entry in axis_entries(cursor.node)}
-    entries: list[AxisEntry] = []
+def _required_axes(cursor: Cursor, order: Sequence[str]) -> list[IteratedAxis]:
+    """Return the axes in the new order; refuse an order that separates a fused group."""
+    by_first = {item.vars[0]: item for item in iterated_axes(cursor.node)}
+    items: list[IteratedAxis] = []
     remaining = list(order)
     while remaining:
-        entry = by_first.get(remaining[0])
-        if entry is None or tuple(remaining[: len(entry.vars)]) != entry.vars:
+        item = by_first.get(remaining[0])
+        if item is None or tuple(remaining[: len(item.vars)]) != item.vars:
             raise schedule_error(
                 "sparse_reorder.fused",
                 f"Variable '{remaining[0]}' of iteration '{cursor.node.name}' would leave its fused group.",
                 hint="Keep fused axes together, in their order.",
             )
-        entries.append(entry)
-        del remaining[: len(entry.vars)]
-    return entries
+        items.append(item)
+        del remaining[: len(item.vars)]
+    return items
 
 
-def _require_parents_first(cursor: Cursor, entries: Sequence[AxisEntry]) -> None:
+def _require_parents_first(cursor: Cursor, items: Sequence[IteratedAxis]) -> None:
     """Refuse an axis outside of its parent, whose elements select the fibers of the axis."""
     axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
-    iterated = {name for entry in entries for name in axis_names(entry.axis)}
+    iterated = {name for item in items for name in axis_names(item.axis)}
     seen: set[str] = set()
-    for entry in entries:
-        for parent in _parents_of(entry.axis, axes):
-            if parent in iterated - seen - set(axis_names(entry.axis)):
+    for item in items:
+        for parent in _parents_of(item.axis, axes):
+            if parent in iterated - seen - set(axis_names(item.axis)):
                 raise schedule_error(
                     "sparse_reorder.dependence",
-                    f"Axis '{axis_names(entry.axis)[0]}' must come after axis '{parent}', on which it "
+                    f"Axis '{axis_names(item.axis)[0]}' must come after axis '{parent}', on which it "
                     "depends.",
                 )
-        seen.update(axis_names(entry.axis))
+        seen.update(axis_names(item.axis))
 
 
-def _parents_of(entry: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
-    """Yield the axes on which an entry depends: the parents of its axes, or of an attached axis."""
-    if isinstance(entry, AttachAxis):
-        yield entry.parent
-        own = axes.get(axes[entry.axis].parent or "")
+def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
+    """Yield the axes on which an iterated axis depends: the parents of its axes, or of an attached axis."""
+    if isinstance(item, AttachAxis):
+        yield item.parent
+        own = axes.get(axes[item.axis].parent or "")
         if own is not None and own.parent is not None:
             yield own.parent
         return
-    for name in axis_names(entry):
+    for name in axis_names(item):
         axis = axes.get(name)
         if axis is not None and axis.parent is not None:
             yield axis.parent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import FuseAxes, Iteration, OverAxis
-from gossamer_schedule.cursor.axis_entries import axis_entries
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.iterated_axes import iterated_axes
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -48,10 +48,10 @@ def sparse_unfuse(
 
     node: Iteration = cursor.node
     single = tuple(OverAxis(name) for name in axes)
-    entries = (*node.axes[:position], *single, *node.axes[position + 1 :])
+    items = (*node.axes[:position], *single, *node.axes[position + 1 :])
 
     return Change(
-        cursor.replaced_by((replace(node, axes=entries),)), axis_entries(node)[position].vars
+        cursor.replaced_by((replace(node, axes=items),)), iterated_axes(node)[position].vars
     )
 
 
@@ -61,7 +61,7 @@ def _required_group_position(cursor: Cursor, axes: tuple[str, ...]) -> int:
     group = FuseAxes(tuple(axes))
     if group in node.axes:
         return node.axes.index(group)
-    fused = [", ".join(entry.axes) for entry in node.axes if isinstance(entry, FuseAxes)]
+    fused = [", ".join(item.axes) for item in node.axes if isinstance(item, FuseAxes)]
     raise schedule_error(
         "sparse_unfuse.axes",
         f"'{', '.join(axes)}' is not a fused group of iteration '{node.name}'.",

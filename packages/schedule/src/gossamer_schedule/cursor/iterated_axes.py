@@ -1,4 +1,4 @@
-"""The entries of the axis list of a sparse iteration, each with its kinds and variables."""
+"""The axes of a sparse iteration, each with its kinds and variables."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import msgspec
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis
 
 
-class AxisEntry(msgspec.Struct, frozen=True):
-    """One entry of an iteration's axis list, with its iterator kinds and variables."""
+class IteratedAxis(msgspec.Struct, frozen=True):
+    """One axis of an iteration, or several fused ones, with its iterator kinds and variables."""
 
     axis: IterationAxis
     kinds: str
     vars: tuple[str, ...]
 
 
-def axis_entries(node: Iteration) -> tuple[AxisEntry, ...]:
-    """Return the entries of an iteration, outermost first.
+def iterated_axes(node: Iteration) -> tuple[IteratedAxis, ...]:
+    """Return the axes of an iteration, outermost first.
 
     >>> from gossamer_schedule import sparse_fuse
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> fused = sparse_fuse(SPMM_COORDINATE, "csrmm", axes=("I", "J")).module
-    >>> [(entry.kinds, entry.vars) for entry in axis_entries(fused.functions[0].body[0])]
+    >>> [(item.kinds, item.vars) for item in iterated_axes(fused.functions[0].body[0])]
     [('SR', ('i', 'j')), ('S', ('k',))]
     """
-    entries: list[AxisEntry] = []
+    items: list[IteratedAxis] = []
     start = 0
     for axis in node.axes:
         end = start + len(axis_names(axis))
-        entries.append(AxisEntry(axis, node.kinds[start:end], node.vars[start:end]))
+        items.append(IteratedAxis(axis, node.kinds[start:end], node.vars[start:end]))
         start = end
-    return tuple(entries)
+    return tuple(items)
 
 
 def axis_names(item: IterationAxis) -> tuple[str, ...]:
