@@ -19,7 +19,7 @@ from benchmarks.running import estimated_seconds, job_of, measure_run
 
 
 def run_command(chosen: argparse.Namespace, console: Console) -> int:
-    """Runs the benchmarks. Returns status 1 if a result was wrong or a part failed."""
+    """Run the benchmarks. Returns status 1 if a result was wrong or a part failed."""
     console.print("loading matrices")
     with closing(job_of(chosen)) as job:
         console.print(f"about {estimated_seconds(job) / 60:.1f} minutes on a quiet machine")
@@ -33,14 +33,14 @@ def run_command(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def store(run: Run, folder: Path, console: Console) -> None:
-    """Writes the data, the page and the picture."""
+    """Write the data, the page and the picture."""
     path = records.save(run, folder)
     for written in (path, *write_report(path, run)):
         console.print(f"stored {written}", soft_wrap=True)
 
 
 def report_command(chosen: argparse.Namespace, console: Console) -> int:
-    """Prints a stored run and writes its page and picture again."""
+    """Print a stored run and write its page and picture again."""
     run = records.load(chosen.file)
     print_run(run, console)
     for written in write_report(chosen.file, run):
@@ -51,7 +51,7 @@ def report_command(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """Runs the command and returns its exit status."""
+    """Run the command and return its exit status."""
     chosen = options.parse(list(sys.argv[1:] if arguments is None else arguments))
     console = Console(width=None if Console().is_terminal else 200)
     command = report_command if chosen.command == "report" else run_command

@@ -42,12 +42,12 @@ class WrongCallError(Exception):
 
 
 def estimated_seconds() -> float:
-    """Returns the estimated duration for all operators."""
+    """Return the estimated duration for all operators."""
     return SECONDS_PER_OPERATOR * len(OPERATORS)
 
 
 def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
-    """Measures all ways to call each operator; only the bound call has a limit."""
+    """Measure all ways to call each operator; only the bound call has a limit."""
     costs: list[CallCost] = []
     for op in OPERATORS:
         bar.says(f"what a call of {op} costs")
@@ -59,7 +59,7 @@ def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
 
 
 def calls_of(op: str) -> dict[str, Call]:
-    """Returns equivalent calls by name, the bound one first."""
+    """Return equivalent calls by name, the bound one first."""
     gs.set_num_threads(1)
     matrix = sparse.csr_array(np.array([[2.0]], dtype=np.float32))
     tensor = from_scipy(matrix)
@@ -85,7 +85,7 @@ def calls_of(op: str) -> dict[str, Call]:
 
 
 def measure(calls: dict[str, Call]) -> dict[str, float]:
-    """Returns medians in microseconds over interleaved rounds."""
+    """Return medians in microseconds over interleaved rounds."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():

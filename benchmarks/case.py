@@ -54,7 +54,7 @@ class OperatorCase:
 
 
 def aligned_copy(array: Array, *, offset: int) -> Array:
-    """Returns a copy that begins `offset` bytes after the start of a cache line.
+    """Return a copy that begins `offset` bytes after the start of a cache line.
 
     >>> aligned_copy(np.ones((3, 5)), offset=16).ctypes.data % 64
     16
@@ -67,7 +67,7 @@ def aligned_copy(array: Array, *, offset: int) -> Array:
 
 
 def write_case(case: OperatorCase, folder: Path) -> Description:
-    """Writes the arrays to a folder and returns the rest."""
+    """Write the arrays to a folder and return the rest."""
     save(folder, "csr", case.csr)
     if case.bsr is not None:
         save(folder, "bsr", case.bsr)
@@ -83,7 +83,7 @@ def write_case(case: OperatorCase, folder: Path) -> Description:
 
 
 def read_case(folder: Path, description: Description) -> OperatorCase:
-    """Reads a case that `write_case` has written."""
+    """Read a case that `write_case` has written."""
     shape = tuple(description["shape"])
     has_blocks = description["has_blocks"]
     return OperatorCase(
@@ -99,12 +99,12 @@ def read_case(folder: Path, description: Description) -> OperatorCase:
 
 
 def save(folder: Path, name: str, matrix: Any) -> None:
-    """Writes the three arrays of a matrix."""
+    """Write the three arrays of a matrix."""
     for part in PARTS:
         np.save(folder / f"{name}-{part}.npy", getattr(matrix, part))
 
 
 def load(folder: Path, name: str) -> tuple[Array, Array, Array]:
-    """Returns data, indices and indptr of a matrix, as SciPy's constructors take them."""
+    """Return data, indices and indptr of a matrix, as SciPy's constructors take them."""
     indptr, indices, data = (np.load(folder / f"{name}-{part}.npy") for part in PARTS)
     return data, indices, indptr

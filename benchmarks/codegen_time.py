@@ -22,7 +22,7 @@ STEPS = ("emit", "parse", "optimize", "codegen", "load")
 
 
 def hand_built() -> dict[str, Module]:
-    """Returns the modules of the backend's tests: SpMM for the given features, and SpMV."""
+    """Return the modules of the backend's tests: SpMM for the given features, and SpMV."""
     path = ROOT / "plugins" / "generic-cpu" / "tests" / "conftest.py"
     spec = importlib.util.spec_from_file_location("hand_built", path)
     assert spec is not None
@@ -34,7 +34,7 @@ def hand_built() -> dict[str, Module]:
 
 
 def measure(module: Module) -> dict[str, float]:
-    """Returns the median of each step."""
+    """Return the median of each step."""
     backend = GenericCpu()
     times: dict[str, list[float]] = {step: [] for step in STEPS}
     for _ in range(ROUNDS):
@@ -48,7 +48,7 @@ def measure(module: Module) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints one line for each kernel."""
+    """Print one line for each kernel."""
     print(f"{'kernel':12}", *(f"{step:>9}" for step in (*STEPS, "total")))
     for name, module in hand_built().items():
         times_of_steps = measure(module)

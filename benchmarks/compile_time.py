@@ -70,25 +70,25 @@ print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": buil
 
 
 def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
-    """Builds a kernel in a fresh process, with its cache in a folder."""
+    """Build a kernel in a fresh process, with its cache in a folder."""
     command = (sys.executable, "-c", PROBE, op, str(FEATURES), done_before)
     times: Times = json.loads(run_fresh(*command, GOSSAMER_CACHE_DIR=cache).splitlines()[-1])
     return times
 
 
 def probe_pair(op: str, done_before: DoneBefore) -> tuple[Times, Times]:
-    """Builds a kernel in two fresh processes: with an empty cache, then from the cache."""
+    """Build a kernel in two fresh processes: with an empty cache, then from the cache."""
     with tempfile.TemporaryDirectory() as cache:
         return probe(op, done_before, cache), probe(op, done_before, cache)
 
 
 def median(times: Iterable[Times], key: str) -> float:
-    """Returns the median of one figure."""
+    """Return the median of one figure."""
     return statistics.median(float(record[key]) for record in times)
 
 
 def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> CompileTime:
-    """Returns medians over several processes."""
+    """Return medians over several processes."""
     first, second = zip(*(probe_pair(op, done_before) for _ in range(processes)), strict=True)
     return CompileTime(
         op=op,
@@ -102,13 +102,13 @@ def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> Co
 
 
 def estimated_seconds(ops: Sequence[str], processes: int) -> float:
-    """Returns the estimated duration."""
+    """Return the estimated duration."""
     pairs = len(known(ops)) * len(get_args(DoneBefore)) * processes
     return 2 * pairs * SECONDS_PER_PROCESS
 
 
 def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple[CompileTime, ...]:
-    """Measures compile times of the given operators that gossamer offers."""
+    """Measure compile times of the given operators that gossamer offers."""
     times = []
     for op in known(ops):
         for done_before in get_args(DoneBefore):
@@ -119,5 +119,5 @@ def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple
 
 
 def known(ops: Sequence[str]) -> list[str]:
-    """Returns the operators that the probe can build."""
+    """Return the operators that the probe can build."""
     return [op for op in ops if op in NAMES]

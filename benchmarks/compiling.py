@@ -31,7 +31,7 @@ class CompilerError(Exception):
 
 @cache
 def load_library(folder: str, dtype: str, *further: str) -> ctypes.CDLL:
-    """Compiles and loads all C files of a folder beside this file, with `VALUE` defined as the dtype,
+    """Compile and load all C files of a folder beside this file, with `VALUE` defined as the dtype,
     and further flags."""
     compiler = find_compiler()
     if compiler is None:
@@ -45,12 +45,12 @@ def load_library(folder: str, dtype: str, *further: str) -> ctypes.CDLL:
 
 
 def find_compiler() -> str | None:
-    """Returns the path of the compiler: `CC`, by default `cc`."""
+    """Return the path of the compiler: `CC`, by default `cc`."""
     return shutil.which(os.environ.get("CC", "cc"))
 
 
 def build(path: Path, compiler: str, flags: Sequence[str], sources: Sequence[Path]) -> None:
-    """Compiles and links; the file is renamed into place when it is complete."""
+    """Compile and link; the file is renamed into place when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         run([compiler, *flags, "-c", *map(str, sources)], folder)
@@ -60,14 +60,14 @@ def build(path: Path, compiler: str, flags: Sequence[str], sources: Sequence[Pat
 
 
 def run(command: Sequence[str], folder: str) -> None:
-    """Runs the compiler in a folder."""
+    """Run the compiler in a folder."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompilerError(f"the C compiler failed: {done.stderr.strip()[:500]}")
 
 
 def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
-    """Returns a hash of everything that the machine code depends on."""
+    """Return a hash of everything that the machine code depends on."""
     told = "\0".join([cpu_name(), compiler_version() or "", *command])
     content = hashlib.sha256(told.encode())
     for source in sources:
@@ -77,7 +77,7 @@ def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
 
 @cache
 def compiler_version() -> str | None:
-    """Returns the first line of `--version`."""
+    """Return the first line of `--version`."""
     compiler = find_compiler()
     if compiler is None:
         return None
@@ -86,6 +86,6 @@ def compiler_version() -> str | None:
 
 
 def cache_folder() -> Path:
-    """Returns `gossamer-benchmarks` in the user's cache folder."""
+    """Return `gossamer-benchmarks` in the user's cache folder."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "gossamer-benchmarks"

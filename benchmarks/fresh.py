@@ -11,7 +11,7 @@ class ProcessError(Exception):
 
 
 def run_fresh(*command: str, **environment: str) -> str:
-    """Returns the output of a process with further environment variables. Raises `ProcessError`."""
+    """Return the output of a process with further environment variables. Raises `ProcessError`."""
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )

@@ -14,7 +14,7 @@ PEERS = ("mkl", "scipy", "numba", "torch")
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Returns the geometric mean.
+    """Return the geometric mean.
 
     >>> geometric_mean([0.5, 2.0, 8.0])
     2.0
@@ -35,12 +35,12 @@ class Goal:
     expected: tuple[str, ...] = PEERS
 
     def ratio(self, cell: Cell, ours: str = OURS) -> float | None:
-        """Returns the best peer's time over ours, or None if either is missing."""
+        """Return the best peer's time over ours, or None if either is missing."""
         ratios = [ratio for peer in self.peers if (ratio := cell.ratio(peer, ours)) is not None]
         return min(ratios, default=None)
 
     def outcome(self, cells: Iterable[Cell], ours: str = OURS) -> Outcome | None:
-        """Returns the outcome over the cells of the operator, or None if none was measured. Disturbed cells
+        """Return the outcome over the cells of the operator, or None if none was measured. Disturbed cells
         count only if there are no others."""
         measured = [cell for cell in cells if cell.op == self.op and self.ratio(cell, ours)]
         if not measured:
@@ -132,5 +132,5 @@ GOALS = (
 
 
 def main_goal(op: str) -> Goal:
-    """Returns the goal about all peers of an operator."""
+    """Return the goal about all peers of an operator."""
     return next(goal for goal in GOALS if goal.op == op)

@@ -28,7 +28,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def describe_machine(name: str = "") -> Machine:
-    """Describes this machine; its name is by default that of its processor."""
+    """Describe this machine; its name is by default that of its processor."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     processors = len(os.sched_getaffinity(0))
     python = platform.python_version()
@@ -47,7 +47,7 @@ def describe_machine(name: str = "") -> Machine:
 
 
 def short_name(text: str) -> str:
-    """Returns a name for files, without what names of processors repeat.
+    """Return a name for files, without what names of processors repeat.
 
     >>> short_name("Intel(R) Xeon(R) Processor @ 2.80GHz (family 6, model 106)")
     'intel-xeon-family-6-model-106'
@@ -57,7 +57,7 @@ def short_name(text: str) -> str:
 
 
 def cpu_name(path: Path = CPUINFO) -> str:
-    """Returns, for example, `AMD EPYC (family 26, model 2)`; virtual machines have generic model names."""
+    """Return, for example, `AMD EPYC (family 26, model 2)`; virtual machines have generic model names."""
     fields = cpu_fields(path)
     if not fields:
         return platform.processor() or platform.machine()
@@ -68,13 +68,13 @@ def cpu_name(path: Path = CPUINFO) -> str:
 
 
 def vendor_name(path: Path = CPUINFO) -> str:
-    """Returns the vendor of the processor, such as `Intel`."""
+    """Return the vendor of the processor, such as `Intel`."""
     vendor = cpu_fields(path).get("vendor_id", "unknown vendor")
     return VENDORS.get(vendor, vendor)
 
 
 def cpu_fields(path: Path) -> dict[str, str]:
-    """Returns the facts about the first processor; none without the file."""
+    """Return the facts about the first processor; none without the file."""
     if not path.exists():
         return {}
     pairs = (line.partition(":") for line in path.read_text().split("\n\n")[0].splitlines())
@@ -82,7 +82,7 @@ def cpu_fields(path: Path) -> dict[str, str]:
 
 
 def caches(folder: Path = CACHES) -> dict[str, str]:
-    """Returns the sizes of the first processor's caches, as in {"L1 Data": "48K"}."""
+    """Return the sizes of the first processor's caches, as in {"L1 Data": "48K"}."""
     return {
         f"L{read(index, 'level')} {read(index, 'type')}": read(index, "size")
         for index in sorted(folder.glob("index*"))
@@ -90,7 +90,7 @@ def caches(folder: Path = CACHES) -> dict[str, str]:
 
 
 def cache_share(threads: int, folder: Path = CACHES) -> int:
-    """Returns the bytes of second and third level cache available to this many threads: one second
+    """Return the bytes of second and third level cache available to this many threads: one second
     level each, and the share of the third level that belongs to our processors."""
     ours, total = os.sched_getaffinity(0), 0
     for index in folder.glob("index*"):
@@ -104,12 +104,12 @@ def cache_share(threads: int, folder: Path = CACHES) -> int:
 
 
 def read(index: Path, part: str) -> str:
-    """Reads one attribute of a cache."""
+    """Read one attribute of a cache."""
     return (index / part).read_text().strip()
 
 
 def bytes_of(size: str) -> int:
-    """Parses a size in the kernel's notation.
+    """Parse a size in the kernel's notation.
 
     >>> bytes_of("1024K"), bytes_of("32M")
     (1048576, 33554432)
@@ -119,7 +119,7 @@ def bytes_of(size: str) -> int:
 
 
 def processors_of(text: str) -> set[int]:
-    """Parses a list of processors in the kernel's notation.
+    """Parse a list of processors in the kernel's notation.
 
     >>> sorted(processors_of("0-2,8"))
     [0, 1, 2, 8]

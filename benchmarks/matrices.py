@@ -73,14 +73,14 @@ class BenchmarkMatrix:
 
 
 def datasets_folder() -> Path:
-    """Returns `GOSSAMER_DATASETS`, by default `shared/datasets` beside the repository."""
+    """Return `GOSSAMER_DATASETS`, by default `shared/datasets` beside the repository."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "datasets"
     return Path(os.environ.get("GOSSAMER_DATASETS", beside))
 
 
 @cache
 def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
-    """Returns the named matrix. A pattern without values gets random values in [0.5, 1.5), so that wrong
+    """Return the named matrix. A pattern without values gets random values in [0.5, 1.5), so that wrong
     values are detected. Raises `MissingMatrixError` with the reason."""
     if name in GENERATED_BLOCKS:
         return random_blocks(name, *GENERATED_BLOCKS[name], dtype=dtype)
@@ -98,7 +98,7 @@ def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
 
 
 def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> BenchmarkMatrix:
-    """Returns canonical CSR in the dtype with int32 indices; constant values are replaced."""
+    """Return canonical CSR in the dtype with int32 indices; constant values are replaced."""
     matrix = sparse.csr_matrix(matrix.astype(dtype))
     matrix.sum_duplicates()
     matrix.sort_indices()
@@ -111,12 +111,12 @@ def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> B
 
 
 def kind_of(name: str) -> Kind:
-    """Returns the kind of a matrix, by default a graph."""
+    """Return the kind of a matrix, by default a graph."""
     return next((kind for kind, names in KINDS.items() if name in names), "graph")
 
 
 def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
-    """Returns a band with full rows and columns and random elements, as in BigBird (Zaheer
+    """Return a band with full rows and columns and random elements, as in BigBird (Zaheer
     and others, "Big Bird: Transformers for Longer Sequences", 2020).
 
     >>> mask(4, 1, 1, 0.0).toarray().astype(int).tolist()
@@ -132,7 +132,7 @@ def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
 def random_blocks(
     name: str, size: int, block: int, density: float, *, dtype: str
 ) -> BenchmarkMatrix:
-    """Returns a square matrix of random dense blocks without zeros.
+    """Return a square matrix of random dense blocks without zeros.
 
     >>> tiny = random_blocks("tiny", 64, 16, 0.25, dtype="float32")
     >>> tiny.bsr.blocksize, len(tiny.bsr.indices), tiny.csr.nnz

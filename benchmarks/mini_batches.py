@@ -39,17 +39,17 @@ SECONDS_PER_GRAPH = 120.0
 
 
 def chosen_graphs(matrices: Sequence[str] | None) -> tuple[str, ...]:
-    """Returns the graphs among the chosen matrices."""
+    """Return the graphs among the chosen matrices."""
     return USUAL if matrices is None else tuple(name for name in GRAPHS if name in matrices)
 
 
 def estimated_seconds(graphs: Sequence[str]) -> float:
-    """Returns the estimated duration."""
+    """Return the estimated duration."""
     return SECONDS_PER_GRAPH * len(graphs)
 
 
 def measure_mini_batches(graphs: Sequence[str], bar: Bar) -> tuple[MiniBatches, ...]:
-    """Measures those graphs that are available."""
+    """Measure those graphs that are available."""
     measured = []
     for graph in graphs:
         bar.says(f"{BATCHES:,} mini-batches of {graph}")
@@ -63,7 +63,7 @@ def measure_mini_batches(graphs: Sequence[str], bar: Bar) -> tuple[MiniBatches, 
 
 
 def measure_graph(graph: str, batches: int) -> MiniBatches:
-    """Measures one graph in a fresh process."""
+    """Measure one graph in a fresh process."""
     with tempfile.TemporaryDirectory() as cache:
         output = run_fresh(
             sys.executable,
@@ -80,7 +80,7 @@ def measure_graph(graph: str, batches: int) -> MiniBatches:
 
 
 def main(graph: str, batches: int) -> None:
-    """Runs the batches of a graph and prints what was measured."""
+    """Run the batches of a graph and print what was measured."""
     gs.set_num_threads(1)
     cache = Path(os.environ["GOSSAMER_CACHE_DIR"])
     matrix, random = load_matrix(graph).csr, np.random.default_rng(0)
@@ -114,7 +114,7 @@ def main(graph: str, batches: int) -> None:
 
 
 def duration(step: Callable[[], object]) -> float:
-    """Returns the seconds of the second of two calls: the first loads the caches."""
+    """Return the seconds of the second of two calls: the first loads the caches."""
     step()
     start = time.perf_counter()
     step()
@@ -122,13 +122,13 @@ def duration(step: Callable[[], object]) -> float:
 
 
 def resident_bytes() -> int:
-    """Returns the resident memory of this process."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def file_count(folder: Path) -> int:
-    """Returns the number of files below a folder."""
+    """Return the number of files below a folder."""
     return sum(path.is_file() for path in folder.rglob("*"))
 
 

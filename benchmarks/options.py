@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Returns the parser of the commands; defaults are those of a full run."""
+    """Return the parser of the commands; defaults are those of a full run."""
     command = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="gossamer against its peers, each in a process of its own; without a command: run",
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_selection(run: argparse.ArgumentParser) -> None:
-    """Adds the options that select what to measure."""
+    """Add the options that select what to measure."""
     add = run.add_argument
     add("--op", nargs="+", choices=tuple(OPERATORS), default=list(OPERATORS))
     add("--matrix", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
@@ -66,7 +66,7 @@ def add_selection(run: argparse.ArgumentParser) -> None:
 
 
 def add_manner(run: argparse.ArgumentParser) -> None:
-    """Adds the options about how to measure and where to store results."""
+    """Add the options about how to measure and where to store results."""
     add = run.add_argument
     add("--rounds", type=positive, help="samples of each contender (5, quick 3)")
     add("--budget", type=float, metavar="S", help="most seconds for the rounds of a batch (120)")
@@ -98,7 +98,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
 
 
 def positive(text: str) -> int:
-    """Parses a number from 1."""
+    """Parse a number from 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is less than 1")
@@ -106,13 +106,13 @@ def positive(text: str) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Returns the options; the default command is `run`."""
+    """Return the options; the default command is `run`."""
     named = arguments[:1] and arguments[0] in ("run", "report", "-h", "--help")
     return parser().parse_args(list(arguments) if named else ["run", *arguments])
 
 
 def interpreter(text: str) -> tuple[str, str]:
-    """Parses `mkl=/path/to/python`; the name is that of a contender or of a file in `peers`."""
+    """Parse `mkl=/path/to/python`; the name is that of a contender or of a file in `peers`."""
     name, _, path = text.partition("=")
     known = {*peers.NAMES, *(contender.module for contender in peers.CONTENDERS.values())}
     if not path or name not in known:
@@ -121,14 +121,14 @@ def interpreter(text: str) -> tuple[str, str]:
 
 
 def python_of(chosen: argparse.Namespace, name: str) -> str:
-    """Returns the interpreter of a contender, by default the running one."""
+    """Return the interpreter of a contender, by default the running one."""
     named = dict(chosen.python)
     module = peers.CONTENDERS[name].module
     return str(named.get(name, named.get(module, sys.executable)))
 
 
 def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Selection:
-    """Returns the selection; `--quick` replaces the defaults."""
+    """Return the selection; `--quick` replaces the defaults."""
     matrices, features = chosen.matrix, chosen.features
     threads, dtypes, among = chosen.threads, chosen.dtype, None
     if chosen.quick:
@@ -147,28 +147,28 @@ def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Se
 
 
 def optional(values: Iterable[Value] | None) -> tuple[Value, ...] | None:
-    """Returns a tuple, or None for None."""
+    """Return a tuple, or None for None."""
     return None if values is None else tuple(values)
 
 
 def parts_of(chosen: argparse.Namespace) -> tuple[str, ...]:
-    """Returns the parts to run."""
+    """Return the parts to run."""
     return tuple(chosen.parts or (QUICK_PARTS if chosen.quick else PARTS))
 
 
 def plan_of(chosen: argparse.Namespace) -> SamplingPlan:
-    """Returns the numbers and durations of measurements."""
+    """Return the numbers and durations of measurements."""
     rounds, budget = chosen.rounds or (3 if chosen.quick else 5), chosen.budget or 120.0
     return SamplingPlan(rounds=rounds, budget_seconds=budget)
 
 
 def compile_processes(chosen: argparse.Namespace) -> int:
-    """Returns the number of fresh processes for compile times."""
+    """Return the number of fresh processes for compile times."""
     return compile_time.FEW_PROCESSES if chosen.quick else compile_time.PROCESSES
 
 
 def settings(chosen: argparse.Namespace) -> dict[str, str]:
-    """Returns the options that were given, without paths of this machine."""
+    """Return the options that were given, without paths of this machine."""
     usual = vars(parse([]))
     return {
         key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -178,7 +178,7 @@ def settings(chosen: argparse.Namespace) -> dict[str, str]:
 
 
 def run_name(chosen: argparse.Namespace) -> str:
-    """Returns the options in the name of a stored run; none for the defaults.
+    """Return the options in the name of a stored run; none for the defaults.
 
     >>> run_name(parse(["--op", "spmm", "spmv", "--quick", "--no-save"]))
     'op-spmm-spmv-quick'

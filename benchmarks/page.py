@@ -15,7 +15,7 @@ VENDORS = ("AMD", "Intel")
 
 
 def show_in_readme(readme: Path = README, results: Path = RESULTS) -> None:
-    """Replaces the text between the marks by the stored runs, whose pages and pictures must exist."""
+    """Replace the text between the marks by the stored runs, whose pages and pictures must exist."""
     before, _, rest = readme.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     text = shown(default_runs(results), readme.parent)
@@ -23,12 +23,12 @@ def show_in_readme(readme: Path = README, results: Path = RESULTS) -> None:
 
 
 def shown(runs: Mapping[Path, Run], folder: Path) -> str:
-    """Returns the text between the marks."""
+    """Return the text between the marks."""
     return "\n".join(parts_of(runs, folder))
 
 
 def parts_of(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
-    """The summary of each run, and the vendors without a run."""
+    """Yield the summary of each run, and the vendors without a run."""
     for path, run in runs.items():
         base = os.path.relpath(path.resolve(), folder.resolve())
         base = Path(base).as_posix().removesuffix(".json")

@@ -63,7 +63,7 @@ class Axis:
         return round(self.start + share * (self.end - self.start), 1)
 
     def decades(self) -> list[float]:
-        """The powers of ten on it.
+        """Return the powers of ten on it.
 
         >>> Axis(0.05, 20.0, 0.0, 1.0).decades()
         [0.1, 1.0, 10.0]
@@ -80,12 +80,12 @@ class PanelAxes:
     y: Axis
 
     def point_text(self, intensity: float, speed: float) -> str:
-        """A point as SVG writes it."""
+        """Return a point as SVG writes it."""
         return f"{self.x.at(intensity)},{self.y.at(speed)}"
 
 
 def draw(run: Run) -> str:
-    """The picture's text."""
+    """Return the picture's text."""
     cells = [cell for cell in run.cells if OURS in cell.figures]
     roofs = sorted(run.rooflines, key=lambda roof: roof.threads)
     width = LEFT + len(roofs) * (WIDTH + GAP)
@@ -114,12 +114,12 @@ def axes_of(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> Pa
 
 
 def peak(roof: Roofline) -> float:
-    """The highest roof."""
+    """Return the highest roof."""
     return max(roof.gflop_per_s.values())
 
 
 def panel(axes: PanelAxes, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
-    """Draws the panel of one number of threads."""
+    """Draw the panel of one number of threads."""
     yield label(axes.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
     yield from grid(axes)
     yield from roof_lines(axes, roof)
@@ -127,7 +127,7 @@ def panel(axes: PanelAxes, roof: Roofline, cells: Sequence[Cell]) -> Iterator[st
 
 
 def grid(axes: PanelAxes) -> Iterator[str]:
-    """The powers of ten with their lines, and what the axes are."""
+    """Yield the powers of ten with their lines, and what the axes are."""
     for value in axes.x.decades():
         yield line(axes.x.at(value), axes.y.start, axes.x.at(value), axes.y.end)
         yield label(axes.x.at(value), axes.y.start + 16, f"{value:g}", anchor="middle")
@@ -145,7 +145,7 @@ def grid(axes: PanelAxes) -> Iterator[str]:
 
 
 def roof_lines(axes: PanelAxes, roof: Roofline) -> Iterator[str]:
-    """The peak, reading from memory, reading from cache."""
+    """Yield the peak, reading from memory, reading from cache."""
     top, memory, cached = peak(roof), roof.read[-1].gb_per_s, roof.gb_per_s(CACHED_BYTES)
     yield from slope(axes, memory, top, kind="roof", name="memory")
     yield from slope(axes, cached, top, kind="cache", name="cache")
@@ -157,7 +157,7 @@ def roof_lines(axes: PanelAxes, roof: Roofline) -> Iterator[str]:
 
 
 def slope(axes: PanelAxes, bandwidth: float, top: float, *, kind: str, name: str) -> Iterator[str]:
-    """The roof of a bandwidth in GB/s, up to the peak."""
+    """Yield the roof of a bandwidth in GB/s, up to the peak."""
     low = max(axes.x.low, axes.y.low / bandwidth)
     high = min(axes.x.high, top / bandwidth)
     if low >= high:
@@ -205,14 +205,14 @@ SHAPES: dict[str, Callable[[float, float], str]] = {
 
 
 def mark(op: str, x: float, y: float, *, hollow: str) -> str:
-    """The shape and color of an operator, its end left open."""
+    """Return the shape and color of an operator, its end left open."""
     color = COLORS[op]
     kind = "point hollow" if hollow == "yes" else "point"
     return f'{SHAPES[op](x, y)} class="{kind}" stroke="{color}" fill="{color}" fill-opacity="0.75"'
 
 
 def point(axes: PanelAxes, cell: Cell) -> str:
-    """A cell; hovering tells which."""
+    """Return a cell; hovering tells which."""
     speed = cell.gflop_per_s(OURS)
     hollow = "yes" if cell.fits_cache else "no"
     shape = mark(cell.op, axes.x.at(cell.intensity), axes.y.at(speed), hollow=hollow)
@@ -221,7 +221,7 @@ def point(axes: PanelAxes, cell: Cell) -> str:
 
 
 def legend(cells: Sequence[Cell], y: float) -> Iterator[str]:
-    """The operators' shapes, and what hollow means."""
+    """Yield the operators' shapes, and what hollow means."""
     x = float(LEFT)
     for op in dict.fromkeys(cell.op for cell in cells):
         yield mark(op, x + 6, y, hollow="no") + "/>"
@@ -232,16 +232,16 @@ def legend(cells: Sequence[Cell], y: float) -> Iterator[str]:
 
 
 def label(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
-    """A text."""
+    """Return a text."""
     styled = f' class="{kind}"' if kind else ""
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float) -> str:
-    """A line of the grid."""
+    """Return a line of the grid."""
     return f'<line class="grid" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>'
 
 
 def polyline(kind: str, points: Sequence[str]) -> str:
-    """A line of a roof."""
+    """Return a line of a roof."""
     return f'<polyline class="{kind}" points="{" ".join(points)}"/>'

@@ -41,17 +41,17 @@ Times: TypeAlias = tuple[float, float]
 
 
 def estimated_seconds() -> float:
-    """Returns the estimated duration."""
+    """Return the estimated duration."""
     return len(SUBJECTS) * PROCESSES * SECONDS_PER_PROCESS
 
 
 def measure_python_shares(bar: Bar) -> tuple[PythonShare, ...]:
-    """Measures all subjects."""
+    """Measure all subjects."""
     return tuple(measure_python_share(what, bar) for what in SUBJECTS)
 
 
 def measure_python_share(what: str, bar: Bar) -> PythonShare:
-    """Returns medians over several processes."""
+    """Return medians over several processes."""
     bar.says(f"{what}: Python's time in {PROCESSES} fresh processes")
     python, llvm = zip(*(probe(what) for _ in range(PROCESSES)), strict=True)
     bar.advance(PROCESSES * SECONDS_PER_PROCESS)
@@ -61,7 +61,7 @@ def measure_python_share(what: str, bar: Bar) -> PythonShare:
 
 
 def probe(what: str) -> Times:
-    """Measures one fresh process."""
+    """Measure one fresh process."""
     python, llvm = json.loads(run_fresh(sys.executable, "-m", "benchmarks.python_share", what))
     return float(python), float(llvm)
 
@@ -70,7 +70,7 @@ def probe(what: str) -> Times:
 
 
 def whole_kernel(op: str) -> Times:
-    """An operator's kernel from its script to object code."""
+    """Return an operator's kernel from its script to object code."""
     start = time.perf_counter()
     module = operator_module(op)
     llvm = llvm_ms(flat_of(module, default_schedule(module, machine()[1], STATS)))
@@ -78,7 +78,7 @@ def whole_kernel(op: str) -> Times:
 
 
 def lowering_of_layers() -> Times:
-    """A program of about 200 nodes from its module to the flat stage."""
+    """Return a program of about 200 nodes from its module to the flat stage."""
     module = parse_module(layers_script(LAYERS))
     start = time.perf_counter()
     flat = flat_of(module, default_schedule(module, machine()[1], None))
@@ -86,7 +86,7 @@ def lowering_of_layers() -> Times:
 
 
 def replaying_steps() -> Times:
-    """A long trace on the loop stage of SpMM."""
+    """Return a long trace on the loop stage of SpMM."""
     module = operator_module("spmm")
     loops = lower_buffers(lower_iterations(module))
     start = time.perf_counter()
@@ -111,7 +111,7 @@ def flat_of(module: Module, schedule: Schedule) -> Module:
 
 
 def llvm_ms(flat: Module) -> float:
-    """Returns the time that LLVM reports for parsing, optimization and code generation."""
+    """Return the time that LLVM reports for parsing, optimization and code generation."""
     backend, target = machine()
     artifact = backend.compile(flat, target)
     return sum(float(artifact.metadatum(f"{step}_ms")) for step in ("parse", "optimize", "codegen"))
@@ -123,7 +123,7 @@ def since(start: float) -> float:
 
 
 def layers_script(layers: int) -> str:
-    """Returns a graph network: each layer sums the features of neighbors and applies ReLU."""
+    """Return a graph network: each layer sums the features of neighbors and applies ReLU."""
     handles = ", ".join(f"x{layer}: T.handle" for layer in range(layers + 1))
     lines = [
         "@T.prim_func",
@@ -188,7 +188,7 @@ SUBJECTS: dict[str, Callable[[], Times]] = {
 
 
 def main(what: str) -> None:
-    """Measures a subject after another kernel and prints its times."""
+    """Measure a subject after another kernel and print its times."""
     for op in NAMES:
         operator_named(op)
     whole_kernel("spmm" if what.startswith("spmv") else "spmv")

@@ -71,11 +71,11 @@ class Cell(msgspec.Struct, frozen=True):
         return self.operations / self.least_bytes
 
     def gflop_per_s(self, name: str) -> float:
-        """Returns the speed of a contender."""
+        """Return the speed of a contender."""
         return self.operations / self.figures[name].median_ms / 1e6
 
     def ratio(self, peer: str, ours: str) -> float | None:
-        """Returns the peer's median over ours; above one, ours is faster."""
+        """Return the peer's median over ours; above one, ours is faster."""
         if peer not in self.figures or ours not in self.figures:
             return None
         return self.figures[peer].median_ms / self.figures[ours].median_ms
@@ -191,12 +191,12 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def file_name(run: Run) -> str:
-    """Returns a name of machine and options, so that a run replaces the last one of the same CPU."""
+    """Return a name of machine and options, so that a run replaces the last one of the same CPU."""
     return f"{run.machine.name}{run.name and '-'}{run.name}.json"
 
 
 def save(run: Run, folder: Path = RESULTS) -> Path:
-    """Writes the run's file, in place of an older run with the same name, and returns its path."""
+    """Write the run's file, in place of an older run with the same name, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(run)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
@@ -204,12 +204,12 @@ def save(run: Run, folder: Path = RESULTS) -> Path:
 
 
 def load(path: Path) -> Run:
-    """Loads a stored run."""
+    """Load a stored run."""
     return msgspec.json.decode(path.read_bytes(), type=Run)
 
 
 def default_runs(folder: Path = RESULTS) -> dict[Path, Run]:
-    """Returns the stored runs with default options, one for each CPU, in the order of vendors."""
+    """Return the stored runs with default options, one for each CPU, in the order of vendors."""
     runs = {path: load(path) for path in sorted(folder.glob("*.json"))}
     chosen = [(path, run) for path, run in runs.items() if not run.name]
     return dict(sorted(chosen, key=lambda pair: (pair[1].machine.vendor, pair[0])))

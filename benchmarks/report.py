@@ -29,7 +29,7 @@ PLACES: dict[str, Callable[[Cell], bool]] = {
 
 
 def print_run(run: Run, console: Console, ours: Sequence[str] = (OURS,)) -> None:
-    """Prints everything on a terminal."""
+    """Print everything on a terminal."""
     for line in machine_lines(run):
         console.print(line, highlight=False)
     for sheet in (*detail_sheets(run, ours), *summary_sheets(run, ours)):
@@ -39,7 +39,7 @@ def print_run(run: Run, console: Console, ours: Sequence[str] = (OURS,)) -> None
 
 
 def write_report(path: Path, run: Run) -> tuple[Path, ...]:
-    """Writes the page beside the data file, and the picture if rooflines were measured."""
+    """Write the page beside the data file, and the picture if rooflines were measured."""
     page, picture = path.with_suffix(".md"), path.with_suffix(".svg")
     has_picture = bool(run.rooflines and run.cells)
     if has_picture:
@@ -92,7 +92,7 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
 
 
 def machine_lines(run: Run) -> Iterator[str]:
-    """The machine, the versions and the measured bounds."""
+    """Yield the machine, the versions and the measured bounds."""
     machine = run.machine
     processors = f"{machine.processors} processors of {machine.vendor}"
     yield f"{machine.name}: {machine.cpu}, {processors}, {run.date}"
@@ -112,7 +112,7 @@ def machine_lines(run: Run) -> Iterator[str]:
 
 
 def absence_lines(run: Run) -> Iterator[str]:
-    """Lists skipped contenders with reasons, wrong results, and the number of disturbed cells."""
+    """List skipped contenders with reasons, wrong results, and the number of disturbed cells."""
     for name, reason in run.missing.items():
         yield f"{name}: {reason}" if name.startswith(FAILED) else f"skipped: {name}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -129,7 +129,7 @@ def absence_lines(run: Run) -> Iterator[str]:
 
 
 def problem_columns(cell: Cell) -> Row:
-    """The cell in words."""
+    """Return the cell in words."""
     mark = " *" if cell.is_disturbed else ""
     dtype = "" if cell.dtype == "float32" else f" {cell.dtype}"
     return (cell.matrix + dtype + mark, str(cell.features), str(cell.threads))
@@ -168,12 +168,12 @@ def time_text(cell: Cell, name: str) -> str:
 
 
 def peers_of(cells: Iterable[Cell], ours: str) -> list[str]:
-    """Returns the other contenders."""
+    """Return the other contenders."""
     return [name for name in dict.fromkeys(n for c in cells for n in c.figures) if name != ours]
 
 
 def ratios_sheet(op: str, cells: Sequence[Cell], ours: str) -> Sheet:
-    """The peers' medians over ours, cell by cell."""
+    """Return the peers' medians over ours, cell by cell."""
     peers = peers_of(cells, ours)
     sheet = Sheet(f"{op}: times {ours} is faster than", ("matrix", "K", "thr", *peers))
     for cell in cells:
@@ -200,7 +200,7 @@ def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
 
 
 def groups(cells: Iterable[Cell], ours: str) -> dict[tuple[str, str, int], list[Cell]]:
-    """Returns the cells of one contender by operator, dtype and number of threads."""
+    """Return the cells of one contender by operator, dtype and number of threads."""
     cells_by_group: dict[tuple[str, str, int], list[Cell]] = {}
     for cell in cells:
         if ours in cell.figures:
@@ -209,7 +209,8 @@ def groups(cells: Iterable[Cell], ours: str) -> dict[tuple[str, str, int], list[
 
 
 def best_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """The best peer's time over ours: geometric mean, least, and where; by operator, dtype and threads."""
+    """Return the best peer's time over ours: geometric mean, least, and where; by operator, dtype and
+    threads."""
     title = f"time of the best peer / time of {ours}"
     columns = ("op", "dtype", "thr", "cells", "mean", "least", "in")
     sheet = Sheet(title, columns, words=2)
@@ -223,7 +224,7 @@ def best_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
 
 
 def sizes_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """The best peer's time over ours for each number of features: geometric mean (least)."""
+    """Return the best peer's time over ours for each number of features: geometric mean (least)."""
     sizes = sorted({cell.features for cell in cells if cell.features > 1})
     title = f"time of the best peer / time of {ours}, by K: mean (least)"
     sheet = Sheet(title, ("op", "dtype", "thr", *map(str, sizes)), words=2)

@@ -41,7 +41,7 @@ class Roofline(msgspec.Struct, frozen=True):
     is_disturbed: bool = False
 
     def gb_per_s(self, working_set: int) -> float:
-        """Returns the bandwidth for a working set, interpolated on a logarithmic scale.
+        """Return the bandwidth for a working set, interpolated on a logarithmic scale.
 
         >>> roof = Roofline(1, (Bandwidth(1 << 16, 100.0), Bandwidth(1 << 18, 50.0)), 10.0, {})
         >>> roof.gb_per_s(1 << 10), roof.gb_per_s(1 << 17), roof.gb_per_s(1 << 30)
@@ -52,7 +52,7 @@ class Roofline(msgspec.Struct, frozen=True):
 
 
 def measure_roofline(threads: int, tries: int = 3) -> Roofline:
-    """Measures for some seconds, and again if disturbed. Raises `CompilerError` without a C
+    """Measure for some seconds, and again if disturbed. Raises `CompilerError` without a C
     compiler."""
     for _ in range(tries):
         before = read_meter()
@@ -63,14 +63,14 @@ def measure_roofline(threads: int, tries: int = 3) -> Roofline:
 
 
 def roofline_now(threads: int) -> Roofline:
-    """Measures all bounds, each the best of several runs."""
+    """Measure all bounds, each the best of several runs."""
     read = tuple(Bandwidth(size, read_gb_per_s(size, threads)) for size in WORKING_SETS)
     peaks = {dtype: gflop_per_s(threads, dtype) for dtype in ("float32", "float64")}
     return Roofline(threads, read, triad_gb_per_s(threads), peaks)
 
 
 def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
-    """Returns the shortest of several runs after a warm-up, since noise only adds time."""
+    """Return the shortest of several runs after a warm-up, since noise only adds time."""
     call()
     times = []
     for _ in range(repeats):
@@ -81,7 +81,7 @@ def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
-    """Measures reads of `size` bytes, repeated until `least` bytes were read."""
+    """Measure reads of `size` bytes, repeated until `least` bytes were read."""
     function = load_library("roofs", "float32", FAST).read_all
     function.restype = c_double
     array, times = np.ones(size // 4, dtype=np.float32), max(1, least // size)
@@ -91,7 +91,7 @@ def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
 
 
 def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
-    """Measures a = b + 3 c over arrays of `size` bytes; three streams are counted."""
+    """Measure a = b + 3 c over arrays of `size` bytes; three streams are counted."""
     function = load_library("roofs", "float32", FAST).triad
     function.restype = None
     arrays = [np.ones(size // 4, dtype=np.float32) for _ in range(3)]
@@ -101,7 +101,7 @@ def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
 
 
 def gflop_per_s(threads: int, dtype: str, times: int = 2**21) -> float:
-    """Measures chains of multiply-adds in the widest registers."""
+    """Measure chains of multiply-adds in the widest registers."""
     library = load_library("roofs", dtype, FAST)
     library.multiply_add.restype = c_double
     operations = int(library.operations_per_time()) * times * threads

@@ -53,11 +53,11 @@ class Job:
     threads: tuple[int, ...]
 
     def cpu_seconds(self) -> float:
-        """Returns the CPU time of this process, of those that it has started and of the contenders."""
+        """Return the CPU time of this process, of those that it has started and of the contenders."""
         return sum(os.times()[:4]) + sum(one.cpu_seconds() for one in self.contenders.values())
 
     def close(self) -> None:
-        """Ends the processes of contenders."""
+        """End the processes of contenders."""
         for remote in self.contenders.values():
             remote.close()
 
@@ -85,7 +85,7 @@ class Part:
 
 
 def job_of(chosen: argparse.Namespace) -> Job:
-    """Returns the job for the options; loads its matrices."""
+    """Return the job for the options; loads its matrices."""
     variants = tuple(load_variants(chosen.variants)) if chosen.variants else ()
     selection = options.selection_of(chosen, variants)
     parts = options.parts_of(chosen)
@@ -112,17 +112,17 @@ def job_of(chosen: argparse.Namespace) -> Job:
 
 
 def parts_of(job: Job) -> dict[str, Part]:
-    """Returns the selected parts, in the order of measurement."""
+    """Return the selected parts, in the order of measurement."""
     return {name: part for name, part in PARTS.items() if name in options.parts_of(job.chosen)}
 
 
 def estimated_seconds(job: Job) -> float:
-    """Returns the estimated duration of all parts."""
+    """Return the estimated duration of all parts."""
     return sum(part.estimate(job) for part in parts_of(job).values())
 
 
 def measure_run(job: Job, console: Console) -> Run:
-    """Measures all selected parts."""
+    """Measure all selected parts."""
     findings = Findings(dict(job.missing))
     before = read_meter([job.cpu_seconds])
     with progress_bar(console, estimated_seconds(job)) as bar:
@@ -150,7 +150,7 @@ def measure_run(job: Job, console: Console) -> Run:
 
 
 def versions_of(job: Job) -> dict[str, str]:
-    """Returns the versions of the contenders that took part, and of the C compiler."""
+    """Return the versions of the contenders that took part, and of the C compiler."""
     versions = {"python": platform.python_version()}
     for remote in job.contenders.values():
         versions |= remote.versions
@@ -158,7 +158,7 @@ def versions_of(job: Job) -> dict[str, str]:
 
 
 def measure_part(name: str, part: Part, job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures one part; after a failure, which is recorded, the other parts follow."""
+    """Measure one part; after a failure, which is recorded, the other parts follow."""
     try:
         part.measure(job, findings, bar)
     except FAILURES as error:
@@ -170,7 +170,7 @@ def estimate_rooflines(job: Job) -> float:
 
 
 def measure_rooflines(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures the bounds of the machine."""
+    """Measure the bounds of the machine."""
     for threads in job.threads:
         bar.says(f"what the machine can do with {threads} thread(s)")
         findings.rooflines[threads] = measure_roofline(threads)
@@ -182,7 +182,7 @@ def estimate_cells(job: Job) -> float:
 
 
 def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures all batches, unless gossamer itself does not start."""
+    """Measure all batches, unless gossamer itself does not start."""
     if OURS in job.contenders:
         job.contenders[OURS].started()
     for batch in job.batches:
@@ -193,12 +193,12 @@ def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
 
 
 def measure_call_costs(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures the overhead of calls."""
+    """Measure the overhead of calls."""
     findings.call_costs = call_overhead.measure_call_costs(bar)
 
 
 def measure_startups(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures import and command line."""
+    """Measure import and command line."""
     findings.startups = startup.measure_startups(bar)
 
 
@@ -208,13 +208,13 @@ def estimate_compile_times(job: Job) -> float:
 
 
 def measure_compile_times(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures the time from script to callable for the selected operators."""
+    """Measure the time from script to callable for the selected operators."""
     processes = options.compile_processes(job.chosen)
     findings.compile_times = compile_time.measure_compile_times(job.chosen.op, bar, processes)
 
 
 def measure_python_shares(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures the compile time of Python, compared with LLVM."""
+    """Measure the compile time of Python, compared with LLVM."""
     findings.python_shares = python_share.measure_python_shares(bar)
 
 
@@ -223,7 +223,7 @@ def estimate_mini_batches(job: Job) -> float:
 
 
 def measure_mini_batches(job: Job, findings: Findings, bar: Bar) -> None:
-    """Measures a process that multiplies many different matrices."""
+    """Measure a process that multiplies many different matrices."""
     graphs = mini_batches.chosen_graphs(job.chosen.matrix)
     findings.mini_batches = mini_batches.measure_mini_batches(graphs, bar)
 

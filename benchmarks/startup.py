@@ -40,12 +40,12 @@ class StartupProbe:
 
 
 def estimated_seconds() -> float:
-    """Returns the estimated duration."""
+    """Return the estimated duration."""
     return len(STARTS) * (PROCESSES + 1) * SECONDS_PER_PROCESS
 
 
 def measure_startups(bar: Bar) -> tuple[Startup, ...]:
-    """Measures everything in the list."""
+    """Measure everything in the list."""
     startups = []
     for start in STARTS:
         bar.says(f"{start.what} in {PROCESSES} fresh processes")
@@ -55,7 +55,7 @@ def measure_startups(bar: Bar) -> tuple[Startup, ...]:
 
 
 def measure_startup(start: StartupProbe) -> Startup:
-    """Returns the median over several processes, after one that fills the caches of the file system."""
+    """Return the median over several processes, after one that fills the caches of the file system."""
     start.measure()
     seconds, loads = zip(*(start.measure() for _ in range(PROCESSES)), strict=True)
     samples = tuple(round(1e3 * second, 1) for second in seconds)
@@ -64,14 +64,14 @@ def measure_startup(start: StartupProbe) -> Startup:
 
 
 def measure_statement(statement: str) -> tuple[float, bool]:
-    """Times a statement inside a fresh process."""
+    """Time a statement inside a fresh process."""
     program = IMPORT.format(statement=statement)
     seconds, loads_llvm = json.loads(run_fresh(sys.executable, "-c", program))
     return float(seconds), bool(loads_llvm)
 
 
 def measure_help() -> tuple[float, None]:
-    """Times `gossamer --help` from start to end."""
+    """Time `gossamer --help` from start to end."""
     command = str(Path(sys.executable).with_name("gossamer"))
     start = time.perf_counter()
     run_fresh(command, "--help")

@@ -22,7 +22,7 @@ class Sheet:
 
 
 def to_rich(sheet: Sheet) -> Table:
-    """The table of a terminal."""
+    """Return the table of a terminal."""
     table = Table(title=sheet.title, title_justify="left", caption=sheet.note or None)
     for number, column in enumerate(sheet.columns):
         table.add_column(column, justify="left" if number < sheet.words else "right")
@@ -35,7 +35,7 @@ def to_rich(sheet: Sheet) -> Table:
 
 
 def to_markdown(sheet: Sheet) -> str:
-    """The table of a page.
+    """Return the table of a page.
 
     >>> print(to_markdown(Sheet("times", ("matrix", "ms"), rows=[("cora", "1.5")])))
     ### times

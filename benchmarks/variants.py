@@ -32,7 +32,7 @@ Rule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
 
 
 def load_variants(path: Path) -> Mapping[str, Prepare]:
-    """Returns `VARIANTS` of a Python file: contenders by name."""
+    """Return `VARIANTS` of a Python file: contenders by name."""
     spec = importlib.util.spec_from_file_location("benchmark_variants", path)
     if spec is None or spec.loader is None:
         raise UnavailableError(f"{path} is not a Python file")
@@ -43,12 +43,12 @@ def load_variants(path: Path) -> Mapping[str, Prepare]:
 
 
 def with_rule(rule: Rule) -> Prepare:
-    """Prepares the operator's program with the schedule that `rule` returns for module and matrix."""
+    """Prepare the operator's program with the schedule that `rule` returns for module and matrix."""
     return partial(prepare_with_rule, rule=rule)
 
 
 def prepare_with_rule(case: OperatorCase, threads: int, *, rule: Rule) -> Prepared:
-    """Prepares a bound kernel of an operator, so that no checks of arguments are timed."""
+    """Prepare a bound kernel of an operator, so that no checks of arguments are timed."""
     if case.op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {case.op}")
     operator = operator_named(case.op)

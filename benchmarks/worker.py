@@ -35,11 +35,11 @@ class Worker:
         self.prepared: dict[tuple[str, int], Prepared] = {}
 
     def versions(self, _request: Request) -> Answer:
-        """Returns the versions of the contender's packages."""
+        """Return the versions of the contender's packages."""
         return {"versions": {name: importlib.metadata.version(name) for name in self.packages}}
 
     def prepare(self, request: Request) -> Answer:
-        """Reads the case in `folder` and prepares it for each number of `threads`, under the name `key`.
+        """Read the case in `folder` and prepare it for each number of `threads`, under the name `key`.
         Returns the reason for each number for which this is impossible."""
         key, skipped = request["key"], {}
         case = self.cases[key] = read_case(Path(request["folder"]), request["description"])
@@ -51,7 +51,7 @@ class Worker:
         return {"skipped": skipped}
 
     def result(self, request: Request) -> Answer:
-        """Makes one call of `key` with `threads` and writes its result to `file`."""
+        """Make one call of `key` with `threads` and write its result to `file`."""
         key, threads = request["key"], request["threads"]
         prepared, case = self.prepared[key, threads], self.cases[key]
         prepared.activate()
@@ -59,19 +59,19 @@ class Worker:
         return {}
 
     def time(self, request: Request) -> Answer:
-        """Takes samples, each a key, a number of threads, untimed and timed calls in a row. Returns the
+        """Take samples, each a key, a number of threads, untimed and timed calls in a row. Returns the
         seconds per timed call of each."""
         return {"seconds": [self.sample(*sample) for sample in request["samples"]]}
 
     def sample(self, key: str, threads: int, untimed: int, timed: int) -> float:
-        """Takes one sample."""
+        """Take one sample."""
         prepared = self.prepared[key, threads]
         prepared.activate()
         seconds_of(prepared.call, untimed)
         return seconds_of(prepared.call, timed)
 
     def forget(self, _request: Request) -> Answer:
-        """Frees all cases."""
+        """Free all cases."""
         self.prepared.clear()
         self.cases.clear()
         return {}
@@ -81,7 +81,7 @@ REQUESTS = ("versions", "prepare", "result", "time", "forget")
 
 
 def result_of(prepared: Prepared, case: OperatorCase) -> Array:
-    """Makes a call and returns its result. The output is filled with NaN before, so that elements that are
+    """Make a call and return its result. The output is filled with NaN before, so that elements that are
     not written are detected."""
     if prepared.result is not None:
         return prepared.result()
@@ -91,7 +91,7 @@ def result_of(prepared: Prepared, case: OperatorCase) -> Array:
 
 
 def seconds_of(call: Call, calls: int) -> float:
-    """Returns seconds per call over `calls` calls in a row; 0 for none."""
+    """Return seconds per call over `calls` calls in a row; 0 for none."""
     start = time.perf_counter()
     for _ in range(calls):
         call()
@@ -99,7 +99,7 @@ def seconds_of(call: Call, calls: int) -> float:
 
 
 def load(name: str, variants: str | None) -> Prepare:
-    """Returns the function of a contender."""
+    """Return the function of a contender."""
     if variants is None:
         return load_prepare(name)
     from benchmarks.variants import load_variants

@@ -41,7 +41,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 
 
 def stable(text: str) -> str:
-    """A message without parts that differ between runs: folders and addresses."""
+    """Return a message without parts that differ between runs: folders and addresses."""
     if not tempfile.gettempdir().startswith(_ROOT):
         text = text.replace(_ROOT, "<root>")
     without = _TEMPORARY.sub("<folder>/", text).replace(_ROOT, "<root>")
@@ -57,8 +57,8 @@ def _record(error: CodedError, *args: object, **kwargs: object) -> None:
 
 
 def _program(frame: FrameType | None) -> str:
-    """The argument of the outermost function of gossamer on the stack, else a local variable of the test:
-    when a kernel raises an error, its program is not on the stack any more."""
+    """Return the argument of the outermost function of gossamer on the stack, else a local variable of the
+    test: when a kernel raises an error, its program is not on the stack any more."""
     inside: list[FrameType] = []
     around: list[FrameType] = []
     while frame is not None:
@@ -90,7 +90,7 @@ def _text_of(value: object) -> str:
 
 
 def _record_report(context: VerifyContext, code: str, *args: object, **kwargs: object) -> None:
-    """Records diagnostics of formats, which are returned and not raised."""
+    """Record diagnostics of formats, which are returned and not raised."""
     _report(context, code, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     diagnostic = context.diagnostics[-1]
     if code.startswith("verify.format"):

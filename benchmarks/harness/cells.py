@@ -32,7 +32,7 @@ class MachineBounds:
     peak: float
 
     def seconds(self, work: Work) -> float:
-        """Returns the shortest time in which the machine can do `work`."""
+        """Return the shortest time in which the machine can do `work`."""
         return max(work.bytes / self.bandwidth, work.operations / self.peak)
 
 
@@ -57,7 +57,7 @@ def measure_batch(
     plan: SamplingPlan,
     bar: Bar,
 ) -> list[Cell]:
-    """Times contenders with correct results, and records why others were not timed."""
+    """Time contenders with correct results, and record why others were not timed."""
     drafts: dict[Entry, Draft] = {}
     for number, task in enumerate(batch.tasks):
         drafts |= prepare_task(str(number), task, contenders, bar)
@@ -80,14 +80,14 @@ def measure_batch(
 
 
 def threads_of(remote: Remote, task: Task) -> tuple[int, ...]:
-    """Returns the numbers of threads with which a contender is timed: one of them if it has no threads."""
+    """Return the numbers of threads with which a contender is timed: one of them if it has no threads."""
     return task.threads if remote.contender.threaded else task.threads[:1]
 
 
 def prepare_task(
     key: str, task: Task, contenders: Mapping[str, Remote], bar: Bar
 ) -> dict[Entry, Draft]:
-    """Lets all contenders of a task prepare it, and verifies their results."""
+    """Let all contenders of a task prepare it, and verify their results."""
     problem = task.problem()
     work, size = problem.least_work(), problem.working_bytes()
     drafts = {(key, count): Draft(task, work, size, count) for count in task.threads}
@@ -113,7 +113,7 @@ def prepare_task(
 
 
 def verify(problem: Problem, draft: Draft, remote: Remote, key: str) -> None:
-    """Adds the error of a contender's result to a draft, or the message that it is wrong."""
+    """Add the error of a contender's result to a draft, or the message that it is wrong."""
     name = remote.start.name
     if name in draft.skipped:
         return
@@ -126,7 +126,7 @@ def verify(problem: Problem, draft: Draft, remote: Remote, key: str) -> None:
 
 
 def copy(name: str, source: Draft, target: Draft) -> None:
-    """Copies the findings about a contender."""
+    """Copy the findings about a contender."""
     if name in source.errors:
         target.errors[name] = source.errors[name]
     for there, here in ((source.wrong, target.wrong), (source.skipped, target.skipped)):
@@ -135,7 +135,7 @@ def copy(name: str, source: Draft, target: Draft) -> None:
 
 
 def error_of(problem: Problem, name: str, result: Array) -> float:
-    """Returns the error of a result. Raises `WrongResultError` if it exceeds rounding."""
+    """Return the error of a result. Raises `WrongResultError` if it exceeds rounding."""
     expected = problem.result_shape()
     if result.shape != expected or result.dtype != problem.dtype:
         raise WrongResultError(
@@ -158,7 +158,7 @@ def cell_of(
     roofline: Roofline | None,
     samples: Samples,
 ) -> Cell:
-    """Returns the cell of an entry of a batch."""
+    """Return the cell of an entry of a batch."""
     task, work = draft.task, draft.work
     bounds = None if roofline is None else bounds_of(roofline, work, task.dtype)
     figures, is_disturbed = {}, False
@@ -194,7 +194,7 @@ def cell_of(
 
 
 def bounds_of(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:
-    """Returns the bandwidth at the size of the touched working set, and the peak of the dtype."""
+    """Return the bandwidth at the size of the touched working set, and the peak of the dtype."""
     return MachineBounds(
         1e9 * roofline.gb_per_s(work.bytes),
         1e9 * roofline.gflop_per_s[dtype],
@@ -202,7 +202,7 @@ def bounds_of(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:
 
 
 def figure(seconds: list[float], error: float, work: Work, bounds: MachineBounds | None) -> Figure:
-    """Returns a contender's times and its share of the machine's bounds."""
+    """Return a contender's times and its share of the machine's bounds."""
     lower, median, upper = quartiles(seconds)
     return Figure(
         median_ms=in_ms(median),
@@ -215,12 +215,12 @@ def figure(seconds: list[float], error: float, work: Work, bounds: MachineBounds
 
 
 def share(value: float) -> float:
-    """Returns a share with four digits."""
+    """Return a share with four digits."""
     return float(f"{value:.4g}")
 
 
 def in_ms(seconds: float) -> float:
-    """Returns milliseconds with four digits.
+    """Return milliseconds with four digits.
 
     >>> in_ms(0.00123456)
     1.235

@@ -33,7 +33,7 @@ class Reading:
 
 
 def parse_stat(line: str) -> tuple[float, float]:
-    """Returns busy and stolen seconds from the first line of `/proc/stat`.
+    """Return busy and stolen seconds from the first line of `/proc/stat`.
 
     >>> ticks = [10, 0, 5, 90, 1, 2, 3, 4]
     >>> busy, stolen = parse_stat("cpu " + " ".join(str(t * TICKS_PER_SECOND) for t in ticks))
@@ -45,7 +45,7 @@ def parse_stat(line: str) -> tuple[float, float]:
 
 
 def parse_process(text: str) -> float:
-    """Returns the CPU seconds of all threads from `/proc/PID/stat`; the name may contain anything.
+    """Return the CPU seconds of all threads from `/proc/PID/stat`; the name may contain anything.
 
     >>> parse_process(f"7 (a) b) R {'0 ' * 10}{TICKS_PER_SECOND} {TICKS_PER_SECOND} 0 0")
     2.0
@@ -55,13 +55,13 @@ def parse_process(text: str) -> float:
 
 
 def cpu_seconds_of(process: int) -> float:
-    """Returns the CPU seconds of another process; 0 without `/proc`."""
+    """Return the CPU seconds of another process; 0 without `/proc`."""
     path = Path(f"/proc/{process}/stat")
     return parse_process(path.read_text()) if path.exists() else 0.0
 
 
 def read_meter(clocks: Sequence[Clock] = (time.process_time,)) -> Reading:
-    """Returns the current counters; `clocks` are those of our processes. Without `/proc/stat` foreign
+    """Return the current counters; `clocks` are those of our processes. Without `/proc/stat` foreign
     work is not detected."""
     own = sum(clock() for clock in clocks)
     path = Path("/proc/stat")
@@ -70,7 +70,7 @@ def read_meter(clocks: Sequence[Clock] = (time.process_time,)) -> Reading:
 
 
 def foreign_share(before: Reading, after: Reading) -> float:
-    """Returns the processors that others used between two readings (1.0: one processor).
+    """Return the processors that others used between two readings (1.0: one processor).
 
     >>> foreign_share(Reading(0, 0, 0, 0), Reading(2.0, 4.0, 0.0, 3.0))
     0.5

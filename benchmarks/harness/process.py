@@ -32,7 +32,7 @@ ENVIRONMENT = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "NUMBA_", "PYTHON")
 
 
 def memory_folder() -> str | None:
-    """Returns a folder in memory, since hundreds of megabytes travel, or None for the default."""
+    """Return a folder in memory, since hundreds of megabytes travel, or None for the default."""
     shared = "/dev/shm"
     return shared if os.path.isdir(shared) else None
 
@@ -50,12 +50,12 @@ class ContenderStart:
         return Contender("variants") if self.variants is not None else CONTENDERS[self.name]
 
     def command(self) -> list[str]:
-        """Returns the command."""
+        """Return the command."""
         file = [] if self.variants is None else [str(self.variants.resolve())]
         return [self.python, "-P", "-m", "benchmarks.worker", self.name, *file]
 
     def environment(self) -> dict[str, str]:
-        """Returns the variables: those of this process without settings of libraries, and the contender's."""
+        """Return the variables: those of this process without settings of libraries, and the contender's."""
         kept = {key: text for key, text in os.environ.items() if not key.startswith(ENVIRONMENT)}
         return {**kept, "PYTHONPATH": str(ROOT), **self.contender.environment}
 
@@ -88,7 +88,7 @@ class Process:
             raise
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """Returns the answer to a request. Raises `UnavailableError` if there is none."""
+        """Return the answer to a request. Raises `UnavailableError` if there is none."""
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.write(json.dumps({"do": do, **request}) + "\n")
@@ -96,7 +96,7 @@ class Process:
         return self.answer()
 
     def answer(self) -> dict[str, Any]:
-        """Returns the next answer. Raises `UnavailableError` if it is an error, or the process has ended."""
+        """Return the next answer. Raises `UnavailableError` if it is an error, or the process has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -110,7 +110,7 @@ class Process:
         return reply
 
     def close(self) -> None:
-        """Ends the process and removes its folder."""
+        """End the process and remove its folder."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with suppress(OSError):
@@ -125,7 +125,7 @@ class Process:
 
 
 def reason_of(output: str) -> str:
-    """Returns the error of a traceback, whose message may have further, indented lines.
+    """Return the error of a traceback, whose message may have further, indented lines.
 
     >>> lines = ("Traceback:", "  call()", "a.UserError: no such thing", "  in line 3")
     >>> reason_of(chr(10).join(lines))
@@ -147,7 +147,7 @@ class Remote:
         self.absent = self.lost = ""
 
     def started(self) -> Process:
-        """Returns the process. Raises `UnavailableError` if it cannot be started, which is tried once."""
+        """Return the process. Raises `UnavailableError` if it cannot be started, which is tried once."""
         if self.absent or self.lost:
             raise UnavailableError(self.absent or self.lost)
         if self.process is None:
@@ -161,7 +161,7 @@ class Remote:
         return self.process
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        """Returns the answer to a request; a process that does not answer is given up."""
+        """Return the answer to a request; a process that does not answer is given up."""
         process = self.started()
         try:
             return process.ask(do, **request)
@@ -173,14 +173,14 @@ class Remote:
     def prepare(
         self, key: str, folder: Path, description: Description, threads: Sequence[int]
     ) -> dict[int, str]:
-        """Prepares a case for several numbers of threads; returns why some are impossible."""
+        """Prepare a case for several numbers of threads; returns why some are impossible."""
         skipped = self.ask(
             "prepare", key=key, folder=str(folder), description=description, threads=list(threads)
         )["skipped"]
         return {int(count): reason for count, reason in skipped.items()}
 
     def result(self, key: str, threads: int) -> Array:
-        """Returns the result of a call."""
+        """Return the result of a call."""
         path = Path(self.started().folder.name, "result.npy")
         self.ask("result", key=key, threads=threads, file=str(path))
         result: Array = np.load(path)
@@ -188,22 +188,22 @@ class Remote:
         return result
 
     def time(self, samples: Sequence[Sample]) -> list[float]:
-        """Returns the seconds per call of each sample."""
+        """Return the seconds per call of each sample."""
         seconds: list[float] = self.ask("time", samples=samples)["seconds"]
         return seconds
 
     def forget(self) -> None:
-        """Frees all cases."""
+        """Free all cases."""
         self.lost = ""
         if self.process is not None:
             self.ask("forget")
 
     def cpu_seconds(self) -> float:
-        """Returns the CPU time that the process has used; 0 if there is none."""
+        """Return the CPU time that the process has used; 0 if there is none."""
         return 0.0 if self.process is None else cpu_seconds_of(self.process.process.pid)
 
     def close(self) -> None:
-        """Ends the process, if there is one."""
+        """End the process, if there is one."""
         if self.process is not None:
             self.process.close()
             self.process = None

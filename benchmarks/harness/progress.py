@@ -31,7 +31,7 @@ class Bar:
     start: float
 
     def says(self, text: str) -> None:
-        """Describes the current measurement; without a terminal, as a line with the elapsed time."""
+        """Describe the current measurement; without a terminal, as a line with the elapsed time."""
         self.details(text)
         if not self.progress.console.is_terminal:
             elapsed, task = time.monotonic() - self.start, self.progress.tasks[self.task]
@@ -39,17 +39,17 @@ class Bar:
             self.progress.console.print(line, highlight=False, soft_wrap=True)
 
     def details(self, text: str) -> None:
-        """Describes a step of the current measurement, on a terminal only."""
+        """Describe a step of the current measurement, on a terminal only."""
         self.progress.update(self.task, description=text)
 
     def advance(self, seconds: float) -> None:
-        """Advances by some of the estimated seconds."""
+        """Advance by some of the estimated seconds."""
         self.progress.advance(self.task, seconds)
 
 
 @contextmanager
 def progress_bar(console: Console, seconds: float) -> Iterator[Bar]:
-    """Shows a bar for a run with this estimated duration."""
+    """Show a bar for a run with this estimated duration."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

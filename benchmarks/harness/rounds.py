@@ -36,10 +36,10 @@ class Contestant(Protocol):
     """What rounds need of a contender; `Remote` is one."""
 
     def time(self, samples: Sequence[tuple[str, int, int, int]]) -> list[float]:
-        """Returns the seconds per call of samples: case, threads, untimed and timed calls."""
+        """Return the seconds per call of samples: case, threads, untimed and timed calls."""
 
     def cpu_seconds(self) -> float:
-        """Returns the CPU time that it has used."""
+        """Return the CPU time that it has used."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Samples:
     ended: dict[str, str] = field(default_factory=dict)
 
     def chosen(self, name: str, entry: Entry) -> tuple[list[float], bool]:
-        """Returns the seconds of samples that count, and whether disturbed ones had to be used."""
+        """Return the seconds of samples that count, and whether disturbed ones had to be used."""
         samples = self.by_name[name][entry]
         quiet = [sample.seconds for sample in samples if not sample.is_disturbed]
         if len(quiet) >= min(MIN_QUIET_SAMPLES, len(samples)):
@@ -90,7 +90,7 @@ class Samples:
 
 
 def calls_per_sample(seconds_per_call: float, plan: SamplingPlan) -> int:
-    """Returns the number of calls that fill a sample.
+    """Return the number of calls that fill a sample.
 
     >>> calls_per_sample(0.004, SamplingPlan(sample_seconds=0.02))
     5
@@ -102,7 +102,7 @@ def calls_per_sample(seconds_per_call: float, plan: SamplingPlan) -> int:
 
 
 def rotated(names: Sequence[str], by: int) -> list[str]:
-    """Rotates the names, so that a contender does not always follow the same neighbor.
+    """Rotate the names, so that a contender does not always follow the same neighbor.
 
     >>> rotated(["a", "b", "c"], 1)
     ['b', 'c', 'a']
@@ -114,7 +114,7 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
 def calibrate(
     contestant: Contestant, entries: Sequence[Entry], plan: SamplingPlan
 ) -> dict[Entry, int]:
-    """Warms up code, threads and caches. Returns the calls per sample of each entry."""
+    """Warm up code, threads and caches. Returns the calls per sample of each entry."""
     first = contestant.time([(*entry, 1, 1) for entry in entries])
     few = [min(CALIBRATION_CALLS, calls_per_sample(seconds, plan)) for seconds in first]
     again = [(*entry, 0, calls) for entry, calls in zip(entries, few, strict=True)]
@@ -128,7 +128,7 @@ def measure(
     plan: SamplingPlan,
     says: Callable[[str], None] = lambda text: None,
 ) -> Samples:
-    """Takes samples of the entries of every contender; a contender whose process ends is given up."""
+    """Take samples of the entries of every contender; a contender whose process ends is given up."""
     samples = Samples({name: {entry: [] for entry in entries[name]} for name in contestants})
     calls: dict[str, dict[Entry, int]] = {}
     for name, contestant in contestants.items():
@@ -161,7 +161,7 @@ def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bo
 
 
 def give_up(samples: Samples, name: str, error: UnavailableError) -> None:
-    """Drops a contender."""
+    """Drop a contender."""
     samples.ended[name] = str(error)
     del samples.by_name[name]
 
@@ -169,7 +169,7 @@ def give_up(samples: Samples, name: str, error: UnavailableError) -> None:
 def take_turn(
     contestants: Mapping[str, Contestant], name: str, calls: Mapping[Entry, int], samples: Samples
 ) -> float:
-    """Takes one sample of each entry; returns the processors that others used meanwhile."""
+    """Take one sample of each entry; returns the processors that others used meanwhile."""
     clocks = (time.process_time, *(one.cpu_seconds for one in contestants.values()))
     turn = [(*entry, count // WARM_SHARE, count) for entry, count in calls.items()]
     before = read_meter(clocks)
@@ -181,7 +181,7 @@ def take_turn(
 
 
 def quartiles(seconds: Sequence[float]) -> tuple[float, float, float]:
-    """Returns the lower quartile, the median and the upper quartile.
+    """Return the lower quartile, the median and the upper quartile.
 
     >>> quartiles([4.0, 1.0, 3.0, 2.0, 5.0])
     (2.0, 3.0, 4.0)

@@ -40,14 +40,14 @@ class Selection:
     variants: tuple[str, ...] = ()
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
-        """Returns the chosen matrices among those of the operator."""
+        """Return the chosen matrices among those of the operator."""
         known = OPERATORS[op].matrices
         if self.matrices is None:
             return tuple(name for name in known if name not in RARE)
         return tuple(name for name in known if name in self.matrices)
 
     def features_of(self, op: str) -> tuple[int, ...]:
-        """The chosen sizes, or the usual ones (among some); an operator on vectors has none.
+        """Return the chosen sizes, or the usual ones (among some); an operator on vectors has none.
 
         >>> Selection(("spmm", "spmv"), features=(8, 16)).features_of("spmv")
         (1,)
@@ -67,7 +67,7 @@ class Selection:
         return OPERATORS[op].threads if self.threads is None else self.threads
 
     def contenders_of(self, op: str) -> tuple[str, ...]:
-        """Returns the contenders that have the operator: the chosen ones, or the usual ones.
+        """Return the contenders that have the operator: the chosen ones, or the usual ones.
 
         >>> Selection(("spmm",)).contenders_of("spmm")
         ('gossamer', 'scipy', 'mkl', 'numba', 'torch')
@@ -109,7 +109,7 @@ class Task:
         return OPERATORS[self.op].estimated_bytes(self.matrix, self.features)
 
     def estimated_seconds(self, plan: SamplingPlan) -> float:
-        """Returns roughly how long it takes, besides pauses: rounds, preparation and verification."""
+        """Return roughly how long it takes, besides pauses: rounds, preparation and verification."""
         gathered = self.matrix.csr.nnz * self.features * self.matrix.csr.dtype.itemsize
         call = gathered / GATHERED_BYTES_PER_SECOND
         sample = max(call, (1 + 1 / WARM_SHARE) * plan.sample_seconds)
@@ -130,7 +130,7 @@ class Batch:
         return first if first == last else f"{first} ... {last.partition(' ')[2]}"
 
     def estimated_seconds(self, plan: SamplingPlan) -> float:
-        """Returns roughly how long it takes."""
+        """Return roughly how long it takes."""
         contenders = {name for task in self.tasks for name in task.contenders}
         pauses = len(contenders) * plan.rounds * plan.pause_seconds
         return pauses + sum(task.estimated_seconds(plan) for task in self.tasks)
@@ -139,7 +139,7 @@ class Batch:
 def plan_batches(
     selection: Selection, most_bytes: int = MOST_BYTES
 ) -> tuple[list[Batch], dict[str, str]]:
-    """Returns the batches in the order of measurement, and why matrices and cases are missing."""
+    """Return the batches in the order of measurement, and why matrices and cases are missing."""
     tasks: list[Task] = []
     missing: dict[str, str] = {}
     for op, name, dtype in wanted(selection):
@@ -156,7 +156,7 @@ def plan_batches(
 
 
 def too_large(tasks: Sequence[Task], most_bytes: int) -> Mapping[str, str]:
-    """Returns the cases that do not fit, by operator, matrix and dtype."""
+    """Return the cases that do not fit, by operator, matrix and dtype."""
     sizes_of: dict[str, list[int]] = {}
     for task in tasks:
         if task.bytes > most_bytes:
@@ -167,7 +167,7 @@ def too_large(tasks: Sequence[Task], most_bytes: int) -> Mapping[str, str]:
 
 
 def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:
-    """Groups tasks of one operator, in their order, within the limits of a batch."""
+    """Group tasks of one operator, in their order, within the limits of a batch."""
     batches: list[list[Task]] = []
     entries, size = 0, 0
     for task in tasks:
@@ -182,7 +182,7 @@ def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:
 
 
 def wanted(selection: Selection) -> Iterator[tuple[str, str, str]]:
-    """The operators, matrices and dtypes of a selection."""
+    """Yield the operators, matrices and dtypes of a selection."""
     for op in selection.ops:
         for name in selection.matrices_of(op):
             for dtype in selection.dtypes_of(op):

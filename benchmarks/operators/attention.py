@@ -76,16 +76,16 @@ class Attention(Problem):
 
 
 def attended(matrix: sparse.csr_matrix, q: Array, k: Array, v: Array) -> Array:
-    """Computes attention with NumPy and SciPy, in the dtype of the arguments."""
+    """Compute attention with NumPy and SciPy, in the dtype of the arguments."""
     scores = sampled(matrix, q, k) * q.dtype.type(scale_of(q))
     return np.asarray(with_values(matrix, softmax(scores, matrix.indptr)) @ v)
 
 
 def scale_of(q: Array) -> float:
-    """Returns the factor of the scores."""
+    """Return the factor of the scores."""
     return 1.0 / math.sqrt(q.shape[1])
 
 
 def with_values(matrix: sparse.csr_matrix, values: Array) -> sparse.csr_matrix:
-    """Returns the pattern with other values."""
+    """Return the pattern with other values."""
     return sparse.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)

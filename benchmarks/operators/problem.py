@@ -68,12 +68,12 @@ class Problem(ABC):
         return (2.0 * numbers - 1.0).astype(self.dtype)
 
     def case(self) -> OperatorCase:
-        """Returns the arrays for contenders."""
+        """Return the arrays for contenders."""
         return OperatorCase(self.op, self.csr, self.operands, self.result_shape(), self.matrix.bsr)
 
     @classmethod
     def estimated_bytes(cls, matrix: BenchmarkMatrix, features: int) -> int:
-        """Returns about the bytes of all arrays of the call, without making them."""
+        """Return about the bytes of all arrays of the call, without making them."""
         rows, columns = matrix.csr.shape
         by_rows, by_columns = cls.copies
         itemsize = matrix.csr.dtype.itemsize
@@ -93,7 +93,7 @@ class Problem(ABC):
         return self.evaluate(abs(self.csr).astype(np.float64), *operands)
 
     def relative_error(self, result: Array) -> float:
-        """Returns the largest |result - reference| / magnitude of an element, or NaN if one is NaN."""
+        """Return the largest |result - reference| / magnitude of an element, or NaN if one is NaN."""
         flat = [np.ravel(array) for array in (result, self.reference, self.magnitude)]
         worst = 0.0
         for start in range(0, len(flat[0]), ELEMENTS_AT_ONCE):
@@ -105,22 +105,22 @@ class Problem(ABC):
         return worst
 
     def allowed_error(self) -> float:
-        """Returns (n + 2) eps, where n is the number of products in the longest sum; any order is allowed."""
+        """Return (n + 2) eps, where n is the number of products in the longest sum; any order is allowed."""
         return (self.longest_sum() + 2) * float(np.finfo(self.dtype).eps)
 
     def least_work(self) -> Work:
-        """Returns the least work: the matrix and each touched row of an operand are read once, the result
+        """Return the least work: the matrix and each touched row of an operand are read once, the result
         is written once."""
         result = int(np.prod(self.result_shape())) * self.dtype.itemsize
         return Work(self.stored_bytes() + self.touched_bytes() + result, self.operations)
 
     def working_bytes(self) -> int:
-        """Returns the bytes of all arrays of the call, touched or not."""
+        """Return the bytes of all arrays of the call, touched or not."""
         result = int(np.prod(self.result_shape())) * self.dtype.itemsize
         return self.stored_bytes() + sum(operand.nbytes for operand in self.operands) + result
 
     def stored_bytes(self) -> int:
-        """Returns the bytes that the kernel reads of the sparse matrix."""
+        """Return the bytes that the kernel reads of the sparse matrix."""
         return self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes
 
     def touched_columns(self) -> int:
@@ -133,20 +133,20 @@ class Problem(ABC):
 
     @abstractmethod
     def make_operands(self) -> tuple[Array, ...]:
-        """The dense operands."""
+        """Return the dense operands."""
 
     @abstractmethod
     def result_shape(self) -> tuple[int, ...]:
-        """The shape of the output."""
+        """Return the shape of the output."""
 
     @abstractmethod
     def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
-        """Computes the result with SciPy and NumPy, in the dtype of the arguments."""
+        """Compute the result with SciPy and NumPy, in the dtype of the arguments."""
 
     @abstractmethod
     def longest_sum(self) -> int:
-        """The number of products in the longest sum."""
+        """Return the number of products in the longest sum."""
 
     @abstractmethod
     def touched_bytes(self) -> int:
-        """Returns the least bytes that the kernel reads of the dense operands."""
+        """Return the least bytes that the kernel reads of the dense operands."""

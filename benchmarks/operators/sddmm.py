@@ -56,7 +56,7 @@ class Sddmm(Problem):
 
 
 def sampled(matrix: sparse.csr_matrix, x: Array, y: Array) -> Array:
-    """Returns the dot products of rows of x and y at the nonzeros."""
+    """Return the dot products of rows of x and y at the nonzeros."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     at_once = NONZEROS_AT_ONCE * max(1, x.shape[1])
     return gathered_products(rows, matrix.indices, x, y, elements=at_once)

@@ -72,7 +72,7 @@ NAMES = tuple(CONTENDERS)
 
 
 def load_prepare(name: str) -> Prepare:
-    """Imports the function of a contender; an ImportError if its library is not installed."""
+    """Import the function of a contender; an ImportError if its library is not installed."""
     contender = CONTENDERS[name]
     module = import_module(f"benchmarks.peers.{contender.module}")
     prepare: Prepare = getattr(module, contender.function)

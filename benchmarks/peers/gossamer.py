@@ -14,17 +14,17 @@ from gossamer_ir.errors import UnsupportedError
 
 
 def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
-    """Binds the operator to its arrays, as for MKL: a call only runs the kernel."""
+    """Bind the operator to its arrays, as for MKL: a call only runs the kernel."""
     return prepared(case, threads, bound)
 
 
 def prepare_operator(case: OperatorCase, threads: int) -> Prepared:
-    """Calls the public operator with a tensor and an output; each call checks its arrays."""
+    """Call the public operator with a tensor and an output; each call checks its arrays."""
     return prepared(case, threads, operator)
 
 
 def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Call]) -> Prepared:
-    """Returns a call with a number of threads."""
+    """Return a call with a number of threads."""
     try:
         call = make(case)
     except UnsupportedError as error:
@@ -33,19 +33,19 @@ def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Ca
 
 
 def bound(case: OperatorCase) -> Call:
-    """Returns the operator bound to its arrays."""
+    """Return the operator bound to its arrays."""
     if case.op == "bsr_spmm":
         return bound_script(case)
     return operator_named(case.op).bind(from_scipy(case.csr), *case.operands, out=case.out)
 
 
 def operator(case: OperatorCase) -> Call:
-    """Returns the operator on a tensor that was checked once."""
+    """Return the operator on a tensor that was checked once."""
     return partial(operator_named(case.op), from_scipy(case.csr), *case.operands, out=case.out)
 
 
 def bound_script(case: OperatorCase) -> Call:
-    """Returns a kernel of a script without an operator, for this block size and these features."""
+    """Return a kernel of a script without an operator, for this block size and these features."""
     from gossamer_testkit import script
 
     assert case.bsr is not None, "the matrix has blocks"

@@ -13,25 +13,25 @@ from benchmarks.peers.peer import Prepared
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:
-    """The product of a matrix in CSR, with hint and optimize."""
+    """Return the product of a matrix in CSR, with hint and optimize."""
     return prepared(case, threads, lambda: matrix_of(case, optimize=True))
 
 
 def prepare_plain(case: OperatorCase, threads: int) -> Prepared:
-    """The product of a matrix in CSR, with the handle only; also attention, of which it is a part."""
+    """Return the product of a matrix in CSR, with the handle only; also attention, of which it is a part."""
     if case.op == "attention":
         return prepare_attention(case, threads)
     return prepared(case, threads, lambda: matrix_of(case, optimize=False))
 
 
 def matrix_of(case: OperatorCase, *, optimize: bool) -> MklMatrix:
-    """Returns the handle of the matrix."""
+    """Return the handle of the matrix."""
     features = case.features if case.operands[0].ndim > 1 else None
     return MklMatrix(case.csr, features=features, optimize=optimize)
 
 
 def prepare_attention(case: OperatorCase, threads: int) -> Prepared:
-    """Computes the softmax of the scores by the loops for Numba, into the values of MKL's matrix, and then
+    """Compute the softmax of the scores by the loops for Numba, into the values of MKL's matrix, and then
     MKL's product."""
     q, k, v = case.operands
     shares = numba.shares_call(case, q, k)
@@ -51,12 +51,12 @@ def prepare_attention(case: OperatorCase, threads: int) -> Prepared:
 
 
 def prepare_blocks(case: OperatorCase, threads: int) -> Prepared:
-    """The product of a matrix in BSR, with hint and optimize."""
+    """Return the product of a matrix in BSR, with hint and optimize."""
     return prepared(case, threads, lambda: MklBlocks(case.bsr, features=case.features))
 
 
 def prepared(case: OperatorCase, threads: int, make: Callable[[], MklHandle]) -> Prepared:
-    """Returns a call of MKL with a number of threads, for which it is also optimized."""
+    """Return a call of MKL with a number of threads, for which it is also optimized."""
     set_num_threads(threads)
     call = make().product(case.operands[0], case.out)
     return Prepared(call, partial(set_num_threads, threads))

@@ -22,14 +22,14 @@ Loop: TypeAlias = Callable[..., None]
 
 @cache
 def load_numba() -> Any:
-    """Loads Numba."""
+    """Load Numba."""
     import numba
 
     return numba
 
 
 def set_threads(threads: int) -> None:
-    """Sets the number of threads of Numba."""
+    """Set the number of threads of Numba."""
     numba = load_numba()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
@@ -108,7 +108,8 @@ def bsr_spmm_loop() -> Loop:
 
 @cache
 def softmax_loop() -> Loop:
-    """The softmax of the values of each row, times a factor, in place, over (indptr, factor, values)."""
+    """Return the softmax of the values of each row, times a factor, in place, over (indptr, factor,
+    values)."""
     numba = load_numba()
 
     def softmax(indptr, factor, values):  # type: ignore[no-untyped-def]  # Numba infers them
@@ -163,7 +164,7 @@ def attention_loop() -> Loop:
 
 
 def shares_call(case: OperatorCase, q: Array, k: Array) -> Callable[[Array], None]:
-    """Writes the softmax of the scores to an array, by two loops; ImportError as for all loops."""
+    """Write the softmax of the scores to an array, by two loops; ImportError as for all loops."""
     sddmm, softmax = sddmm_loop(), softmax_loop()
     indptr, indices = case.csr.indptr, case.csr.indices
     factor = q.dtype.type(1.0 / math.sqrt(case.features))
@@ -198,7 +199,7 @@ def prepare_fused(case: OperatorCase, threads: int) -> Prepared:
 
 
 def compiled(function: Loop) -> Loop:
-    """Compiles a parallel loop that allows reassociation, like `-ffast-math` in C."""
+    """Compile a parallel loop that allows reassociation, like `-ffast-math` in C."""
     loop: Loop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(function)
     return loop
 
@@ -212,19 +213,19 @@ LOOPS: dict[str, Callable[[], Loop]] = {
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:
-    """The hand-written parallel loop; for attention a composition of three."""
+    """Return the hand-written parallel loop; for attention a composition of three."""
     return Prepared(call_of(case), partial(set_threads, threads))
 
 
 def call_of(case: OperatorCase) -> Callable[[], None]:
-    """Returns the loop with its arguments."""
+    """Return the loop with its arguments."""
     if case.op == "attention":
         return attention_call(case)
     return partial(LOOPS[case.op](), *matrix_arrays(case), *case.operands, case.out)
 
 
 def matrix_arrays(case: OperatorCase) -> tuple[Array, ...]:
-    """Returns the arrays of the matrix that the loops read."""
+    """Return the arrays of the matrix that the loops read."""
     if case.bsr is not None:
         return case.bsr.indptr, case.bsr.indices, case.bsr.data
     structure = (case.csr.indptr, case.csr.indices)

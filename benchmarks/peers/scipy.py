@@ -19,7 +19,7 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
 
 
 def product(case: OperatorCase) -> Callable[[], Array]:
-    """The product of the case."""
+    """Return the product of the case."""
     if case.op == "attention":
         from benchmarks.operators.attention import attended
 

@@ -15,7 +15,7 @@ from benchmarks.peers.peer import Prepared, UnavailableError
 
 
 def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:
-    """Prepares the C kernel of the operator, compiled with further flags."""
+    """Prepare the C kernel of the operator, compiled with further flags."""
     try:
         library = load_library("taco_like", case.dtype.name, *flags)
     except CompilerError as error:
@@ -28,12 +28,12 @@ def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:
 
 
 def prepare_fast(case: OperatorCase, threads: int) -> Prepared:
-    """Prepares the C kernel, compiled with `-ffast-math`."""
+    """Prepare the C kernel, compiled with `-ffast-math`."""
     return prepare(case, threads, FAST)
 
 
 def arguments(case: OperatorCase) -> tuple[tuple[int, ...], tuple[Array, ...]]:
-    """Returns the sizes that the kernel takes, and the arrays of the matrix that it reads."""
+    """Return the sizes that the kernel takes, and the arrays of the matrix that it reads."""
     rows, features = case.csr.shape[0], case.features
     if case.bsr is not None:
         blocks = case.bsr
@@ -47,5 +47,5 @@ def arguments(case: OperatorCase) -> tuple[tuple[int, ...], tuple[Array, ...]]:
 
 
 def pointer(array: Array) -> c_void_p:
-    """Returns a pointer to an array, which keeps the array alive."""
+    """Return a pointer to an array, which keeps the array alive."""
     return array.ctypes.data_as(c_void_p)

@@ -20,7 +20,7 @@ NOT_WRITTEN = 1e30
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:
-    """Prepares the call, and makes it once, since torch refuses at the first call."""
+    """Prepare the call, and make it once, since torch refuses at the first call."""
     torch.set_num_threads(threads)
     try:
         call, result = call_of(case)
@@ -32,7 +32,7 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
 
 
 def call_of(case: OperatorCase) -> tuple[Call, Callable[[], Array] | None]:
-    """Returns the call, and a function that makes it and returns the result (None: `case.out`)."""
+    """Return the call, and a function that makes it and returns the result (None: `case.out`)."""
     stored: Any = case.csr if case.bsr is None else case.bsr
     arrays = map(torch.from_numpy, (stored.indptr, stored.indices, stored.data))
     make = torch.sparse_csr_tensor if case.bsr is None else torch.sparse_bsr_tensor
@@ -61,7 +61,7 @@ def sampled_product_of(matrix: Any, left: Any, right: Any) -> tuple[Call, Callab
 
 
 def attention_of(matrix: Any, operands: Sequence[Any], out: Any) -> Call:
-    """Computes attention: sampled products in place, a softmax by segment reductions, a product."""
+    """Compute attention: sampled products in place, a softmax by segment reductions, a product."""
     q, k, v = operands
     indptr, indices = matrix.crow_indices(), matrix.col_indices()
     rows = torch.repeat_interleave(torch.arange(len(indptr) - 1), indptr.diff())

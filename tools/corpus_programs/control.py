@@ -25,7 +25,7 @@ TRANSPOSED = (
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     yield from _loops()
     yield from _searches()
     yield from _guards_and_facts()
@@ -285,7 +285,7 @@ def over_vectors(
     shapes: dict[str, str] | None = None, options: dict[str, object] | None = None,
     sizes: list[int] | None = None,
 ) -> Source:  # fmt: skip
-    """A program over arrays of n elements, whose inputs the generator `vectors` makes."""
+    """Return a program over arrays of n elements, whose inputs the generator `vectors` makes."""
     buffers = "\n".join(
         f"{key.upper()} = {key} {(shapes or {}).get(key, '(n,)')} {recipe[1]}"
         for key, recipe in arrays.items()

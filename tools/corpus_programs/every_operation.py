@@ -68,7 +68,7 @@ REINTERPRETED = (("float32", "uint32", 1), ("int64", "float64", 1), ("float32", 
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     for dtype in NUMBERS:
         yield _rows("arithmetic", dtype, _arithmetic(dtype, lanes=1))
         yield _rows("compare", dtype, COMPARES, output="bool")
@@ -131,7 +131,7 @@ def _rows(
 
 
 def _positions(lanes: int) -> tuple[Expr, Expr, Expr]:
-    """The size, the indices that an iteration reads and writes, and the number of iterations."""
+    """Return the size, the indices that an iteration reads and writes, and the number of iterations."""
     n, at = index_var("n"), index_var("i")
     if lanes == 1:
         return n, at, n

@@ -11,7 +11,7 @@ COMBINED = {"add": NUMBERS, "min": (*NUMBERS, "float16"), "max": (*NUMBERS, "flo
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     for name, start, weight, grain in (
         ("parallel", 0, "", ""),
         ("parallel_grain", 0, "", "grain=64"),
@@ -126,7 +126,7 @@ for i in T.serial(begin, end):
 
 
 def _launches() -> Source:
-    """The second launch reads what the first wrote."""
+    """Return the second launch reads what the first wrote."""
     entry = function(
         "steps",
         "x: handle, y: handle, n: int64",

@@ -19,7 +19,7 @@ PLAIN = ("float32", "float64", "int32")
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     for dtype, lanes in LANES:
         yield from _with_lanes(dtype, lanes)
     for dtype in PLAIN:
@@ -169,7 +169,7 @@ def _over(
     body: str, more: str = "", recipes: dict[str, str] | None = None,
     shapes: dict[str, list[int]] | None = None,
 ) -> Source:  # fmt: skip
-    """A program over X and Y of n elements and the buffers `more`."""
+    """Return a program over X and Y of n elements and the buffers `more`."""
     sizes = {
         key: "n" if key not in (shapes or {}) else f"n * {(shapes or {})[key][0]}" for key in "xy"
     }

@@ -94,7 +94,7 @@ SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     for name, body, handles, sizes, dtype, index_dtype, constants in ROWS:
         params = [f"{handle}: T.handle" for handle in handles.split()]
         params += [f"{size}: T.int64" for size in sizes.split()]
@@ -110,7 +110,7 @@ def sources() -> Iterator[Source]:
 
 
 def _product(name: str, options: dict[str, Any]) -> Module:
-    """A script with given sizes and dtypes, for rows in any order and with duplicates."""
+    """Return a script with given sizes and dtypes, for rows in any order and with duplicates."""
     text = re.sub(r'( J = .*"int32")\)', r"\1, sorted=False, unique=False)", script(f"{name}_spmm"))
     module = retyped(parse_module(text), dtype=options["dtype"], index_dtype=options["index_dtype"])
     params = {"feat_size": "features", "blk": "block"}

@@ -21,8 +21,8 @@ class Source(NamedTuple):
 
 
 def function(name: str, params: str, *, buffers: str, body: str, facts: str = "") -> str:
-    """The text of a function. `params` has the form `x: handle, n: int64`, and `buffers` lines of the form
-    `X = x (n,) float32`."""
+    """Return the text of a function. `params` has the form `x: handle, n: int64`, and `buffers` lines of the
+    form `X = x (n,) float32`."""
     declared = ", ".join(
         f"{param}: T.{dtype}"
         for param, dtype in (item.strip().split(": ") for item in params.split(","))
@@ -38,7 +38,7 @@ def function(name: str, params: str, *, buffers: str, body: str, facts: str = ""
 
 
 def flat(*functions: str) -> Module:
-    """The module of these functions; the first is the entry."""
+    """Return the module of these functions; the first is the entry."""
     first, *others = functions
     entry = first.replace("@T.prim_func", "@T.prim_func(entry=True)") if others else first
     return parse_module("\n\n".join([entry, *others]))

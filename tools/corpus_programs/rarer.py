@@ -18,7 +18,7 @@ LOAD = f"T.load(X, {RUN}, predicate={MASK}, passthrough={ZERO})"
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     for dtype in FLOATS:
         for name in FUNCTIONS:
             yield over_vectors(

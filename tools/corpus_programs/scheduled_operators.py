@@ -27,7 +27,7 @@ SYMBOLIC = [0, 1, 17]
 
 
 def sources() -> Iterator[Source]:
-    """The sources of these programs."""
+    """Yield the sources of these programs."""
     for dtype, index_dtype, features in SPMM:
         yield _spmm(dtype, index_dtype, features, is_scheduled=True)
     for dtype, index_dtype in SPMV:
@@ -76,7 +76,7 @@ def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
 
 
 def scheduled(module: Module) -> Module:
-    """The flat stage of a coordinate module, scheduled by the default rules."""
+    """Return the flat stage of a coordinate module, scheduled by the default rules."""
     *_, flat = lower_by_stage(module, choose(module, TARGET))
     return flat
 

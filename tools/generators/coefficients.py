@@ -125,7 +125,7 @@ def evaluate(coefficients: Sequence[Decimal], x: Decimal) -> Decimal:
 
 
 def solved(rows: list[list[Decimal]]) -> list[Decimal]:
-    """The solution of linear equations, the right-hand side last in each row."""
+    """Return the solution of linear equations, the right-hand side last in each row."""
     count = len(rows)
     for at in range(count):
         pivot = max(range(at, count), key=lambda row: abs(rows[row][at]))
@@ -138,7 +138,7 @@ def solved(rows: list[list[Decimal]]) -> list[Decimal]:
 
 
 def remez(wanted: Wanted) -> tuple[list[Decimal], Decimal]:
-    """The coefficients, and the largest weighted error."""
+    """Return the coefficients, and the largest weighted error."""
     middle, radius = (wanted.low + wanted.high) / 2, (wanted.high - wanted.low) / 2
     spread = [Decimal(-cos(about_pi * i / GRID)) for i in range(GRID + 1)]
     grid = [middle + radius * t for t in spread]
@@ -178,7 +178,7 @@ def alternating(errors: Sequence[Decimal], count: int) -> list[int]:
 
 
 def wanted() -> list[Wanted]:
-    """All of them; what ends in _32 is exact enough for results of float32."""
+    """Return all of them; what ends in _32 is exact enough for results of float32."""
     tiny = Decimal("1e-9")
     half = LN2 / 2 + Decimal("1e-6")
     s = (3 - 2 * Decimal(2).sqrt()) ** 2 + Decimal("1e-6")
@@ -207,7 +207,7 @@ def wanted() -> list[Wanted]:
 
 
 def two_over_pi(words: int) -> list[int]:
-    """The bits of 2 / pi after the binary point, 32 in each word."""
+    """Return the bits of 2 / pi after the binary point, 32 in each word."""
     digits = words * 10 + 40
     getcontext().prec = digits
     pi = 16 * arctangent_to(Fraction(1, 5), digits) - 4 * arctangent_to(Fraction(1, 239), digits)
@@ -228,7 +228,7 @@ def arctangent_to(x: Fraction, digits: int) -> Decimal:
 
 
 def parts_of(value: Decimal, bits: Sequence[int]) -> list[float]:
-    """A constant as a sum of floats of so many bits each."""
+    """Return a constant as a sum of floats of so many bits each."""
     parts = []
     for count in bits:
         exponent = int(log2(abs(value)) // 1)
@@ -255,7 +255,7 @@ def splits() -> dict[str, list[float]]:
 
 
 def lines(name: str, values: Sequence[str]) -> str:
-    """A tuple, one value a line."""
+    """Return a tuple, one value a line."""
     return f"{name} = (\n" + "".join(f"    {value},\n" for value in values) + ")\n"
 
 

@@ -32,7 +32,7 @@ def files() -> dict[Path, str]:
 
 
 def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
-    """A section for each command, in the order in which `--help` lists them."""
+    """Yield a section for each command, in the order in which `--help` lists them."""
     for name, command in commands.items():
         path = f"{prefix} {name}"
         if hasattr(command, "commands"):
@@ -57,13 +57,13 @@ def section(path: str, command: Any) -> str:
 
 
 def usage_of(argument: Any) -> str:
-    """An argument as the first line of a command shows it."""
+    """Return an argument as the first line of a command shows it."""
     name = argument.name.upper()
     return name if argument.required else f"[{name}]"
 
 
 def row_of(parameter: Any) -> str:
-    """The line of a parameter in the table."""
+    """Return the line of a parameter in the table."""
     is_option = parameter.param_type_name == "option"
     names = [*parameter.opts, *parameter.secondary_opts] if is_option else [usage_of(parameter)]
     meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
@@ -71,7 +71,7 @@ def row_of(parameter: Any) -> str:
 
 
 def default_of(parameter: Any) -> str:
-    """The value of a parameter that is not given."""
+    """Return the value of a parameter that is not given."""
     if parameter.required:
         return "required"
     value = parameter.default

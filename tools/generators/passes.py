@@ -22,13 +22,13 @@ HEADERS = {
 
 
 def first_sentence(record: PassRecord) -> str:
-    """The first sentence of the docstring of a pass, without its period."""
+    """Return the first sentence of the docstring of a pass, without its period."""
     text = " ".join((inspect.getdoc(record.function) or "").partition("\n\n")[0].split())
     return re.split(r"\.(?: |$)", text)[0]
 
 
 def described() -> Iterator[str]:
-    """A row for each pass: its name, its stages, and what it does."""
+    """Yield a row for each pass: its name, its stages, and what it does."""
     for record in PIPELINE:
         (taken,) = record.takes
         stages = taken if record.gives == taken else f"{taken}, {record.gives}"
@@ -36,7 +36,7 @@ def described() -> Iterator[str]:
 
 
 def by_stage() -> Iterator[str]:
-    """A row for each stage, with the passes that lead to it."""
+    """Yield a row for each stage, with the passes that lead to it."""
     names: dict[str, list[str]] = {}
     for record in PIPELINE:
         is_single = record.takes in (("coordinate",), ("position",))

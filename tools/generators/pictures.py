@@ -51,12 +51,12 @@ Line = tuple[str, Sequence[Cell]]
 
 
 def color(row: int) -> str:
-    """The class of a stored element."""
+    """Return the class of a stored element."""
     return f"row{row}"
 
 
 def stored(row: Sequence[int]) -> list[int]:
-    """The columns of the stored elements of a row.
+    """Return the columns of the stored elements of a row.
 
     >>> stored((4, 0, 5, 6, 0, 7))
     [0, 2, 3, 5]
@@ -87,7 +87,7 @@ def padded(
 
 
 def named(name: str, rows: Sequence[Sequence[Cell]]) -> list[Line]:
-    """An array of several rows."""
+    """Return an array of several rows."""
     return [(name if number == 0 else "", cells) for number, cells in enumerate(rows)]
 
 
@@ -99,7 +99,7 @@ def ell_arrays(rows: Sequence[int], width: int) -> list[Line]:
 
 
 def ell() -> list[Line]:
-    """All rows as wide as the longest."""
+    """Return all rows as wide as the longest."""
     return ell_arrays(range(len(MATRIX)), max(len(stored(row)) for row in MATRIX))
 
 
@@ -124,7 +124,7 @@ def bsr() -> list[Line]:
 
 
 def value_cell(row: int, value: int) -> Cell:
-    """An element of a block; one that the matrix does not store is padding."""
+    """Return an element of a block; one that the matrix does not store is padding."""
     return (str(value), color(row) if value else "pad")
 
 
@@ -141,21 +141,21 @@ def hyb() -> list[Line]:
 
 
 def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start") -> str:
-    """A text at a place."""
+    """Return a text at a place."""
     attribute = f' class="{kind}"' if kind else ""
     place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
     return f'<text {place}{attribute} xml:space="preserve">{escape(content)}</text>'
 
 
 def box(x: float, y: float, cell: Cell, width: float = CELL) -> str:
-    """A cell with its text in the middle."""
+    """Return a cell with its text in the middle."""
     content, kind = cell
     rectangle = f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{CELL}"/>'
     return rectangle + text(x + width / 2, y + CELL / 2 + 5, content, anchor="middle")
 
 
 def drawing(width: float, height: float, title: str, parts: Iterable[str]) -> str:
-    """The file: a background, and the parts on it."""
+    """Return the file: a background, and the parts on it."""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -171,7 +171,7 @@ def drawing(width: float, height: float, title: str, parts: Iterable[str]) -> st
 
 
 def picture_of_format(title: str, lines: Sequence[Line]) -> str:
-    """The matrix to the left, the arrays that store it to the right."""
+    """Return the matrix to the left, the arrays that store it to the right."""
     top = MARGIN + 30
     parts = [text(MARGIN, MARGIN + 10, title, "title")]
     for at, row in enumerate(MATRIX):
@@ -224,7 +224,7 @@ NATIVE = "kernel(a=a, x=x, y=y, indptr=indptr, indices=indices)"
 
 
 def stages() -> dict[str, str]:
-    """The body of one program at each stage, as the compiler prints it."""
+    """Return the body of one program at each stage, as the compiler prints it."""
     program = parse_module(PROGRAM)
     position = lower_iterations(program)
     loop = lower_buffers(position)
@@ -234,7 +234,7 @@ def stages() -> dict[str, str]:
 
 
 def picture_of_stages() -> str:
-    """A box for each stage, and the pass that leads to the next one on each arrow."""
+    """Return a box for each stage, and the pass that leads to the next one on each arrow."""
     width = 960
     parts: list[str] = []
     y: float = MARGIN
@@ -254,7 +254,7 @@ def picture_of_stages() -> str:
 
 
 def arrow(x: float, start: float, end: float, label: str) -> list[str]:
-    """An arrow down, with the name of a pass beside it."""
+    """Return an arrow down, with the name of a pass beside it."""
     return [
         f'<path class="arrow" d="M{x} {start} V{end}"/>',
         f'<path class="head" d="M{x - 5} {end - 2} h10 l-5 8 z"/>',

@@ -30,7 +30,7 @@ _COMMON_ARGUMENTS = ("function", "intrinsics")
 
 
 def primitives() -> list[tuple[str, str]]:
-    """The module and the name of each primitive, in the order of the modules."""
+    """Return the module and the name of each primitive, in the order of the modules."""
     return sorted(_primitives())
 
 
@@ -78,7 +78,8 @@ def _homes(modules: Mapping[str, str]) -> str:
 
 
 def tables() -> str:
-    """The tables of the README: for each folder of primitives its docstring, and a row for each primitive."""
+    """Return the tables of the README: for each folder of primitives its docstring, and a row for each
+    primitive."""
     sections = []
     for folder in sorted(path.parent for path in PACKAGE.glob("primitives/*/__init__.py")):
         named = {name for module, name in primitives() if module.split(".")[-2] == folder.name}
@@ -92,7 +93,7 @@ def tables() -> str:
 
 
 def _row(path: Path) -> str:
-    """The row of a primitive: its call, its stages, and the first sentence of its docstring."""
+    """Return the row of a primitive: its call, its stages, and the first sentence of its docstring."""
     body = ast.parse(path.read_text()).body
     (node,) = (x for x in body if isinstance(x, ast.FunctionDef) and x.name == path.stem)
     (decorator,) = node.decorator_list
