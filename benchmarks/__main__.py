@@ -11,11 +11,11 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import options, records
-from benchmarks.page import show_in_readme
 from benchmarks.peers import NAMES, OURS
 from benchmarks.records import FAILED, Run
-from benchmarks.report import print_run, write_report
-from benchmarks.running import estimated_seconds, job_of, measure_run
+from benchmarks.report.run_report import print_run, write_report
+from benchmarks.report.stored_runs import show_in_readme
+from benchmarks.run_parts import estimated_seconds, job_of, measure_run
 
 
 def run_command(chosen: argparse.Namespace, console: Console) -> int:

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks import compile_time, peers
+from benchmarks import peers
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MOST_BYTES, Selection
 from benchmarks.matrices import NAMES
 from benchmarks.operators import OPERATORS
+from benchmarks.parts import compile_time
 from benchmarks.records import RESULTS
 
 PARTS = ("roofline", "kernels", "calls", "startup", "compile", "python", "batches")

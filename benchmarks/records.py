@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from benchmarks.machine import Machine
+from benchmarks.machine.machine_description import Machine
+from benchmarks.machine.roofline import Roofline
 from benchmarks.matrices import Kind
-from benchmarks.roofline import Roofline
 
 FAILED = "FAILED"
 """Prefix of names in `missing` that were requested but failed."""

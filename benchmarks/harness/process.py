@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.case import Array, Description
 from benchmarks.harness.meter import cpu_seconds_of
+from benchmarks.operator_case import Array, Description
 from benchmarks.peers import CONTENDERS, Contender
 from benchmarks.peers.peer import UnavailableError
 
@@ -52,7 +52,7 @@ class ContenderStart:
     def command(self) -> list[str]:
         """Return the command."""
         file = [] if self.variants is None else [str(self.variants.resolve())]
-        return [self.python, "-P", "-m", "benchmarks.worker", self.name, *file]
+        return [self.python, "-P", "-m", "benchmarks.harness.worker", self.name, *file]
 
     def environment(self) -> dict[str, str]:
         """Return the variables: those of this process without settings of libraries, and the contender's."""

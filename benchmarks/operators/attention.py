@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from benchmarks.case import Array
 from benchmarks.matrices import IN_CSR, MASKS
+from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
 from benchmarks.operators.sddmm import sampled
 from gossamer.cli.bench.baselines.attention import WEIGHT_ROUNDINGS, softmax

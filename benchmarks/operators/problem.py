@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from benchmarks.case import Array, OperatorCase
 from benchmarks.matrices import BenchmarkMatrix
+from benchmarks.operator_case import Array, OperatorCase
 
 ELEMENTS_AT_ONCE = 1 << 18
 """Elements of a result that are compared at a time, so that temporary arrays stay in the cache."""

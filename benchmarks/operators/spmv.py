@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from benchmarks.case import Array
 from benchmarks.matrices import IN_CSR
+from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
 
 

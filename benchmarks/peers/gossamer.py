@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import gossamer
-from benchmarks.case import OperatorCase
+from benchmarks.operator_case import OperatorCase
 from benchmarks.peers.peer import Call, Prepared, UnavailableError
 from gossamer.operators import operator_named
 from gossamer_formats import from_scipy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.case import OperatorCase
+from benchmarks.operator_case import OperatorCase
 from benchmarks.peers import numba
 from benchmarks.peers.mkl_blocks import MklBlocks
 from benchmarks.peers.mkl_library import MklHandle, MklMatrix, set_num_threads

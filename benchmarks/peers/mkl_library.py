@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.case import Array
+from benchmarks.operator_case import Array
 from benchmarks.peers.peer import UnavailableError
 
 # From mkl_spblas.h: `sparse_operation_t`, `sparse_matrix_type_t`,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.case import Array, OperatorCase
+from benchmarks.operator_case import Array, OperatorCase
 from benchmarks.peers.peer import Prepared
 
 Loop: TypeAlias = Callable[..., None]

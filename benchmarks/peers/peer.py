@@ -1,7 +1,7 @@
 """The interface of peers: a peer prepares a case once and returns the call to time.
 
 The modules of this folder run in processes of their own, possibly in different environments: they import
-their library, NumPy, SciPy and `benchmarks.case`.
+their library, NumPy, SciPy and `benchmarks.operator_case`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from benchmarks.case import Array, OperatorCase
+from benchmarks.operator_case import Array, OperatorCase
 
 Call: TypeAlias = Callable[[], object]
 

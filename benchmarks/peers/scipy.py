@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.case import Array, OperatorCase
+from benchmarks.operator_case import Array, OperatorCase
 from benchmarks.peers.peer import Prepared
 
 

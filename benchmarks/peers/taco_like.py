@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from ctypes import c_int32, c_void_p
 from functools import partial
+from pathlib import Path
 
-from benchmarks.case import Array, OperatorCase
-from benchmarks.compiling import FAST, CompilerError, load_library
+from benchmarks.machine.c_libraries import FAST, CompilerError, load_library
+from benchmarks.operator_case import Array, OperatorCase
 from benchmarks.peers.peer import Prepared, UnavailableError
 
 
 def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:
     """Prepare the C kernel of the operator, compiled with further flags."""
     try:
-        library = load_library("taco_like", case.dtype.name, *flags)
+        library = load_library(Path(__file__).with_name("c_loops"), case.dtype.name, *flags)
     except CompilerError as error:
         raise UnavailableError(str(error)) from None
     sizes, arrays = arguments(case)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Array, OperatorCase
+from benchmarks.operator_case import Array, OperatorCase
 from benchmarks.peers.peer import Call, Prepared, UnavailableError
 
 NOT_WRITTEN = 1e30

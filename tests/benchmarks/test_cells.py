@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import (
-    peers,
-    worker,
-)
-from benchmarks.harness import cells, tasks
+from benchmarks import peers
+from benchmarks.harness import cells, tasks, worker
 from benchmarks.harness.process import ContenderStart
 from benchmarks.harness.progress import progress_bar
 from benchmarks.peers.peer import Prepared, UnavailableError
-from benchmarks.variants import load_variants
+from benchmarks.schedule_variants import load_variants
 from tests.support.benchmark_cases import QUICK, problem, run_of, task
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -86,7 +83,7 @@ def test_a_schedule_can_take_part(op, features, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     file = tmp_path / "variants.py"
     file.write_text(
-        "from benchmarks.variants import with_rule\n"
+        "from benchmarks.schedule_variants import with_rule\n"
         "from gossamer_schedule.rules import choose\n"
         "VARIANTS = {'default': with_rule(choose)}\n"
     )

@@ -5,15 +5,10 @@ from __future__ import annotations
 import pytest
 from scipy import sparse
 
-from benchmarks import (
-    __main__,
-    fresh,
-    matrices,
-    records,
-    running,
-)
+from benchmarks import __main__, matrices, records, run_parts
 from benchmarks.harness import tasks
 from benchmarks.harness.process import Remote
+from benchmarks.parts import fresh_process
 from tests.support.benchmark_cases import CSR, cell, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -55,9 +50,9 @@ def test_a_wrong_result_makes_the_command_fail(tmp_path, monkeypatch):
 
 def test_a_part_that_fails_is_named_and_the_rest_is_kept(monkeypatch, tmp_path, capsys):
     def fail(bar):
-        raise fresh.ProcessError("it broke")
+        raise fresh_process.ProcessError("it broke")
 
-    monkeypatch.setattr("benchmarks.startup.measure_startups", fail)
+    monkeypatch.setattr("benchmarks.parts.startup.measure_startups", fail)
     words = ["--parts", "startup", "--output", str(tmp_path)]
     assert __main__.main(words) == 1
     assert "FAILED: startup: it broke" in capsys.readouterr().out
@@ -78,7 +73,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(tasks, "MOST_ENTRIES", 1)
     monkeypatch.setattr(Remote, "started", lambda remote: None)
-    monkeypatch.setattr(running, "measure_batch", measure)
+    monkeypatch.setattr(run_parts, "measure_batch", measure)
     words = "--parts kernels startup --op bsr_spmm --features 1 2 --threads 1 --output"
     assert __main__.main([*words.split(), str(tmp_path)]) == 1
     assert "FAILED: the rest: interrupted" in capsys.readouterr().out

@@ -7,14 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import (
-    case,
-    compiling,
-    goals,
-    peers,
-    worker,
-)
-from benchmarks.harness import cells, tasks
+from benchmarks import goals, operator_case, peers
+from benchmarks.harness import cells, tasks, worker
+from benchmarks.machine import c_libraries
 from benchmarks.operators import OPERATORS
 from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
@@ -59,7 +54,7 @@ def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
     assert all(absent.values())
     assert "gossamer" in errors
     assert ("scipy" in errors) == (op != "sddmm")
-    if compiling.find_compiler() is not None and op != "attention":
+    if c_libraries.find_compiler() is not None and op != "attention":
         assert "taco_like" in errors
 
 
@@ -72,18 +67,18 @@ def test_every_operator_has_peers_and_a_goal():
 
 def test_without_a_compiler_the_c_kernels_are_absent(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    compiling.load_library.cache_clear()
+    c_libraries.load_library.cache_clear()
     prepare = peers.load_prepare("taco_like")
     with pytest.raises(UnavailableError, match="no C compiler"):
         prepare(problem().case(), 1)
-    assert compiling.find_compiler() is None
+    assert c_libraries.find_compiler() is None
 
 
 @pytest.mark.parametrize("op", ["sddmm", "bsr_spmm", "spmv"])
 def test_a_case_is_the_same_after_it_was_written(op, tmp_path):
     given = problem(op).case()
-    description = json.loads(json.dumps(case.write_case(given, tmp_path)))
-    found = case.read_case(tmp_path, description)
+    description = json.loads(json.dumps(operator_case.write_case(given, tmp_path)))
+    found = operator_case.read_case(tmp_path, description)
     assert (found.op, found.result_shape) == (given.op, given.result_shape)
     assert (found.features, found.dtype) == (given.features, given.dtype)
     np.testing.assert_array_equal(found.csr.toarray(), given.csr.toarray())

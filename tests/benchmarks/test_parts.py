@@ -8,15 +8,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchmarks import (
-    call_overhead,
-    fresh,
-    goals,
-    mini_batches,
-    python_share,
-    startup,
-)
+from benchmarks import goals
 from benchmarks.harness.progress import progress_bar
+from benchmarks.parts import call_overhead, fresh_process, mini_batches, python_share, startup
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 
@@ -49,7 +43,7 @@ def test_starts_are_measured_in_processes_of_their_own():
     assert seconds > 0
     assert not loads_llvm
     assert startup.measure_statement("import llvmlite")[1]
-    with pytest.raises(fresh.ProcessError, match="no_such_module"):
+    with pytest.raises(fresh_process.ProcessError, match="no_such_module"):
         startup.measure_statement("import no_such_module")
 
 

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import (
-    matrices,
-    options,
-    peers,
-    running,
-)
+from benchmarks import matrices, options, peers, run_parts
 from benchmarks.harness import tasks
 from benchmarks.operators import OPERATORS
 from tests.support.benchmark_cases import QUICK, problem, task
@@ -81,7 +76,7 @@ def test_a_contender_has_the_interpreter_that_was_named(capsys):
 
 
 def test_every_part_can_be_chosen():
-    assert tuple(running.PARTS) == options.PARTS
+    assert tuple(run_parts.PARTS) == options.PARTS
     assert options.parts_of(options.parse([])) == options.PARTS
     assert set(options.parts_of(options.parse(["--quick"]))) < set(options.PARTS)
 

@@ -9,14 +9,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchmarks import (
-    goals,
-    page,
-    picture,
-    records,
-    report,
-)
+from benchmarks import goals, records
 from benchmarks.operators import OPERATORS
+from benchmarks.report import roofline_picture, run_report, stored_runs
 from tests.support.benchmark_cases import cell, figure, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -53,7 +48,9 @@ def test_the_parts_of_a_goal_that_were_not_measured_are_named():
     found = [cell(features=size) for size in (16, 32, 64, 128, 256, 512)]
     outcome = goals.main_goal("spmm").outcome(found)
     assert outcome.absent == ["numba", "torch", "K=1024", "float64", "threads=1"]
-    assert report.verdict_of(outcome) == ("met, not measured: numba torch K=1024 float64 threads=1")
+    assert run_report.verdict_of(outcome) == (
+        "met, not measured: numba torch K=1024 float64 threads=1"
+    )
 
 
 def test_a_run_is_the_same_after_it_was_stored(tmp_path):
@@ -70,7 +67,7 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
     out = io.StringIO()
     liar = cell(wrong={"liar": "liar is wrong"}, skipped={"torch": "absent"})
     run = run_of(cell(), cell(is_disturbed=True), liar)
-    report.print_run(run, Console(file=out, width=200))
+    run_report.print_run(run, Console(file=out, width=200))
     text = out.getvalue()
     for expected in (
         "2 (50%)", "1.50", "4.00", "met", "not measured", "tiny *", "1 disturbed", "2.00", "0.067",
@@ -83,7 +80,7 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
 
 def test_means_are_apart_for_what_caches_hold():
     figures = {"gossamer": figure(1.0), "mkl": figure(4.0)}
-    sheet = report.means_sheet([cell(), cell(working_bytes=2000, figures=figures)], "gossamer")
+    sheet = run_report.means_sheet([cell(), cell(working_bytes=2000, figures=figures)], "gossamer")
     assert [row[:5] for row in sheet.rows] == [
         ("spmm", "float32", "in cache", "2", "1"),
         ("spmm", "float32", "beyond cache", "2", "1"),
@@ -93,13 +90,13 @@ def test_means_are_apart_for_what_caches_hold():
 
 def test_ratios_to_the_best_peer_are_apart_for_dtypes_threads_and_sizes():
     found = [cell(), cell(features=9), cell(dtype="float64"), cell(threads=1)]
-    rows = report.best_sheet(found, "gossamer").rows
+    rows = run_report.best_sheet(found, "gossamer").rows
     assert [row[1:4] for row in rows] == [
         ("float32", "2", "2"),
         ("float64", "2", "1"),
         ("float32", "1", "1"),
     ]
-    sheet = report.sizes_sheet(found, "gossamer")
+    sheet = run_report.sizes_sheet(found, "gossamer")
     assert sheet.columns[3:] == ("3", "9")
     assert [row[4] for row in sheet.rows] == ["1.50 (1.50)", "-", "-"]
 
@@ -107,7 +104,7 @@ def test_ratios_to_the_best_peer_are_apart_for_dtypes_threads_and_sizes():
 def test_the_picture_has_a_point_for_each_cell_and_the_roofs():
     shown = [cell(op=op, threads=threads, least_bytes=10) for op in OPERATORS for threads in (1, 2)]
     hidden = cell(figures={"mkl": figure(3.0)})
-    picture_text = picture.draw(run_of(*shown, hidden))
+    picture_text = roofline_picture.draw(run_of(*shown, hidden))
     root = ElementTree.fromstring(picture_text)
     titles = [node.text for node in root.iter("{http://www.w3.org/2000/svg}title")]
     assert len(titles) == len(shown)
@@ -118,25 +115,25 @@ def test_the_picture_has_a_point_for_each_cell_and_the_roofs():
 
 @pytest.mark.parametrize("op", OPERATORS)
 def test_every_operator_has_a_shape_and_a_color(op):
-    assert op in picture.SHAPES
-    assert op in picture.COLORS
+    assert op in roofline_picture.SHAPES
+    assert op in roofline_picture.COLORS
 
 
 def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
     readme, results = tmp_path / "README.md", tmp_path / "results"
-    readme.write_text(f"before\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n")
+    readme.write_text(f"before\n\n{stored_runs.BEGIN}\nold\n{stored_runs.END}\n\nafter\n")
     found = run_of(cell())
     intel = msgspec.structs.replace(found.machine, name="other", vendor="Intel")
     amd = msgspec.structs.replace(found.machine, vendor="AMD")
     chosen = {"machine": amd, "name": "quick"}
     for changes in ({"machine": amd}, chosen):
         run = msgspec.structs.replace(found, **changes)
-        report.write_report(records.save(run, results), run)
-    page.show_in_readme(readme, results)
+        run_report.write_report(records.save(run, results), run)
+    stored_runs.show_in_readme(readme, results)
     assert "### Intel\n\nNo run is stored yet." in readme.read_text()
     run = msgspec.structs.replace(found, machine=intel)
-    report.write_report(records.save(run, results), run)
-    page.show_in_readme(readme, results)
+    run_report.write_report(records.save(run, results), run)
+    stored_runs.show_in_readme(readme, results)
     text = readme.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\n\nafter\n")
@@ -149,23 +146,23 @@ def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
 
 def test_the_page_shows_what_is_stored():
     """`python -m benchmarks report FILE --readme` after the tables have changed."""
-    text = page.README.read_text()
-    shown = text.partition(page.BEGIN)[2].partition(page.END)[0]
+    text = stored_runs.README.read_text()
+    shown = text.partition(stored_runs.BEGIN)[2].partition(stored_runs.END)[0]
     runs = records.default_runs()
-    assert shown.strip() == page.shown(runs, page.README.parent).strip()
+    assert shown.strip() == stored_runs.shown(runs, stored_runs.README.parent).strip()
     for path, run in runs.items():
-        assert path.with_suffix(".svg").read_text() == picture.draw(run)
+        assert path.with_suffix(".svg").read_text() == roofline_picture.draw(run)
 
 
 def test_stored_runs_have_one_file_for_each_processor_and_options():
     for path in records.RESULTS.glob("*.json"):
         run = records.load(path)
         assert path.name == records.file_name(run)
-        assert run.machine.vendor in page.VENDORS
+        assert run.machine.vendor in stored_runs.VENDORS
 
 
 def test_no_figure_of_the_summary_is_against_mkl_alone():
     figures = {"gossamer": figure(1.0), "mkl": figure(100.0), "torch": figure(3.0)}
-    text = report.summary(run_of(cell(figures=figures)))
+    text = run_report.summary(run_of(cell(figures=figures)))
     assert "3.00" in text
     assert "100.00" not in text

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from benchmarks import (
-    machine,
-    matrices,
-    records,
-)
+from benchmarks import matrices, records
 from benchmarks.harness import tasks
 from benchmarks.harness.rounds import SamplingPlan
+from benchmarks.machine import machine_description
+from benchmarks.machine.roofline import Bandwidth, Roofline
 from benchmarks.operators import OPERATORS
-from benchmarks.roofline import Bandwidth, Roofline
 from gossamer_testkit import attention, sddmm, spmm, spmv
 
 QUICK = SamplingPlan(rounds=4, sample_seconds=1e-4, pause_seconds=0.0, budget_seconds=5.0)
@@ -62,7 +59,7 @@ def run_of(*found):
     peaks = {"float32": 250.0, "float64": 125.0}
     return records.Run(
         date="2026-11-21T21:15+00:00",
-        machine=machine.describe_machine("some machine"),
+        machine=machine_description.describe_machine("some machine"),
         versions={"gossamer": "0.1.0"},
         settings={},
         rooflines=(Roofline(1, read, 40.0, peaks), Roofline(2, read, 40.0, peaks)),

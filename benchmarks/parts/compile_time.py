@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
-from benchmarks.fresh import run_fresh
 from benchmarks.harness.progress import Bar
+from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import CompileTime, DoneBefore
 from gossamer.operators import NAMES
 

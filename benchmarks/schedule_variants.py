@@ -2,7 +2,7 @@
 
 A file for `--variants` may look like this:
 
-    from benchmarks.variants import with_rule
+    from benchmarks.schedule_variants import with_rule
     from gossamer_schedule.rules import choose
 
     VARIANTS = {"default": with_rule(choose)}
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import gossamer
-from benchmarks.case import OperatorCase
+from benchmarks.operator_case import OperatorCase
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.kernel_cache import build_kernel
 from gossamer.operators import NAMES, operator_named

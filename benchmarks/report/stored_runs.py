@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.records import RESULTS, Run, default_runs
-from benchmarks.report import summary
+from benchmarks.report.run_report import summary
 
-README = Path(__file__).with_name("README.md")
+README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- stored runs, from here -->", "<!-- to here -->"
 VENDORS = ("AMD", "Intel")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.fresh import run_fresh
 from benchmarks.harness.progress import Bar
+from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import Startup
 
 PROCESSES = 9

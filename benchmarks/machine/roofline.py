@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable
 from ctypes import c_double, c_int32, c_int64, c_void_p
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from benchmarks.compiling import FAST, load_library
 from benchmarks.harness.meter import is_disturbed, read_meter
+from benchmarks.machine.c_libraries import FAST, load_library
 
+ROOFS = Path(__file__).with_name("roofs")
+"""The folder of the measuring loops in C."""
 WORKING_SETS = tuple(2**exponent for exponent in range(16, 29, 2))
 """64 KiB to 256 MiB, over all threads."""
 
@@ -82,7 +85,7 @@ def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
     """Measure reads of `size` bytes, repeated until `least` bytes were read."""
-    function = load_library("roofs", "float32", FAST).read_all
+    function = load_library(ROOFS, "float32", FAST).read_all
     function.restype = c_double
     array, times = np.ones(size // 4, dtype=np.float32), max(1, least // size)
     arguments = (c_int64(array.size), c_int64(times), c_int32(threads))
@@ -92,7 +95,7 @@ def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
 
 def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
     """Measure a = b + 3 c over arrays of `size` bytes; three streams are counted."""
-    function = load_library("roofs", "float32", FAST).triad
+    function = load_library(ROOFS, "float32", FAST).triad
     function.restype = None
     arrays = [np.ones(size // 4, dtype=np.float32) for _ in range(3)]
     pointers = [array.ctypes.data_as(c_void_p) for array in arrays]
@@ -102,7 +105,7 @@ def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
 
 def gflop_per_s(threads: int, dtype: str, times: int = 2**21) -> float:
     """Measure chains of multiply-adds in the widest registers."""
-    library = load_library("roofs", dtype, FAST)
+    library = load_library(ROOFS, dtype, FAST)
     library.multiply_add.restype = c_double
     operations = int(library.operations_per_time()) * times * threads
     call = partial(library.multiply_add, c_int64(times), c_int32(threads))

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from benchmarks.goals import GOALS, Outcome, geometric_mean, main_goal
 from benchmarks.peers import OURS
-from benchmarks.picture import draw
 from benchmarks.records import (
     FAILED,
     CallCost,
@@ -20,7 +19,8 @@ from benchmarks.records import (
     Run,
     Startup,
 )
-from benchmarks.tables import Row, Sheet, to_markdown, to_rich
+from benchmarks.report.roofline_picture import draw
+from benchmarks.report.text_tables import Row, Sheet, to_markdown, to_rich
 
 PLACES: dict[str, Callable[[Cell], bool]] = {
     "in cache": lambda cell: cell.fits_cache,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from benchmarks.machine.roofline import Roofline
 from benchmarks.peers import OURS
 from benchmarks.records import Cell, Run
-from benchmarks.roofline import Roofline
 
 WIDTH, HEIGHT, GAP = 460, 400, 70
 LEFT, TOP, BOTTOM, LEGEND = 60, 56, 48, 58

@@ -1,4 +1,4 @@
-"""C files of this folder, compiled once for this machine into a folder of the user's cache."""
+"""C files, compiled once for this machine into a folder of the user's cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from benchmarks.machine import cpu_name
+from benchmarks.machine.machine_description import cpu_name
 
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC")
 FAST = "-ffast-math"
@@ -30,15 +30,14 @@ class CompilerError(Exception):
 
 
 @cache
-def load_library(folder: str, dtype: str, *further: str) -> ctypes.CDLL:
-    """Compile and load all C files of a folder beside this file, with `VALUE` defined as the dtype,
-    and further flags."""
+def load_library(folder: Path, dtype: str, *further: str) -> ctypes.CDLL:
+    """Compile and load all C files of a folder, with `VALUE` defined as the dtype, and further flags."""
     compiler = find_compiler()
     if compiler is None:
         raise CompilerError("there is no C compiler (cc, or what CC names)")
-    sources = sorted((Path(__file__).parent / folder).glob("*.c"))
+    sources = sorted(folder.glob("*.c"))
     flags = [*FLAGS, *further, f"-DVALUE={VALUES[dtype]}"]
-    path = cache_folder() / f"{folder}-{digest(sources, [compiler, *flags])}.so"
+    path = cache_folder() / f"{folder.name}-{digest(sources, [compiler, *flags])}.so"
     if not path.exists():
         build(path, compiler, flags, sources)
     return ctypes.CDLL(str(path))

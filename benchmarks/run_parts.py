@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from benchmarks import call_overhead, compile_time, mini_batches, options, python_share, startup
-from benchmarks.compiling import CompilerError, compiler_version
-from benchmarks.fresh import ProcessError
+from benchmarks import options
 from benchmarks.harness.cells import measure_batch
 from benchmarks.harness.meter import foreign_share, read_meter
 from benchmarks.harness.process import ContenderStart, Remote
 from benchmarks.harness.progress import Bar, progress_bar
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import Batch, plan_batches
-from benchmarks.machine import describe_machine
+from benchmarks.machine.c_libraries import CompilerError, compiler_version
+from benchmarks.machine.machine_description import describe_machine
+from benchmarks.machine.roofline import Roofline, measure_roofline
+from benchmarks.parts import call_overhead, compile_time, mini_batches, python_share, startup
+from benchmarks.parts.fresh_process import ProcessError
 from benchmarks.peers import OURS
 from benchmarks.peers.peer import UnavailableError
 from benchmarks.records import (
@@ -33,8 +35,7 @@ from benchmarks.records import (
     Run,
     Startup,
 )
-from benchmarks.roofline import Roofline, measure_roofline
-from benchmarks.variants import load_variants
+from benchmarks.schedule_variants import load_variants
 
 FAILURES = (CompilerError, ProcessError, UnavailableError, call_overhead.WrongCallError)
 ROOFLINE_SECONDS = 3.0

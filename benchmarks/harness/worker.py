@@ -1,7 +1,7 @@
 """The process of a contender: reads one request per line and answers each.
 
 Requests and answers are JSON objects; `do` names the request. Arrays travel as files. It is started as
-`python -m benchmarks.worker NAME`, or with `--variants FILE` for a contender of that file.
+`python -m benchmarks.harness.worker NAME`, or with `--variants FILE` for a contender of that file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.case import Array, OperatorCase, read_case
+from benchmarks.operator_case import Array, OperatorCase, read_case
 from benchmarks.peers import CONTENDERS, load_prepare
 from benchmarks.peers.peer import Call, Prepare, Prepared, UnavailableError
 
@@ -102,7 +102,7 @@ def load(name: str, variants: str | None) -> Prepare:
     """Return the function of a contender."""
     if variants is None:
         return load_prepare(name)
-    from benchmarks.variants import load_variants
+    from benchmarks.schedule_variants import load_variants
 
     return load_variants(Path(variants))[name]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 import gossamer as gs
-from benchmarks.fresh import run_fresh
 from benchmarks.harness.progress import Bar
 from benchmarks.matrices import MissingMatrixError, load_matrix
+from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import MiniBatches
 
 GRAPHS = ("cora", "pubmed", "ogbn_arxiv", "power_law_170k")
@@ -68,7 +68,7 @@ def measure_graph(graph: str, batches: int) -> MiniBatches:
         output = run_fresh(
             sys.executable,
             "-m",
-            "benchmarks.mini_batches",
+            "benchmarks.parts.mini_batches",
             graph,
             str(batches),
             GOSSAMER_CACHE_DIR=cache,

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TypeAlias
 
-from benchmarks.fresh import run_fresh
 from benchmarks.goals import PYTHON_SHARES
 from benchmarks.harness.progress import Bar
+from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import PythonShare
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.program import Variant, module_of
@@ -62,7 +62,9 @@ def measure_python_share(what: str, bar: Bar) -> PythonShare:
 
 def probe(what: str) -> Times:
     """Measure one fresh process."""
-    python, llvm = json.loads(run_fresh(sys.executable, "-m", "benchmarks.python_share", what))
+    python, llvm = json.loads(
+        run_fresh(sys.executable, "-m", "benchmarks.parts.python_share", what)
+    )
     return float(python), float(llvm)
 
 
