@@ -43,7 +43,7 @@ def test_a_peer_in_an_environment_of_its_own_needs_numpy_and_scipy_only(peer):
 import sys
 hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "msgspec", "rich", "numba")
 sys.modules.update(dict.fromkeys(hidden))
-import benchmarks.peers.{peer}, benchmarks.worker
+import benchmarks.peers.{peer}, benchmarks.harness.worker
 """
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)

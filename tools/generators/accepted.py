@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gossamer.pipeline import STAGES, lower_by_stage
+from gossamer.pipeline import lower_by_stage
 from gossamer.resolve_target import resolve
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Schedule, Target
-from gossamer_ir.nodes import Buffer, Module
+from gossamer_ir.nodes import STAGES, Buffer, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES

@@ -25,7 +25,7 @@ _METHODS = re.compile(r"(?:    \w+ = fluent\(\w+\)\n)+")
 _EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
 _HOMES = re.compile(r"_HOMES = \{.*?\}\n", re.DOTALL)
 _TABLES = re.compile(r"(?<=## Primitives\n\n).*?(?=\n## )", re.DOTALL)
-_STAGES = {"LOOP_STAGES": "position, loop", "ANY_STAGE": "any"}
+_STAGES = {"LOOP_STAGES": "position, loop", "STAGES": "any"}
 _COMMON_ARGUMENTS = ("function", "intrinsics")
 
 

@@ -109,7 +109,7 @@ DEFECTS = (
     Defect(
         "an axis stands before the one that it depends on",
         of="sparse_reorder", home="primitives.coordinate.sparse_reorder",
-        line="    _require_parents_first(cursor, entries)\n",
+        line="    _require_parents_first(cursor, items)\n",
         instead="",
     ),
     Defect(

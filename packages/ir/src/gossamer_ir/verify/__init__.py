@@ -19,7 +19,7 @@ from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.loop import LOOP
 from gossamer_ir.verify.position import POSITION
 
-_RULES_BY_STAGE: dict[str, Stage] = {
+RULES_BY_STAGE: dict[str, Stage] = {
     stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)
 }
 
@@ -33,9 +33,9 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     ['verify.module.entry']
     """
     reported: list[Diagnostic] = []
-    stage = _RULES_BY_STAGE.get(module.stage)
+    stage = RULES_BY_STAGE.get(module.stage)
     if stage is None:
-        message = f"'{module.stage}' is not a stage; expected one of {', '.join(_RULES_BY_STAGE)}."
+        message = f"'{module.stage}' is not a stage; expected one of {', '.join(RULES_BY_STAGE)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
     contexts: dict[str, VerifyContext] = {}
