@@ -66,7 +66,7 @@ def describe_module(source: str) -> Iterator[str]:
             yield f"## {starts.pop(number).capitalize()}"
         if isinstance(node, ast.ClassDef):
             yield from describe_node(node)
-        elif isinstance(node, ast.AnnAssign):
+        elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
             yield describe_alias(node, following)
 
 
