@@ -154,7 +154,7 @@ def test_rules_and_passes_that_fail_are_blamed_on_the_plugin(schedule, result, m
 
 def test_the_plugin_is_listed(install):
     install(schedule="None")
-    found = {backend.name: backend for backend in resolve_target.registry.list()}
+    found = {backend.name: backend for backend in resolve_target.registry.backend_infos()}
     assert found["tiny-interpreter"].usable
     with pytest.raises(
         UserError, match=r"There is no backend 'other'\. Installed: generic-cpu, tiny"

@@ -90,7 +90,7 @@ BORDERS = (
     Border("gossamer", "backend", "gossamer_backend.checks.compiled_check", "check_module"),
     Border("formats", "a check", "gossamer_backend", "GeneratedCheck.__call__"),
     Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.schedule"),
-    Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.rewritten"),
+    Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.run_passes"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.instructions"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.probe"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.compile"),

@@ -46,7 +46,7 @@ def test_a_broken_plugin_is_named_with_what_is_wrong(broken_plugins, name, reaso
 
 
 def test_list_reports_every_backend_usable_or_why_not(broken_plugins):
-    found = {info.name: info for info in broken_plugins.list()}
+    found = {info.name: info for info in broken_plugins.backend_infos()}
     tiny = found["tiny-interpreter"]
     assert (tiny.usable, tiny.version, tiny.targets) == (True, "0.1", ("tiny-interpreter",))
     assert tiny.distribution == "gossamer-tiny"

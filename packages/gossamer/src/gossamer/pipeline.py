@@ -89,12 +89,12 @@ def lower_by_stage(
         trace = traces[current.stage]
         if trace:
             current = replay(current, trace, intrinsics=plugin.intrinsics if plugin else ())
-        current = plugin.rewritten(current) if plugin else current
+        current = plugin.run_passes(current) if plugin else current
         yield current
         current = next_stage(current)
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
-    yield plugin.rewritten(current) if plugin else current
+    yield plugin.run_passes(current) if plugin else current
 
 
 def next_stage(module: Module) -> Module:
@@ -118,7 +118,7 @@ def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
     plugin = plugin_of(resolved)
 
     def lower(module: Module) -> Module:
-        return next_stage(plugin.rewritten(module))
+        return next_stage(plugin.run_passes(module))
 
     return lower
 

@@ -37,21 +37,23 @@ class Plugin(msgspec.Struct, frozen=True):
         self, module: Module, target: Target, stats: Stats | None
     ) -> ScheduleReport | Schedule | None:
         """Return what the first of its rules that applies returns; None if none applies."""
-        with blamed_on(self.backend.name, doing="choose a schedule"):
+        with errors_as_plugin_errors(self.backend.name, doing="choose a schedule"):
             for rule in self.schedules:
                 found = rule(module, target, stats)
                 if found is not None:
                     return _require_schedule(found)
         return None
 
-    def rewritten(self, module: Module) -> Module:
+    def run_passes(self, module: Module) -> Module:
         """Run the passes for the module's stage, and verify their results, which are of the same stage.
         Errors name the plugin."""
         for backend_pass in self.passes:
             if backend_pass.stage == module.stage:
                 from gossamer_ir.verify import verify  # only where there is a pass
 
-                with blamed_on(self.backend.name, doing=f"run its pass '{backend_pass.name}'"):
+                with errors_as_plugin_errors(
+                    self.backend.name, doing=f"run its pass '{backend_pass.name}'"
+                ):
                     module = verify(_require_stage(backend_pass.run(module), module.stage))
         return module
 
@@ -63,7 +65,7 @@ def load_plugin(name: str, value: str) -> Plugin:
     # Each plugin has its own manager, so that a broken one cannot affect others.
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
-    with blamed_on(name, doing="be loaded"):
+    with errors_as_plugin_errors(name, doing="be loaded"):
         manager.register(pkgutil.resolve_name(value.partition("[")[0].strip()), name=name)
         manager.check_pending()
         backends = _items(manager.hook.gossamer_backends())
@@ -77,7 +79,7 @@ def load_plugin(name: str, value: str) -> Plugin:
 
 
 @contextlib.contextmanager
-def blamed_on(name: str, *, doing: str) -> Iterator[None]:
+def errors_as_plugin_errors(name: str, *, doing: str) -> Iterator[None]:
     """Turn any exception of a plugin into `PluginError`. Only calls of foreign code are caught this
     widely."""
     try:

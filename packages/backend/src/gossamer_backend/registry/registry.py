@@ -29,7 +29,7 @@ class EntryPoint(NamedTuple):
 class BackendInfo(msgspec.Struct, frozen=True):
     """An installed backend, and whether it is usable on this machine; `reason` says why not.
 
-    >>> Registry(group="gossamer.no_plugins").list()
+    >>> Registry(group="gossamer.no_plugins").backend_infos()
     ()
     >>> BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=False, reason="no device").reason
     'no device'
@@ -82,7 +82,7 @@ class Registry:
                 self._plugins[name] = self._load(name)
             return self._plugins[name]
 
-    def list(self) -> tuple[BackendInfo, ...]:
+    def backend_infos(self) -> tuple[BackendInfo, ...]:
         """Return all installed backends, each usable or with the reason. Imports all of them."""
         return tuple(self._describe(name) for name in self.names())
 
@@ -155,10 +155,10 @@ def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, .
 
 
 def _backend_info(backend: ValidatingBackend, owner: str) -> BackendInfo:
-    from gossamer_backend.registry.plugin import blamed_on
+    from gossamer_backend.registry.plugin import errors_as_plugin_errors
 
     try:
-        with blamed_on(backend.name, doing="list its targets"):
+        with errors_as_plugin_errors(backend.name, doing="list its targets"):
             targets = backend.targets()
             probe = backend.probe(Target.parse(targets[0] if targets else backend.name))
     except PluginError as error:

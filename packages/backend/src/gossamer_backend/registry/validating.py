@@ -16,7 +16,7 @@ class ValidatingBackend:
     its results are checked. It is a `Backend` itself."""
 
     def __init__(self, backend: Backend) -> None:
-        self.plain = backend
+        self.wrapped = backend
         self.name = backend.name
         self.api_version = backend.api_version
         self.version = backend.version
@@ -24,21 +24,21 @@ class ValidatingBackend:
 
     def targets(self) -> tuple[str, ...]:
         """Return targets to offer to users, the default first."""
-        return self.plain.targets()
+        return self.wrapped.targets()
 
     def probe(self, target: Target) -> Probe:
         """Return whether the target works on this machine."""
         require_own_target(self, target)
-        return self.plain.probe(target)
+        return self.wrapped.probe(target)
 
     def instructions(self, target: Target) -> frozenset[str]:
         """Return the declared functions that a target has instructions for."""
         require_own_target(self, target)
         words = (word.partition(".") for word in self.capabilities)
         declared = frozenset(name for kind, _, name in words if kind == "call")
-        if not isinstance(self.plain, NativeFunctions):
+        if not isinstance(self.wrapped, NativeFunctions):
             return declared
-        return declared & self.plain.instructions(target)
+        return declared & self.wrapped.instructions(target)
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compile a flat module.
@@ -47,15 +47,15 @@ class ValidatingBackend:
         flat or the target is another backend's, `VerifyError` if it is invalid.
         """
         require_compilable(self, module, target)
-        return self._require_artifact(self.plain.compile(module, target))
+        return self._require_artifact(self.wrapped.compile(module, target))
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
         """Return the text of a flat module at each further stage (`llvm`, `asm`); {} if the backend shows
         none. Errors as in `compile`."""
         require_compilable(self, module, target)
-        if not isinstance(self.plain, SourceInspection):
+        if not isinstance(self.wrapped, SourceInspection):
             return {}
-        return dict(self.plain.texts(module, target))
+        return dict(self.wrapped.texts(module, target))
 
     def load(self, artifact: Artifact) -> Kernel:
         """Make an artifact callable; raise `PluginError` if another backend or version made it."""
@@ -65,7 +65,7 @@ class ValidatingBackend:
                 f"The backend '{self.name}' {self.version} cannot load an artifact of "
                 f"'{artifact.backend}' {artifact.backend_version}.",
             )
-        return self.plain.load(artifact)
+        return self.wrapped.load(artifact)
 
     def _require_artifact(self, artifact: Artifact) -> Artifact:
         if not isinstance(artifact, Artifact) or artifact.backend != self.name:

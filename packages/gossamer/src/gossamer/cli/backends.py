@@ -11,7 +11,7 @@ def backends() -> None:
 
     For each, print its version, suggested targets, and whether it is usable on this machine or why not.
     """
-    infos = registry.list()
+    infos = registry.backend_infos()
     print("\n\n".join(map(_describe, infos)) if infos else "no backend is installed")
 
 
