@@ -62,7 +62,7 @@ BORDERS = (
     Border("gossamer", "lower", "gossamer_lower", "bounds_check_flat"),
     Border("gossamer", "lower", "gossamer_lower", "lower_math"),
     Border("gossamer", "lower", "gossamer_lower.pass_manager", "apply_pass"),
-    Border("gossamer", "lower", "gossamer_lower.pass_manager", "require_kept_promise"),
+    Border("gossamer", "lower", "gossamer_lower.lowering_pass", "PassRecord.require_kept_promise"),
     Border("gossamer", "lower", "gossamer_lower.bounds_report", "guarded_accesses"),
     Border("gossamer", "backend", "gossamer_backend", "name_key"),
     Border("gossamer", "backend", "gossamer_backend", "request_key"),

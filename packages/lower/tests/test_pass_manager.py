@@ -19,7 +19,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, record_of
-from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass, require_kept_promise
+from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass
 from gossamer_lower.passes import ORDERED_PASSES
 from gossamer_testkit.examples import program
 
@@ -185,10 +185,10 @@ def test_each_pass_to_the_flat_stage_can_be_verified():
 
 def test_a_pass_that_breaks_its_promise_is_named():
     with pytest.raises(InternalError, match=r"pass 'lower_blocks' .* still holds blocks"):
-        require_kept_promise("lower_blocks", LOOP)
+        PASSES["lower_blocks"].require_kept_promise(LOOP)
     with pytest.raises(InternalError, match=r"pass 'lower_to_flat' .* of the loop stage"):
-        require_kept_promise("lower_to_flat", LOOP)
+        PASSES["lower_to_flat"].require_kept_promise(LOOP)
     broken = program("for i in T.serial(n): Y[i] = X[i]")
     function = replace(broken.functions[0], buffers=broken.functions[0].buffers[:1])
     with pytest.raises(InternalError, match=r"pass 'lower_blocks' .* \[verify\."):
-        require_kept_promise("lower_blocks", replace(broken, functions=(function,)))
+        PASSES["lower_blocks"].require_kept_promise(replace(broken, functions=(function,)))

@@ -97,7 +97,18 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def require_kept_promise(self, result: Module) -> None:
         """Raise `InternalError`, a bug of the pass, unless its result is a valid module of the declared stage
-        that has none of the contents that the pass removes."""
+        that has none of the contents that the pass removes.
+
+        >>> from gossamer_lower.loops.unroll_loops import unroll_loops
+        >>> from gossamer_testkit.examples import program
+        >>> record = record_of(unroll_loops)
+        >>> unrolled = program("for i in T.unroll(4): Y[i] = X[i]")
+        >>> record.require_kept_promise(unroll_loops(unrolled))
+        >>> record.require_kept_promise(unrolled)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        gossamer_ir.errors.InternalError: The pass 'unroll_loops' returned a wrong module: ...
+        """
         wrong = [f"{diagnostic.message} [{diagnostic.code}]" for diagnostic in diagnostics(result)]
         wrong += [
             f"it still holds {content}" for content in self.removes if has_content(result, content)

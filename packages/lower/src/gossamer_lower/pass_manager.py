@@ -49,20 +49,6 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
     return record.function(module, **_arguments(record, arguments or {}))
 
 
-def require_kept_promise(name: str, result: Module) -> None:
-    """Raise `InternalError` unless the result of a pass is valid and as the pass declares.
-
-    >>> from gossamer_testkit.examples import program
-    >>> unrolled = program("for i in T.unroll(4): Y[i] = X[i]")
-    >>> require_kept_promise("unroll_loops", apply_pass("unroll_loops", unrolled))
-    >>> require_kept_promise("unroll_loops", unrolled)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    gossamer_ir.errors.InternalError: The pass 'unroll_loops' returned a wrong module: ...
-    """
-    PASSES[name].require_kept_promise(result)
-
-
 def _require_none_left(record: PassRecord, content: str, module: Module) -> None:
     if has_content(module, content):
         earlier = next(key for key, other in PASSES.items() if other.removes == (content,))

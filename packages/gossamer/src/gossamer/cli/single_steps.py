@@ -118,14 +118,14 @@ def apply_steps(module: Module, steps: Iterable[Step], *, verify_each: bool = Fa
 
 
 def _apply_step(module: Module, step: Step, *, verify_each: bool) -> Module:
-    from gossamer_lower.pass_manager import PASSES, apply_pass, require_kept_promise
+    from gossamer_lower.pass_manager import PASSES, apply_pass
     from gossamer_schedule import PRIMITIVES, replay
 
     if step.op in PASSES:
         inner = {"verify_each": True} if verify_each and step.op == "lower_to_flat" else {}
         result = apply_pass(step.op, module, arguments={**step.args, **inner})
         if verify_each:
-            require_kept_promise(step.op, result)
+            PASSES[step.op].require_kept_promise(result)
         return result
     if step.op not in PRIMITIVES:
         raise ArgumentError(

@@ -21,7 +21,6 @@ from gossamer_ir.analysis.array_extents import extents_passed
 from gossamer_ir.analysis.invariants import (
     changed_in,
     invariant_facts,
-    is_constant,
     mutable_buffers,
     written_in,
 )
@@ -87,7 +86,7 @@ class ProgramPoint:
         self.overflow = overflow_of(function).copy() if binds_all else OverflowAnalysis(function)
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}
         self.written = mutable_buffers(function)
-        self._function = function
+        self.function = function
         self._changing = self.written
         self.written_by_others: frozenset[str] = frozenset()
         # A caller cannot pass an array of negative size.
@@ -111,7 +110,7 @@ class ProgramPoint:
         # Other iterations run at the same time, so a condition
         # can become false while statements after it run.
         if loop.kind in ("parallel", "thread_binding"):
-            self.written_by_others |= written_in(loop.body, self._function)
+            self.written_by_others |= written_in(loop.body, self.function)
         self.assume_range(loop, loop.extent)
 
     def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> AbstractContextManager[None]:
@@ -210,7 +209,7 @@ class ProgramPoint:
     def begin(self, body: tuple[Stmt, ...]) -> None:
         """Restrict the buffers that may change to those that these statements write, because the point is
         inside them, and to those that concurrent iterations write."""
-        self._changing = written_in(body, self._function) | self.written_by_others
+        self._changing = written_in(body, self.function) | self.written_by_others
 
     def assume_context(self, context: EnclosingContext) -> None:
         """Assume the context of an access from here on."""
@@ -233,10 +232,6 @@ class ProgramPoint:
     def is_stable(self, *exprs: Expr) -> bool:
         """Return whether expressions read no buffer that may change. Their values may wrap."""
         return self._changing.isdisjoint(buffers_read(*exprs))
-
-    def is_constant(self, *exprs: Expr) -> bool:
-        """Return whether expressions read no buffer that the function writes anywhere."""
-        return is_constant(*exprs, function=self._function)
 
     def is_exact(self, *exprs: Expr | Range) -> bool:
         """Return whether no operation in expressions wraps."""
@@ -268,15 +263,6 @@ class ProgramPoint:
         """Return whether a condition that is evaluated at this point is proved to hold."""
         return self.is_exact(condition) and self.prover.proves(condition)
 
-    def is_invariant(self, expr: Expr, body: tuple[Stmt, ...]) -> bool:
-        """Return whether an expression has the same value before, between and after statements: they bind
-        none of its variables and write no buffer that it reads."""
-        return is_invariant(expr, body, self._function)
-
-    def is_speculatable_before(self, expr: Expr, loop: For) -> bool:
-        """See the function `is_speculatable_before`."""
-        return is_speculatable_before(expr, loop, self._function)
-
 
 class _EnteredScope(AbstractContextManager[None]):
     """Moves a point into a statement, and back at its end. A class, which is cheaper to enter than a
@@ -299,7 +285,8 @@ class _EnteredScope(AbstractContextManager[None]):
 
 
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
-    """See `ProgramPoint.is_invariant`."""
+    """Return whether an expression has the same value before, between and after statements: they bind
+    none of its variables and write no buffer that it reads."""
     if not free_vars(expr).isdisjoint(_bound_in(body)):
         return False
     return type(expr) in LEAVES or not changed_in(body, expr, function=function)

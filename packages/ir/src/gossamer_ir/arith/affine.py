@@ -192,7 +192,7 @@ def quotient(form: Affine, by: Affine) -> Affine | None:
     True
     >>> quotient(rows, columns)
     """
-    # 0 == q * 0 holds forevery q, so there is no quotient.
+    # 0 == q * 0 holds for every q, so there is no quotient.
     if form == by and by != NOTHING:
         return UNIT
     if not by.terms:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.program_point import is_invariant, is_speculatable_before
 from gossamer_ir.arith.affine import Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core import build
@@ -101,8 +102,8 @@ class _IndexSetSplitter(PointVisitor):
         end = build.add(loop.start, loop.extent)
         with self.point.inside(loop):
             is_exact = self.point.is_exact(condition, bound, end)
-        is_same = self.point.is_invariant(end, loop.body)
-        return is_exact and is_same and self.point.is_speculatable_before(bound, loop)
+        is_same = is_invariant(end, loop.body, self.function)
+        return is_exact and is_same and is_speculatable_before(bound, loop, self.function)
 
     def _rest(self, loop: For, body: Statements, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one

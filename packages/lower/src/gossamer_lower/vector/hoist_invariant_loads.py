@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir.analysis.lane_projection import in_lane
+from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Buffer, Compare, For, Function, If, Let, Load, Module, Ramp, Stmt, Var
 from gossamer_ir.traversal.node_index import kinds_in
@@ -116,7 +117,7 @@ class _LoadHoister(PointVisitor):
     def _is_same(self, load: Load, around: tuple[For]) -> bool:
         """Return whether a load is loop invariant, and none of its indices is loaded."""
         # An index that is itself loaded would need a bounds check before the loop.
-        return self.point.is_invariant(load, around) and len(collect(Load, load)) == 1
+        return is_invariant(load, around, self.function) and len(collect(Load, load)) == 1
 
     def _exists(self, load: Load) -> bool:
         """Return whether a load is proved in bounds, given that the loop has an iteration."""

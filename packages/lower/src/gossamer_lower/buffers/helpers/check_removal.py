@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
@@ -114,7 +115,7 @@ class CheckRemover:
 
     def _holds(self, check: Expr) -> bool:
         # The check guards a value that may change before it is used.
-        if not self.point.is_constant(check):
+        if not is_constant(check, function=self.point.function):
             return False
         if check in self._known:
             return True

@@ -15,12 +15,12 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Let,
     Load,
-    Prefetch,
     Ramp,
     Stmt,
     Store,
     Var,
 )
+from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -54,7 +54,7 @@ class _CommonExpressionHoister:
     def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
         self.lets: dict[Expr, Let] = {}
         self._varying = varying
-        self._written = {stmt.buffer for stmt in body if isinstance(stmt, (Store, Prefetch))}
+        self._written = buffers_written(body)
         self._namer = namer
 
     def node(self, node: Any) -> Any:

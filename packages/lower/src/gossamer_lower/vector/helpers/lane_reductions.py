@@ -9,7 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.analysis.linear_form import by_variables
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.program_point import (
+    ProgramPoint,
+    is_invariant,
+    is_speculatable_before,
+)
 from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads_buffer
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
@@ -118,7 +122,7 @@ class LaneReducer:
         store = reduction.reduction.store
         return (
             not any(outer.var in free_vars(index) for index in store.indices)
-            and self._point.is_invariant(inner.start, outer.body)
+            and is_invariant(inner.start, outer.body, self._point.function)
             and all(
                 self._point.is_in_range(index, extent)
                 for index, extent in zip(
@@ -152,7 +156,7 @@ class LaneReducer:
                 continue
             # The bound is evaluated before the loop, which
             # may have no iteration that would evaluate it.
-            if not self._point.is_speculatable_before(bound, outer):
+            if not is_speculatable_before(bound, outer, self._point.function):
                 continue
             if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue
