@@ -7,7 +7,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.init_nests import Values, conditions_of_init, reduction_loops
+from gossamer_ir.analysis.init_nests import (
+    EnclosedBlock,
+    Values,
+    conditions_of_init,
+    reduction_loops,
+)
 from gossamer_ir.core.build import sub
 from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.nodes import Atomic, Block, Expr, For, Let, Load, Range, Search, Stmt, Store, Var
@@ -141,7 +146,7 @@ def context_at_init(context: EnclosingContext, block: Block, values: Values) -> 
     """
     fed = reduction_loops(block, values)
     outside = () if fed else context.conditions
-    parts = conditions_of_init(block, context.loops, values)
+    parts = conditions_of_init(EnclosedBlock(block, context.loops, values))
     own = tuple(resolve(part, values) for part in parts)
     return EnclosingContext(context.loops, (*outside, *own), context.idle | fed)
 

@@ -9,7 +9,10 @@ loop that is kept. The interpreter has an independent definition, so that tests 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import TypeAlias
+
+import msgspec
 
 from gossamer_ir.core.build import conjoined, conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For
@@ -20,6 +23,16 @@ Values: TypeAlias = Mapping[str, Expr]
 
 LoopOrCondition: TypeAlias = For | Expr
 """An enclosing loop or condition."""
+
+_NO_VALUES: Values = MappingProxyType({})
+
+
+class EnclosedBlock(msgspec.Struct, frozen=True):
+    """A block, the loops around it (outermost first), and the values of variables that are bound outside."""
+
+    block: Block
+    loops: Sequence[For] = ()
+    values: Values = _NO_VALUES
 
 
 def reduction_loops(block: Block, values: Values) -> set[str]:
@@ -49,21 +62,22 @@ def iterators_of_init(block: Block) -> tuple[BlockIter, ...]:
     return tuple(iterators)
 
 
-def init_dependences(block: Block, loops: Sequence[For], values: Values) -> set[str]:
+def init_dependences(at: EnclosedBlock) -> set[str]:
     """Return the variables on which the element that an init writes depends, directly or through the ranges
-    of the loops (outermost first) that are kept for it."""
-    needed = variables_used((iterator.value for iterator in iterators_of_init(block)), values)
-    reducing = reduction_loops(block, values)
+    of the loops that are kept for it."""
+    values = at.values
+    needed = variables_used((iterator.value for iterator in iterators_of_init(at.block)), values)
+    reducing = reduction_loops(at.block, values)
     # From the inside out, since a range may depend on loops around its own.
-    for loop in reversed(loops):
+    for loop in reversed(at.loops):
         if loop.var in needed or loop.var not in reducing:
             needed |= variables_used((loop.start, loop.extent), values)
     return needed
 
 
-def loops_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """Return the loops around a block (given outermost first) that its init leaves out: they feed a reduction
-    iterator, and the init does not depend on them.
+def loops_outside_init(at: EnclosedBlock) -> set[str]:
+    """Return the loops around a block that its init leaves out: they feed a reduction iterator, and the init
+    does not depend on them.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import Range
@@ -73,32 +87,30 @@ def loops_outside_init(block: Block, loops: Sequence[For], values: Values) -> se
     ... ]
     >>> block = Block("b", tuple(iters), ())
     >>> i, j = (For(var, index(0), index(8), ()) for var in "ij")
-    >>> loops_outside_init(block, (i, j), {})
+    >>> loops_outside_init(EnclosedBlock(block, (i, j)))
     {'j'}
-    >>> loops_outside_init(block, (j, For("i", index(0), index_var("j"), ())), {})
+    >>> loops_outside_init(EnclosedBlock(block, (j, For("i", index(0), index_var("j"), ()))))
     set()
     """
-    feeding = reduction_loops(block, values).intersection(loop.var for loop in loops)
-    return feeding - init_dependences(block, loops, values) if feeding else feeding
+    feeding = reduction_loops(at.block, at.values).intersection(loop.var for loop in at.loops)
+    return feeding - init_dependences(at) if feeding else feeding
 
 
-def variables_outside_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
+def variables_outside_init(at: EnclosedBlock) -> set[str]:
     """Return the iterators of a block that do not select the element to be initialized, and the loops that
     its init leaves out."""
-    kept = iterators_of_init(block)
-    return loops_outside_init(block, loops, values) | {
-        item.var for item in block.iters if item not in kept
-    }
+    kept = iterators_of_init(at.block)
+    return loops_outside_init(at) | {item.var for item in at.block.iters if item not in kept}
 
 
-def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tuple[Expr, ...]:
+def conditions_of_init(at: EnclosedBlock) -> tuple[Expr, ...]:
     """Return the conjuncts of the predicate of a block that apply to its init."""
-    if block.predicate is None:
+    if at.block.predicate is None:
         return ()
-    own = {item.var for item in block.iters}
-    outside = {name: value for name, value in values.items() if name not in own}
-    dropped = variables_outside_init(block, loops, outside)
-    parts = conjuncts(block.predicate)
+    own = {item.var for item in at.block.iters}
+    outside = {name: value for name, value in at.values.items() if name not in own}
+    dropped = variables_outside_init(EnclosedBlock(at.block, at.loops, outside))
+    parts = conjuncts(at.block.predicate)
     return tuple(part for part in parts if not variables_used((part,), outside) & dropped)
 
 

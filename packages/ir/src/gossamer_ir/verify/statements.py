@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import get_args
 
-from gossamer_ir.analysis.init_nests import loops_outside_init, variables_used
+from gossamer_ir.analysis.init_nests import EnclosedBlock, loops_outside_init, variables_used
 from gossamer_ir.analysis.software_pipelining import is_pipelined
 from gossamer_ir.core.annotations import COMPOSABLE, PREPROCESS
 from gossamer_ir.nodes import (
@@ -197,7 +197,7 @@ def _unset_in_init(ctx: VerifyContext, node: Block) -> set[str]:
     reductions = {
         iterator.var for iterator in node.iters if iterator.kind == "R"
     } - _selecting_variables(node.init)
-    idle = loops_outside_init(node, ctx.loops, ctx.lets)
+    idle = loops_outside_init(EnclosedBlock(node, ctx.loops, ctx.lets))
     used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
     lets = {name for name in used if variables_used((ctx.lets[name],), ctx.lets) & idle}
     return reductions | idle | lets

@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses import is_evaluated
 from gossamer_ir.analysis.init_nests import (
+    EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,
     iterators_of_init,
@@ -178,7 +179,7 @@ class _BlockLowerer:
         body = _guarded_by(block.predicate, self.body(block.body))
         # The init stays in the block: it runs in the point that would initialize the element.
         if block.init:
-            visited = build.conjoined(conditions_of_init(block, (), {}))
+            visited = build.conjoined(conditions_of_init(EnclosedBlock(block)))
             body = (*_guarded_by(visited, self.body(block.init)), *body)
         return (*self._still_read(values, body), *substitute_body(body, values))
 
@@ -200,9 +201,10 @@ class _BlockLowerer:
         path = _path_to(loop, block) or ()
         values = {iterator.var: iterator.value for iterator in iterators_of_init(block)}
         loops = [item for item in path if isinstance(item, For)]
-        conditions = [substitute(part, values) for part in conditions_of_init(block, loops, {})]
+        enclosed = EnclosedBlock(block, loops)
+        conditions = [substitute(part, values) for part in conditions_of_init(enclosed)]
         init = substitute_body(self.body(block.init), values)
-        kept = tuple(without_loops(path, loops_outside_init(block, loops, {})))
+        kept = tuple(without_loops(path, loops_outside_init(enclosed)))
         return self._renamed_nest(kept, _guarded_by(build.conjoined(conditions), init))
 
     def _renamed_nest(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gossamer_ir.analysis.init_nests import conditions_of_init
 from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store, Var
@@ -17,7 +18,7 @@ from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import required_assignment
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.nests.init_nest import conditions_of_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 class Epilogue(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
             f"The iterators of block '{after.node.name}' do not correspond one to one, with the same "
             f"domains, to those of the elements that block '{cursor.node.name}' computes.",
         )
-    if after.node.predicate is not None or conditions_of_init(cursor):
+    if after.node.predicate is not None or conditions_of_init(enclosed_block(cursor)):
         raise schedule_error(
             f"{cursor.primitive}.predicate",
             f"Block '{after.node.name}' or '{cursor.node.name}' visits elements under a condition.",

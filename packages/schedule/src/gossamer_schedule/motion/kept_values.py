@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import Access, accesses
+from gossamer_ir.analysis.init_nests import conditions_of_init
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import ZERO, conjoined, integer_value
@@ -33,7 +34,7 @@ from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.definite_assignment import definitely_assigns
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.motion.inline import visit_conditions
-from gossamer_schedule.nests.init_nest import conditions_of_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.regions.match_indices import match_all
 
 
@@ -103,7 +104,9 @@ def _is_computed(
     if point is None or not definitely_assigns(block.init or block.body, access.buffer):
         return False
     known = _point_of_access(access, target)
-    predicate = conjoined(conditions_of_init(cursor)) if block.init else block.predicate
+    predicate = (
+        conjoined(conditions_of_init(enclosed_block(cursor))) if block.init else block.predicate
+    )
     visited = (item for item in block.iters if item.kind == "S")
     conditions = visit_conditions(replace(block, iters=tuple(visited), predicate=predicate), point)
     return all(known.proves(resolve(part, point)) for part in conditions)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.init_nests import loops_outside_init
 from gossamer_ir.analysis.linear_form import form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import affine_of, expr_of, product_of
@@ -24,7 +25,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.nests.init_nest import loops_outside_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 def require_covered(nest: BlockNest, iters: Sequence[BlockIter]) -> None:
@@ -61,7 +62,7 @@ def _visited_ranges(
     values = outer | {iterator.var: iterator.value for iterator in cursor.node.iters}
     idle = {loop.var for loop in nest.loops if (integer_value(loop.extent) or 0) < 1}
     # Loops that do not run for the init cannot keep it from running.
-    idle -= loops_outside_init(cursor)
+    idle -= loops_outside_init(enclosed_block(cursor))
     free = {loop.var for loop in nest.loops}
     for iterator in iters:
         form = form_of(iterator.value, outer, loops=loops)

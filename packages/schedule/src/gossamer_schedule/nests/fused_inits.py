@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.init_nests import (
+    init_dependences,
+    loops_outside_init,
+    reduction_loops,
+    spatial_loops,
+    variables_outside_init,
+)
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For
 from gossamer_ir.traversal.effects import outer_writes
@@ -21,12 +27,7 @@ from gossamer_schedule.nests.init_checks import (
     require_inits_with_added_factors,
     require_points_kept,
 )
-from gossamer_schedule.nests.init_nest import (
-    conditions_around,
-    init_dependences,
-    loops_outside_init,
-    variables_outside_init,
-)
+from gossamer_schedule.nests.init_nest import conditions_around, enclosed_block
 
 
 def require_inits_of_fused(cursors: Sequence[Cursor]) -> None:
@@ -43,11 +44,12 @@ def require_inits_of_fused(cursors: Sequence[Cursor]) -> None:
     require_inits_with_added_factors(cursors[0], feeding, factors)
     for block in blocks_with_init(cursors[0]):
         _require_same_points(block, cursors)
-        idle = [loop for loop in cursors if loop.node.var in loops_outside_init(block)]
+        enclosed = enclosed_block(block)
+        idle = [loop for loop in cursors if loop.node.var in loops_outside_init(enclosed)]
         others = [loop for loop in cursors if loop not in idle]
         if idle and others:
             # The fused loop runs for the init either as a whole or not at all.
-            is_run = any(loop.node.var in init_dependences(block) for loop in others)
+            is_run = any(loop.node.var in init_dependences(enclosed) for loop in others)
             changed = idle if is_run else others
             _require_repeatable_init(block, changed)
             names = {loop.node.var for loop in changed}
@@ -104,7 +106,7 @@ def _require_same_conditions(block: Cursor, loops: Set[str], *, is_run: bool) ->
     A condition that depends on a loop which does not run for the init does not apply to it. `loops` begin
     to run for the init (`is_run`), or no longer do.
     """
-    before = variables_outside_init(block)
+    before = variables_outside_init(enclosed_block(block))
     after = before - loops if is_run else before | loops
     values = values_at(block)
     for condition in conditions_around(block):

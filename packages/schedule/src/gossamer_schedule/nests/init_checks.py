@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain, permutations, takewhile
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.init_nests import init_dependences, reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
@@ -24,7 +24,7 @@ from gossamer_schedule.dependence.access import values_at, values_in_block
 from gossamer_schedule.dependence.races import difference_text, is_ordered
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
-from gossamer_schedule.nests.init_nest import init_dependences
+from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 def blocks_with_init(top: Cursor) -> Iterator[Cursor]:
@@ -210,7 +210,7 @@ def require_independent_inits(top: Cursor) -> None:
 
 def _require_no_conditions(cursor: Cursor, fed: Set[str]) -> None:
     """Refuse conditions on loops that come to feed a reduction: these do not run for its init."""
-    idle, values = fed - init_dependences(cursor), values_at(cursor)
+    idle, values = fed - init_dependences(enclosed_block(cursor)), values_at(cursor)
     for condition in BlockNest(cursor, enclosing_loops_and_conditions(cursor)).conditions:
         about = sorted(free_vars(resolve(condition, values)) & idle)
         if about:

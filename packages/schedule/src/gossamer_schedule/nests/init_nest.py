@@ -6,8 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis import init_nests
-from gossamer_ir.analysis.init_nests import LoopOrCondition, iterators_of_init, without_loops
+from gossamer_ir.analysis.init_nests import (
+    EnclosedBlock,
+    LoopOrCondition,
+    conditions_of_init,
+    iterators_of_init,
+    variables_outside_init,
+    without_loops,
+)
 from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import Namer
@@ -27,7 +33,7 @@ def required_init_nest(
 
     Raises `.dependence`.
     """
-    nest, dropped = BlockNest(cursor, tuple(parts)), variables_outside_init(cursor)
+    nest, dropped = BlockNest(cursor, tuple(parts)), variables_outside_init(enclosed_block(cursor))
     loops = (loop for loop in nest.loops if loop.var not in dropped)
     used = {name for loop in loops for name in free_vars(loop.start) | free_vars(loop.extent)}
     used |= free_vars(*cursor.node.init, *(item.domain for item in iterators_of_init(cursor.node)))
@@ -51,20 +57,9 @@ def init_nest(
     return _nest_around(kept, names, (block,)), (block.name, *names.values())
 
 
-def init_dependences(cursor: Cursor) -> set[str]:
-    """Return the loops around a block that select what its init writes, and those that their bounds use."""
-    return init_nests.init_dependences(cursor.node, cursor.loops_in_block, values_at(cursor))
-
-
-def loops_outside_init(cursor: Cursor) -> set[str]:
-    """Return the loops around a block, in the same outer block, that do not run for its init."""
-    return init_nests.loops_outside_init(cursor.node, cursor.loops_in_block, values_at(cursor))
-
-
-def variables_outside_init(cursor: Cursor) -> set[str]:
-    """Return the iterators of a block that select no element to be initialized, and the loops that do not
-    run for its init."""
-    return init_nests.variables_outside_init(cursor.node, cursor.loops_in_block, values_at(cursor))
+def enclosed_block(cursor: Cursor) -> EnclosedBlock:
+    """Return the block at a cursor with the loops around it, in the same outer block."""
+    return EnclosedBlock(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
@@ -73,11 +68,6 @@ def conditions_around(cursor: Cursor) -> tuple[Expr, ...]:
         *BlockNest(cursor, enclosing_loops_and_conditions(cursor)).conditions,
         *conjuncts(cursor.node.predicate),
     )
-
-
-def conditions_of_init(cursor: Cursor) -> tuple[Expr, ...]:
-    """Return the conjuncts of the predicate of a block that apply to its init."""
-    return init_nests.conditions_of_init(cursor.node, cursor.loops_in_block, values_at(cursor))
 
 
 def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
@@ -89,7 +79,7 @@ def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffi
     }
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
-    predicate = conjoined(conditions_of_init(cursor))
+    predicate = conjoined(conditions_of_init(enclosed_block(cursor)))
     return Block(
         namer.fresh(init_name(block.name, suffix=suffix)),
         iters,

@@ -9,7 +9,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import LoopOrCondition, without_loops
+from gossamer_ir.analysis.init_nests import (
+    LoopOrCondition,
+    conditions_of_init,
+    loops_outside_init,
+    without_loops,
+)
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import (
@@ -31,7 +36,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.nests.init_nest import conditions_of_init, loops_outside_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 
 Conjunction = tuple[Expr, ...]
 ElementIndices = tuple[Expr, ...]
@@ -163,8 +168,13 @@ class _LoadCollector:
         if not cursor.node.init:
             return
         conditions = context.above
-        own = (_resolved_header(part, values) for part in conditions_of_init(cursor))
-        for part in (*without_loops(context.within, loops_outside_init(cursor)), *own):
+        own = (
+            _resolved_header(part, values) for part in conditions_of_init(enclosed_block(cursor))
+        )
+        for part in (
+            *without_loops(context.within, loops_outside_init(enclosed_block(cursor))),
+            *own,
+        ):
             for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(expr, conditions)
             conditions = (*conditions, *_conditions_of(part))

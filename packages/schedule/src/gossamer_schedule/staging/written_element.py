@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outside_init
 from gossamer_ir.core.build import conjuncts, index_var
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Search, Store, Var
 from gossamer_ir.traversal.effects import ACCESSES
@@ -24,7 +25,7 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.coverage import required_tiles
-from gossamer_schedule.nests.init_nest import conditions_of_init, variables_outside_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,
@@ -126,7 +127,7 @@ def _required_conditions(
     Bounds of iterators whose `whole` domain is visited are left out.
     """
     cursor = nest.block
-    of_elements = conditions_of_init(cursor)
+    of_elements = conditions_of_init(enclosed_block(cursor))
     bounded = [
         iterator for iterator in cursor.node.iters if iterator in whole or iterator not in iters
     ]
@@ -154,7 +155,7 @@ def _conditions_around(nest: BlockNest) -> Iterator[Expr]:
     block: Block = nest.block.node
     at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
     for part in nest.conditions:
-        if not free_vars(part) & variables_outside_init(nest.block):
+        if not free_vars(part) & variables_outside_init(enclosed_block(nest.block)):
             yield substitute(part, at)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.init_nests import loops_outside_init, reduction_loops
 from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, widen
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -34,7 +34,7 @@ from gossamer_schedule.nests.init_checks import (
     require_init_in_copies,
     require_inits_with_added_factors,
 )
-from gossamer_schedule.nests.init_nest import loops_outside_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.nests.partition_ranges import (
     part_ranges,
     program_point_around,
@@ -151,7 +151,7 @@ def _required_once_initialized(cursor: Cursor, cuts: Sequence[Expr]) -> set[str]
     cut_variables = {name for cut in resolved_exprs(cuts, cursor) for name in free_vars(cut)}
     for block in blocks_with_init(cursor):
         # The init runs before the loop, and so must run before the first part only.
-        if loop in loops_outside_init(block):
+        if loop in loops_outside_init(enclosed_block(block)):
             once.add(block.node.name)
             continue
         reducing = reduction_loops(block.node, values_at(block))

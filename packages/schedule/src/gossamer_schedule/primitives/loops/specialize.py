@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.init_nests import loops_outside_init, reduction_loops
 from gossamer_ir.analysis.invariants import is_constant, mutable_buffers
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, conjuncts, floordiv, integer_value, mul
@@ -30,7 +30,7 @@ from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
-from gossamer_schedule.nests.init_nest import loops_outside_init
+from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 @primitive(stages=LOOP_STAGES)
@@ -108,7 +108,9 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
     """
     varying = _varying_loops(cursor, test)
     for block in _blocks_with_init(cursor):
-        idle = reduction_loops(block.node, values_at(block)) | loops_outside_init(block)
+        idle = reduction_loops(block.node, values_at(block)) | loops_outside_init(
+            enclosed_block(block)
+        )
         if idle & varying:
             raise schedule_error(
                 "specialize.init",
