@@ -19,7 +19,7 @@ DEFECTS = (
     Defect(
         "what held before a write is known to hold after it",
         of="insert_bounds_checks", home="guards.guard_accesses",
-        line="        self._point.after(stmt)\n",
+        line="        super().move_past(stmt, new)\n",
         instead="",
     ),
     Defect(

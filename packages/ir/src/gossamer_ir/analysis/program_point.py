@@ -21,6 +21,7 @@ from gossamer_ir.analysis.array_extents import extents_passed
 from gossamer_ir.analysis.invariants import (
     changed_in,
     invariant_facts,
+    is_constant,
     mutable_buffers,
     written_in,
 )
@@ -88,6 +89,7 @@ class ProgramPoint:
         self.written = mutable_buffers(function)
         self.function = function
         self._changing = self.written
+        self._conditions: list[Expr] = []
         self.written_by_others: frozenset[str] = frozenset()
         # A caller cannot pass an array of negative size.
         for extent in extents_passed(function):
@@ -98,7 +100,7 @@ class ProgramPoint:
 
     def scope(self) -> AbstractContextManager[None]:
         """Return a context in which assumptions may be made; they are retracted at its end."""
-        return self.prover.scope()
+        return _EnteredScope(self, _stay)
 
     def inside(self, loop: For) -> AbstractContextManager[None]:
         """Return a context in which the point is in the body of a loop, so that its variable is in its
@@ -173,8 +175,10 @@ class ProgramPoint:
         elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
             self.assume(condition.condition)
             self.assume(condition.if_true)
-        elif self.is_stable_and_exact(condition):
-            self.prover.assume(condition)
+        else:
+            self._conditions.append(condition)
+            if self.is_stable_and_exact(condition):
+                self.prover.assume(condition)
 
     def assume_range(self, loop: For, extent: Expr) -> None:
         """Assume that the variable of a loop is in the range with this extent, if neither end wraps."""
@@ -237,6 +241,11 @@ class ProgramPoint:
         """Return whether no operation in expressions wraps."""
         return all(map(self.overflow.is_exact, exprs))
 
+    def is_assumed(self, condition: Expr) -> bool:
+        """Return whether a condition was assumed in this form, and reads no buffer that the function writes.
+        Nothing is proved, so the operands may wrap."""
+        return is_constant(condition, function=self.function) and condition in self._conditions
+
     def is_in_range(self, index: Expr, extent: Expr) -> bool:
         """Return whether 0 <= index < extent is proved."""
         return self.is_bound_sound(index, extent) and self.prover.proves_in_range(index, extent)
@@ -264,6 +273,10 @@ class ProgramPoint:
         return self.is_exact(condition) and self.prover.proves(condition)
 
 
+def _stay() -> None:
+    """Leave the point where it is."""
+
+
 class _EnteredScope(AbstractContextManager[None]):
     """Moves a point into a statement, and back at its end. A class, which is cheaper to enter than a
     generator: passes enter many statements."""
@@ -275,6 +288,7 @@ class _EnteredScope(AbstractContextManager[None]):
 
     def __enter__(self) -> None:
         self._others = self._point.written_by_others
+        self._count = len(self._point._conditions)
         self._scope.__enter__()
         self._enter()
 
@@ -282,6 +296,7 @@ class _EnteredScope(AbstractContextManager[None]):
         # Bounds of variables stay: their names are unique, so nothing outside can mention them.
         self._scope.__exit__(None, None, None)
         self._point.written_by_others = self._others
+        del self._point._conditions[self._count :]
 
 
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:

@@ -7,14 +7,13 @@ overflow are never assumed.
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Set
+from contextlib import AbstractContextManager
+from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.lane_projection import lanes_of_access
-from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -31,19 +30,14 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.guards.guard_list import GuardList, disjunction
 from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
-from gossamer_lower.statements.rebuild import (
-    Statements,
-    replace_bodies,
-    with_body,
-)
-
-S = TypeVar("S", bound=Stmt)
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import with_body
 
 
 def guard_accesses(function: Function, names: Set[str] | None = None) -> Function:
@@ -55,37 +49,33 @@ def guard_accesses(function: Function, names: Set[str] | None = None) -> Functio
     return with_body(function, _AccessGuarder(function, names).body(function.body))
 
 
-class _AccessGuarder:
-    """Visits the statements in order and tracks the conditions that hold at each of them."""
+class _AccessGuarder(PointVisitor):
+    """Guards the statements of one function; conditions on lanes are kept apart from those of the point."""
 
     def __init__(self, function: Function, names: Set[str] | None) -> None:
+        super().__init__(function)
         self._names = names
-        self._point = ProgramPoint(function)
-        self._unproved = UnprovedAccesses(self._point)
+        self._unproved = UnprovedAccesses(self.point)
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        with self._point.scope():
-            for stmt in body:
-                result += [*self._guards_before(stmt), self._statement(stmt)]
-                self._move_past(stmt)
-        return tuple(result)
+    def in_body(self, stmt: Stmt, body: Body) -> AbstractContextManager[None]:
+        if body.condition is None:
+            return super().in_body(stmt, body)
+        return self._unproved.holding(body.condition, while_running=body.statements)
 
-    def _move_past(self, stmt: Stmt) -> None:
-        """Record what holds after a statement, up to the end of the body."""
+    def move_past(self, stmt: Stmt, new: tuple[Stmt, ...]) -> None:
         # Conditions on such a variable become masks, too.
         if isinstance(stmt, Let) and free_vars(stmt.value) & self._unproved.lane_vars:
             self._unproved.lane_vars.add(stmt.var.name)
         if isinstance(stmt, Allocate) and self._names is None:
             self._require_lasting_size(stmt)
-        self._point.after(stmt)
+        super().move_past(stmt, new)
 
     def _require_lasting_size(self, stmt: Allocate) -> None:
         """Raise an error for a size that is read from mutable memory: guards evaluate the size again, and it
         may have changed."""
         for extent in stmt.buffer.shape:
             for node in walk(extent):
-                if isinstance(node, Load) and node.buffer in self._point.written:
+                if isinstance(node, Load) and node.buffer in self.point.written:
                     raise UnsupportedError(
                         "lower.insert_bounds_checks.changing_size",
                         f"The size of '{stmt.buffer.name}' is read from '{node.buffer}', which the "
@@ -93,34 +83,20 @@ class _AccessGuarder:
                         hint="Read it into a variable before.",
                     )
 
-    def _statement(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case For():
-                return self._loop(stmt)
-            case While():
-                # The condition is evaluated again after each
-                # iteration, when the values in it may have changed.
-                again = self._guards_before(stmt)
-                inner = self._inside(stmt)
-                return with_body(inner, (*inner.body, *again))
-        return self._inside(stmt)
-
-    def _loop(self, loop: For) -> For:
-        if loop.kind == "vectorized" and self._names is None:
-            self._unproved.lane_vars.add(loop.var)
-        with self._point.inside(loop):
-            body = self.body(loop.body)
-        self._unproved.lane_vars.discard(loop.var)
-        return with_body(loop, body)
-
-    def _inside(self, stmt: S) -> S:
-        """Return a statement with its bodies visited, each under its condition."""
-        visited: dict[str, Statements] = {}
-        for body in effects_of(stmt).bodies:
-            condition = TRUE if body.condition is None else body.condition
-            with self._unproved.holding(condition, while_running=body.statements):
-                visited[body.field] = self.body(body.statements)
-        return replace_bodies(stmt, visited)
+    def statement(self, stmt: Stmt) -> Iterable[Stmt]:
+        guards = self._guards_before(stmt)
+        if isinstance(stmt, While):
+            # The condition is evaluated again after each
+            # iteration, when the values in it may have changed.
+            again = self._guards_before(stmt)
+            inner = self.inside(stmt)
+            return (*guards, with_body(inner, (*inner.body, *again)))
+        if isinstance(stmt, For) and stmt.kind == "vectorized" and self._names is None:
+            self._unproved.lane_vars.add(stmt.var)
+            inside = self.inside(stmt)
+            self._unproved.lane_vars.discard(stmt.var)
+            return (*guards, inside)
+        return (*guards, self.inside(stmt))
 
     def _guards_before(self, stmt: Stmt) -> GuardList:
         """Return the guards for the expressions of a statement itself, innermost loads first."""
@@ -151,26 +127,29 @@ class _AccessGuarder:
 
     def _guard_access(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
         """Append the guard of an access itself, without those of its operands."""
-        kind = type(node)
-        if self._names is not None and getattr(node, "buffer", None) not in self._names:
+        rule = GUARD_RULES.get(type(node))
+        if rule is None or (self._names is not None and node.buffer not in self._names):
             return
-        if kind is Search:
-            condition = self._unproved.of_window(node)
-            if condition is not None:
-                guards.require(condition, unless, node.buffer)
-        elif kind is Load or kind is Store:
-            lanes = lanes_of_access(node)
-            condition = (
-                self._unproved.in_any_lane(node)
-                if lanes is None
-                else self._unproved.in_all_lanes_of(node, lanes)
-            )
-            # A scalar access under a false predicate does not
-            # happen. For vectors, the check has the mask inside.
-            if node.predicate is not None and lanes is None:
-                unless = disjunction(unless, Unary("not", node.predicate))
-            if condition is not None:
-                guards.require(condition, unless, node.buffer)
+        rule(self, node, unless, guards)
+
+    def guard_search(self, search: Search, unless: Expr | None, guards: GuardList) -> None:
+        condition = self._unproved.of_window(search)
+        if condition is not None:
+            guards.require(condition, unless, search.buffer)
+
+    def guard_element(self, access: Load | Store, unless: Expr | None, guards: GuardList) -> None:
+        lanes = lanes_of_access(access)
+        condition = (
+            self._unproved.in_any_lane(access)
+            if lanes is None
+            else self._unproved.in_all_lanes_of(access, lanes)
+        )
+        # A scalar access under a false predicate does not
+        # happen. For vectors, the check has the mask inside.
+        if access.predicate is not None and lanes is None:
+            unless = disjunction(unless, Unary("not", access.predicate))
+        if condition is not None:
+            guards.require(condition, unless, access.buffer)
 
     def _guard_sides(self, node: IfThenElse, unless: Expr | None, guards: GuardList) -> None:
         """Append the guards of a condition, and of each value where it is evaluated."""
@@ -186,10 +165,10 @@ class _AccessGuarder:
         and at the end of the range, outside of the loop, where no guard runs."""
         if loop.weight is None or self._names is not None:
             return
-        with self._point.scope():
+        with self.point.scope():
             # One more than the extent: load balancing also evaluates the
             # weight at the end of the range, to know the total work.
-            self._point.assume_range(loop, build.add(loop.extent, build.ONE))
+            self.point.assume_range(loop, build.add(loop.extent, build.ONE))
             guards = GuardList()
             self._guard(loop.weight, None, guards)
         if guards:
@@ -199,3 +178,11 @@ class _AccessGuarder:
                 f"Cannot prove that the weight of the loop '{loop.var}' reads '{buffer}' in bounds.",
                 hint="Leave the weight out, or use the indptr of the loop's own axis.",
             )
+
+
+GUARD_RULES: dict[type[Any], Callable[[_AccessGuarder, Any, Expr | None, GuardList], None]] = {
+    Load: _AccessGuarder.guard_element,
+    Store: _AccessGuarder.guard_element,
+    Search: _AccessGuarder.guard_search,
+}
+"""How each type of access is guarded. A test compares the table with the accesses of the loop stage."""

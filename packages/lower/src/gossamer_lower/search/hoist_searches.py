@@ -30,7 +30,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    Guard,
     IfThenElse,
     Let,
     Load,
@@ -41,14 +40,14 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.traversal.effects import effects_of
-from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.rebuild import replace_bodies, with_bodies
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import with_bodies
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -94,40 +93,34 @@ class _EarlierSearch(msgspec.Struct, frozen=True):
     var: Var
 
 
-class _SearchHoister:
+class _SearchHoister(PointVisitor):
     """Replaces each search by a variable; `lets` are those that may be placed anywhere."""
 
     def __init__(self, function: Function) -> None:
+        super().__init__(function)
         self.lets: dict[str, Let] = {}
         self._vars: dict[Search, Var] = {}
         self._here: list[Let] = []
         self._local: set[str] = set()
         self._known: list[_EarlierSearch] = []
-        self._holding: frozenset[Expr] = frozenset()
-        self._namer = namer_of(function)
-        self._function = function
         self._sizes = {
             buffer.name: buffer.shape[0]
             for buffer in function.buffers
             if isinstance(buffer, Buffer) and len(buffer.shape) == 1
         }
 
-    def body(self, body: tuple[Stmt, ...], holding: Expr | None = None) -> tuple[Stmt, ...]:
-        """Return the statements with searches replaced, under the condition `holding`."""
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         # Searches that were made in a branch are not known after it.
-        mark, outer = len(self._known), self._holding
-        self._holding |= self._parts(holding)
-        result: list[Stmt] = []
-        for stmt in body:
-            result += self._statement(stmt)
-            # After a guard, its condition holds to the end of the body.
-            if isinstance(result[-1], Guard):
-                self._holding |= self._parts(result[-1].condition)
+        mark = len(self._known)
+        result = super().body(body)
         del self._known[mark:]
-        self._holding = outer
-        return tuple(result)
+        return result
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def move_past(self, stmt: Stmt, new: tuple[Stmt, ...]) -> None:
+        # A condition is recorded as it is compared, with variables in place of its searches.
+        super().move_past(new[-1], new)
+
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """Return the statement, after the lets that must stand directly before it."""
         outer, self._here = self._here, []
         new = map_children(
@@ -140,10 +133,7 @@ class _SearchHoister:
         # Load balancing evaluates the weight outside of the loop, where no let of the loop exists.
         if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
             raise _unsupported_error(f"The weight of the loop '{stmt.var}'")
-        bodies = effects_of(new).bodies
-        new = replace_bodies(
-            new, {inner.field: self.body(inner.statements, inner.condition) for inner in bodies}
-        )
+        new = self.inside(new)
         if isinstance(new, For):
             leaving, new = self._hoisted_out_of(new)
             lets += leaving
@@ -160,7 +150,7 @@ class _SearchHoister:
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[at:]
                 break
-            changed = changed_in(loop.body, stmt.value, function=self._function)
+            changed = changed_in(loop.body, stmt.value, function=self.function)
             # A later search may use the result of this one, so it cannot leave either.
             if changed or bound & self._variables(stmt.value):
                 bound.add(stmt.var.name)
@@ -210,10 +200,12 @@ class _SearchHoister:
 
     def _reused_result(self, search: Search, path: Expr | None) -> Var | None:
         """Return the variable of an equal search that was made before; None if there is none."""
-        holding = self._holding | self._parts(path)
+        on_path = self._parts(path)
         for known in self._known:
             # The earlier result is valid only where the earlier search was really made.
-            if known.search == search and known.conditions <= holding:
+            if known.search == search and all(
+                part in on_path or self.point.is_assumed(part) for part in known.conditions
+            ):
                 return known.var
         return None
 
@@ -222,24 +214,24 @@ class _SearchHoister:
         self._here.append(let)
         self._local.add(let.var.name)
         # Otherwise the array, or the condition, may change before the next equal search.
-        if is_constant(search, *_conjuncts(path), function=self._function):
+        if is_constant(search, *_conjuncts(path), function=self.function):
             self._known.append(_EarlierSearch(search, self._parts(path), let.var))
         return let.var
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:
         """Return the parts of a condition that stay as they are."""
         return frozenset(
-            part for part in _conjuncts(condition) if is_constant(part, function=self._function)
+            part for part in _conjuncts(condition) if is_constant(part, function=self.function)
         )
 
     def _fresh(self) -> Var:
-        return build.index_var(self._namer.fresh("found"))
+        return build.index_var(self.namer.fresh("found"))
 
     def _is_free(self, search: Search) -> bool:
         """Return whether a search can be speculated wherever its variables are bound."""
         return (
             search.buffer in self._sizes
-            and is_constant(search, function=self._function)
+            and is_constant(search, function=self.function)
             and all(_is_harmless(node) for node in walk(search))
         )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import Function, Stmt
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.names import namer_of
 from gossamer_lower.statements.rebuild import Statements, map_statements, replace_bodies
 
@@ -17,7 +18,8 @@ T = TypeVar("T", bound=Stmt)
 class PointVisitor:
     """Rewrites the statements of one function in order; `point` is the program point before the statement.
 
-    A pass overrides `statement`, and calls `inside` for the statements whose bodies it visits.
+    A pass overrides `statement`, and calls `inside` for the statements whose bodies it visits. It overrides
+    `in_body` or `move_past` if it needs more than the point at a body, or after a statement.
 
     >>> from gossamer_ir.nodes import If
     >>> from gossamer_testkit.examples import program
@@ -49,7 +51,7 @@ class PointVisitor:
 
     def _visit(self, stmt: Stmt) -> tuple[Stmt, ...]:
         new = tuple(self.statement(stmt))
-        self.point.after(stmt)
+        self.move_past(stmt, new)
         return new
 
     def statement(self, stmt: Stmt) -> Iterable[Stmt]:
@@ -60,6 +62,14 @@ class PointVisitor:
         """Return a statement with its bodies visited, each at the point where it begins."""
         visited: dict[str, Statements] = {}
         for body in effects_of(stmt).bodies:
-            with self.point.in_body(stmt, body):
+            with self.in_body(stmt, body):
                 visited[body.field] = self.body(body.statements)
         return replace_bodies(stmt, visited)
+
+    def in_body(self, stmt: Stmt, body: Body) -> AbstractContextManager[None]:
+        """Return a context in which the point is where a body of a statement begins."""
+        return self.point.in_body(stmt, body)
+
+    def move_past(self, stmt: Stmt, new: Statements) -> None:
+        """Move the point past a statement, which has been replaced by `new`."""
+        self.point.after(stmt)
