@@ -36,11 +36,17 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.effects import (
+    ACCESSES,
     BOUND_VARIABLES,
     BUFFER_NODES,
     CALLS,
     DECLARED_NAMES,
     EFFECTS,
+    ELEMENT_ACCESSES,
+    ELEMENT_NODES,
+    HINTS,
+    INDEXED_NODES,
+    READS,
     WRITES,
     always_evaluated,
     body_in,
@@ -113,6 +119,17 @@ def test_kinds_that_name_a_buffer():
 def test_what_reads_memory_is_what_names_a_buffer():
     reading = {kind for kind, entry in EXPRESSION_KINDS.items() if entry.reads}
     assert reading == set(BUFFER_NODES) & set(EXPRESSIONS)
+
+
+def test_kinds_that_address_elements():
+    """Passes treat all of `ELEMENT_NODES` alike, and none of `HINTS` as an access. Another node like `Search`
+    needs a rule where `Search` has one."""
+    assert set(READS) == set(BUFFER_NODES) & set(EXPRESSIONS)
+    assert set(ACCESSES) == {Load, Search, Store, Atomic}
+    assert set(INDEXED_NODES) == {*ACCESSES, Prefetch}
+    assert set(ELEMENT_NODES) == {*INDEXED_NODES} - {Search}
+    assert set(ELEMENT_ACCESSES) == {Load, Store, Atomic}
+    assert set(HINTS) == {Prefetch}
 
 
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)

@@ -10,13 +10,11 @@ import pytest
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
-from gossamer_ir.nodes import Atomic, Guard, IfThenElse, Load
+from gossamer_ir.nodes import Guard, IfThenElse, Load
 from gossamer_ir.script import parse_module
-from gossamer_ir.traversal.effects import BUFFER_NODES
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_buffers, lower_to_flat
-from gossamer_lower.buffers.lower_buffers import ACCESSES
 
 ROWS = """
 @T.prim_func
@@ -141,11 +139,6 @@ def test_a_search_beyond_a_fiber_stops_the_program():
     ]
     assert result == [[1, 1, 0]] * 3
     assert contains(Load, *lower_buffers(parse_module(text + whole)).functions[0].body)
-
-
-def test_every_kind_that_accesses_a_buffer_is_lowered():
-    """Guards name a buffer but no element, and atomic accumulations are made later."""
-    assert set(ACCESSES) == set(BUFFER_NODES) - {Guard, Atomic}
 
 
 NESTED = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Set
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,12 +16,20 @@ from gossamer_ir.analysis.init_nests import (
 from gossamer_ir.core.build import sub
 from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.nodes import Atomic, Block, Expr, For, Let, Load, Range, Search, Stmt, Store, Var
-from gossamer_ir.traversal.effects import WRITES, Effects, always_evaluated, effects_of
+from gossamer_ir.traversal.effects import (
+    READS,
+    WRITES,
+    Body,
+    Effects,
+    always_evaluated,
+    effects_of,
+)
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 
 _Access: TypeAlias = Load | Search | Store | Atomic
+C = TypeVar("C")
 
 
 class EnclosingContext(msgspec.Struct, frozen=True):
@@ -81,42 +89,68 @@ def accesses(
     >>> [(access.buffer, access.is_store) for access in accesses(module.functions[0].body)]
     [('X', False), ('X', True)]
     """
-    bound = dict(values or {})
-    context = context or EnclosingContext()
-    for statement in body:
-        match statement:
-            case Let():
-                bound[statement.var.name] = resolve(statement.value, bound)
-            case Block():
-                bound.update({it.var: resolve(it.value, bound) for it in statement.iters})
-                if statement.init:
-                    inside = context_at_init(context, statement, bound) if conditions else context
-                    yield from accesses(
-                        statement.init,
-                        values=bound,
-                        context=inside,
-                        buffers=buffers,
-                        conditions=conditions,
-                    )
-        effects = effects_of(statement)
-        for node, is_certain in _direct_accesses(effects):
+    inside = _context_inside if conditions else _same_context
+    walk = statements_in_context(body, context or EnclosingContext(), inside, values=values or {})
+    for at in walk:
+        for node, is_certain in _direct_accesses(at.effects):
             if buffers is None or node.buffer in buffers:
-                yield _access_of(node, bound, context, is_certain=is_certain)
+                yield _access_of(node, at.values, at.context, is_certain=is_certain)
+
+
+class StatementInContext(NamedTuple, Generic[C]):
+    """A statement, and what is known where it stands."""
+
+    statement: Stmt
+    effects: Effects
+    values: Values
+    """The values of lets and block variables in scope; empty if the walk does not follow them."""
+    context: C
+
+
+def statements_in_context(
+    body: tuple[Stmt, ...],
+    context: C,
+    inside: Callable[[StatementInContext[C], Body], C],
+    *,
+    values: Values | None = None,
+) -> Iterator[StatementInContext[C]]:
+    """Yield the statements of a body at any depth, in program order, each with the context of the body that
+    it stands in.
+
+    `inside` returns the context of a body of a statement. With `values`, those of variables that are bound
+    before, the walk follows lets and block variables. An init comes before its block.
+
+    >>> from gossamer_testkit.examples import program
+    >>> (function,) = program("for i in T.serial(n): Y[i] = X[i]").functions
+    >>> walk = statements_in_context(function.body, 0, lambda at, body: at.context + 1)
+    >>> [(type(at.statement).__name__, at.context) for at in walk]
+    [('For', 0), ('Store', 1)]
+    """
+    bound = None if values is None else dict(values)
+    for statement in body:
+        if bound is not None:
+            _bind(statement, bound)
+        effects = effects_of(statement)
+        at = StatementInContext(statement, effects, {} if bound is None else bound, context)
         for inner in effects.bodies:
-            if inner.is_init:  # visited above, with the context before the reduction loops
-                continue
-            deeper = (
-                _with_conditions(context, statement, bound, inner.conditions)
-                if conditions
-                else context
-            )
-            yield from accesses(
-                inner.statements,
-                values=bound,
-                context=deeper,
-                buffers=buffers,
-                conditions=conditions,
-            )
+            if inner.is_init:
+                yield from statements_in_context(
+                    inner.statements, inside(at, inner), inside, values=bound
+                )
+        yield at
+        for inner in effects.bodies:
+            if not inner.is_init:
+                yield from statements_in_context(
+                    inner.statements, inside(at, inner), inside, values=bound
+                )
+
+
+def _bind(statement: Stmt, bound: dict[str, Expr]) -> None:
+    match statement:
+        case Let():
+            bound[statement.var.name] = resolve(statement.value, bound)
+        case Block():
+            bound.update({it.var: resolve(it.value, bound) for it in statement.iters})
 
 
 def accesses_of_block(block: Block) -> Iterator[Access]:
@@ -128,10 +162,16 @@ def accesses_of_block(block: Block) -> Iterator[Access]:
     yield from accesses(block.body)
 
 
-def _with_conditions(
-    context: EnclosingContext, statement: Stmt, values: Values, conditions: tuple[Expr, ...]
-) -> EnclosingContext:
-    resolved = tuple(resolve(condition, values) for condition in conditions)
+def _same_context(at: StatementInContext[EnclosingContext], _body: Body) -> EnclosingContext:
+    return at.context
+
+
+def _context_inside(at: StatementInContext[EnclosingContext], body: Body) -> EnclosingContext:
+    """Return the context of a body of a statement; the init of a block runs before the reduction loops."""
+    context, statement, values = at.context, at.statement, at.values
+    if body.is_init and isinstance(statement, Block):
+        return context_at_init(context, statement, values)
+    resolved = tuple(resolve(condition, values) for condition in body.conditions)
     loops = context.loops
     if isinstance(statement, For):
         start, extent = resolve(statement.start, values), resolve(statement.extent, values)
@@ -158,7 +198,7 @@ def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
         yield from reads_in(part)
     yield from ((read, True) for read in effects.reads)
     for write in effects.writes:
-        yield write, isinstance(write, Atomic) or write.predicate is None
+        yield write, _is_unmasked(write)
 
 
 def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
@@ -171,8 +211,8 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
     while stack:
         node, is_certain = stack.pop()
         kind = type(node)
-        if kind is Load or kind is Search:
-            reads.append((node, is_certain and (kind is Search or node.predicate is None)))
+        if kind in READS:
+            reads.append((node, is_certain and _is_unmasked(node)))
         if kind in LAZY:
             for name in reversed(kind.__struct_fields__):
                 stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))
@@ -181,6 +221,10 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
             if type(child) not in LEAVES:
                 stack.append((child, is_certain))
     return reads
+
+
+def _is_unmasked(node: _Access) -> bool:
+    return getattr(node, "predicate", None) is None
 
 
 def is_evaluated(name: str, expr: Any) -> bool:

@@ -7,19 +7,16 @@ from collections.abc import Mapping
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
-    Atomic,
     Buffer,
     Expr,
     Function,
     Launch,
-    Load,
     Module,
     ParallelFor,
-    Search,
-    Store,
     Var,
 )
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.effects import CALLS, READS, WRITES, effects_of
 from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 
@@ -94,13 +91,12 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
     usage = done.get(function.name)
     if usage is not None:
         return usage
-    reads: Names = {node.buffer for node in nodes_of_kind(function, Load, Search)}
+    reads: Names = {node.buffer for node in nodes_of_kind(function, *READS)}
     writes: Names = set()
-    for stmt in nodes_of_kind(function, Store, Atomic):
+    for stmt in nodes_of_kind(function, *WRITES):
         writes.add(stmt.buffer)
-        if isinstance(stmt, Atomic):
-            reads.add(stmt.buffer)
-    for call in nodes_of_kind(function, ParallelFor, Launch):
+        reads.update(read.buffer for read in effects_of(stmt).reads)
+    for call in nodes_of_kind(function, *CALLS):
         callee = functions[call.function]
         below = _usage(callee, functions, done)
         _add_arguments(call, callee, below, (reads, writes))

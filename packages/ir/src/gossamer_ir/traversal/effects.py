@@ -245,7 +245,7 @@ def _buffer_nodes() -> tuple[type[Any], ...]:
 BUFFER_NODES: Any = _buffer_nodes()
 """The types of nodes that name a buffer, to access, guard or prefetch it."""
 INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind is not Guard)
-"""Those of them that have indices: a `Guard` names a buffer only for its error message."""
+"""Those of them that address elements: a `Guard` names a buffer only for its error message."""
 
 _WITH_BODIES = frozenset(filter(has_bodies, STATEMENTS)).difference(BUFFER_NODES)
 
@@ -328,7 +328,13 @@ WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
 CALLS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
 """The types of statements that call a function of the module; a test compares them with the table."""
 ACCESSES: Any = (*READS, *WRITES)
-"""The types of nodes that access elements of a buffer."""
+"""The types of nodes that access elements of a buffer, and stop the program if these are out of bounds."""
+HINTS: Any = tuple(kind for kind in INDEXED_NODES if kind not in ACCESSES)
+"""The types that address elements without an access to them: these may be out of bounds."""
+ELEMENT_NODES: Any = tuple(kind for kind in INDEXED_NODES if "indices" in kind.__struct_fields__)
+"""The types that address one element, or one vector, by a field `indices`. A `Search` has a range instead."""
+ELEMENT_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind in ELEMENT_NODES)
+"""The types that access one element, or one vector."""
 _WRITING = frozenset({*WRITES, *CALLS}) - {Store}
 
 

@@ -6,6 +6,8 @@ access could run at the same time in another thread, and different operations do
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer_ir.analysis.atomic_accumulation import (
     ATOMIC_OPS,
     is_atomic,
@@ -14,13 +16,15 @@ from gossamer_ir.analysis.atomic_accumulation import (
     shared_names,
     shared_otherwise,
 )
-from gossamer_ir.nodes import Atomic, For, Function, Store
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.nodes import Atomic, For, Function
+from gossamer_ir.traversal.effects import ACCESSES
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify.buffer_accesses import check_store
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.dtype_queries import parse_dtype
 from gossamer_ir.verify.operand_dtypes import check_expr
+
+_OTHER_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind is not Atomic)
 
 
 def check_atomic(ctx: VerifyContext, node: Atomic, at: At) -> None:
@@ -73,7 +77,7 @@ def check_shared(ctx: VerifyContext, function: Function, at: At) -> None:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     if not ops:
         return
-    accesses = collect((*READS, Store), *function.body)
+    accesses = collect(_OTHER_ACCESSES, *function.body)
     accessed = {node.buffer for node in accesses}
     for name in sorted(ops):
         if name in accessed or len(ops[name]) > 1:

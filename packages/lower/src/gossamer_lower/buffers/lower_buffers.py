@@ -7,6 +7,7 @@ The properties of axes become facts about their index buffers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,6 +37,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.traversal.effects import INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.region_coverage import without_false_regions
@@ -49,8 +51,6 @@ from gossamer_lower.buffers.helpers.proved_conditions import without_proved
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 A = TypeVar("A", Load, Store, Prefetch)
-ACCESSES = (Load, Search, Store, Prefetch)
-"""The nodes that access a buffer at the position stage; a guard only names one."""
 
 
 @lowering_pass(takes=("position",), gives="loop", removes=("axes",))
@@ -134,14 +134,14 @@ class _BufferLowerer:
         if isinstance(lowered, Block):
             # An access out of bounds of its buffer is in no region, so declared regions may be false.
             return without_false_regions(lowered)
-        if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
+        if type(lowered) in (*INDEXED_NODES, Region) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, Guard):
             return self._guard(lowered)
         if isinstance(lowered, Compare):
             return _without_fiber_offset(lowered)
-        if isinstance(lowered, ACCESSES) and lowered.buffer in self._sparse:
-            return self._access(lowered)
+        if type(lowered) in ACCESS_RULES and lowered.buffer in self._sparse:
+            return ACCESS_RULES[type(lowered)](self, lowered)
         return lowered
 
     def _loop(self, loop: For) -> For:
@@ -153,35 +153,25 @@ class _BufferLowerer:
         annotations = tuple(mark if item[0] == ATOMIC else item for item in loop.annotations)
         return msgspec.structs.replace(loop, annotations=annotations)
 
-    def _access(self, node: Load | Search | Store | Prefetch) -> Any:
-        match node:
-            case Load():
-                return self._load(node)
-            case Search():
-                return self._search(node)
-            case Store():
-                return self._store(node)
-        return self._moved(node)
-
-    def _load(self, load: Load) -> Expr:
+    def load(self, load: Load) -> Expr:
         """Return a load, or the fill value if a position is not in its varied fiber."""
         buffer = self._sparse[load.buffer]
         present = self._conditions.present(buffer, load.indices)
         if present is None:
-            return self._moved(load)
+            return self.moved(load)
         plain = msgspec.structs.replace(load, predicate=None, passthrough=None)
-        value = IfThenElse(present, self._moved(plain), build.fill_of(buffer))
+        value = IfThenElse(present, self.moved(plain), build.fill_of(buffer))
         if load.predicate is None or load.passthrough is None:
             return value
         return IfThenElse(load.predicate, value, load.passthrough)
 
-    def _store(self, store: Store) -> Store | tuple[Stmt, ...]:
+    def store(self, store: Store) -> Store | tuple[Stmt, ...]:
         """Return a store, after a guard if a position may lie outside its varied fiber."""
         present = self._conditions.present(self._sparse[store.buffer], store.indices)
         if present is None:
-            return self._moved(store)
+            return self.moved(store)
         guard = Guard(present, self._names[store.buffer])
-        plain = self._moved(msgspec.structs.replace(store, predicate=None))
+        plain = self.moved(msgspec.structs.replace(store, predicate=None))
         return (guard, plain) if store.predicate is None else (If(store.predicate, (guard, plain)),)
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
@@ -191,7 +181,7 @@ class _BufferLowerer:
         guards = (part for part in parts if not isinstance(part, Store))
         return (*guards, msgspec.structs.replace(node, stores=stores))
 
-    def _moved(self, access: A) -> A:
+    def moved(self, access: A) -> A:
         """Return the access as one of the ordinary buffer."""
         indices = self._indices(self._sparse[access.buffer], access.indices)
         return msgspec.structs.replace(access, buffer=self._names[access.buffer], indices=indices)
@@ -206,7 +196,7 @@ class _BufferLowerer:
         ranges = tuple(Range(build.ZERO, extent) for extent in ordinary.shape)
         return Region(ordinary.name, ranges)
 
-    def _search(self, node: Search) -> Expr:
+    def search(self, node: Search) -> Expr:
         """Return a search in one fiber as a search in the whole array, with a result relative to the fiber.
         If the window does not lie in the fiber, it is moved out of bounds, where the check fails."""
         buffer = self._sparse[node.buffer]
@@ -247,6 +237,16 @@ class _BufferLowerer:
         for dimension, part in zip(dimensions, offsets, strict=True):
             offset = element_number(build.mul(offset, self._storage.extent(dimension)), part)
         return (offset,)
+
+
+ACCESS_RULES: dict[type[Any], Callable[[_BufferLowerer, Any], Any]] = {
+    Load: _BufferLowerer.load,
+    Search: _BufferLowerer.search,
+    Store: _BufferLowerer.store,
+    Prefetch: _BufferLowerer.moved,
+}
+"""How each type of node that addresses elements of a sparse buffer is rewritten. A test compares the table
+with the nodes of the stage."""
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:

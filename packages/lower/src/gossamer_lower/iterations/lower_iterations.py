@@ -8,7 +8,7 @@ one. A load of an absent element returns the fill value of the buffer; a store t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -124,12 +124,11 @@ class _IterationLowerer:
     def _statement(self, stmt: Stmt, scope: AxisIterators) -> tuple[Stmt, ...]:
         if isinstance(stmt, Iteration):
             return self._iteration(stmt, scope)
-        if isinstance(stmt, Store) and stmt.buffer in self._buffers:
-            return self._store(stmt, scope)
         if isinstance(stmt, Combine):
             return self._combine(stmt, scope)
-        if isinstance(stmt, Prefetch) and stmt.buffer in self._buffers:
-            return self._prefetch(stmt, scope)
+        if self._is_sparse_access(stmt):
+            lowered: tuple[Stmt, ...] = ACCESS_RULES[type(stmt)](self, stmt, scope)
+            return lowered
         return (map_children(stmt, lambda child: self._lower_child(child, scope)),)
 
     def _lower_child(self, child: Any, scope: AxisIterators) -> Any:
@@ -156,7 +155,10 @@ class _IterationLowerer:
 
     # --- accesses
 
-    def _store(self, stmt: Store, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def _is_sparse_access(self, node: Any) -> bool:
+        return type(node) in ACCESS_RULES and node.buffer in self._buffers
+
+    def store(self, stmt: Store, scope: AxisIterators) -> tuple[Stmt, ...]:
         """Return a store, after a guard if the element may be absent."""
         location = self._location(stmt, self._indices(stmt, scope))
         value = self._value(stmt.value, scope)
@@ -183,7 +185,7 @@ class _IterationLowerer:
         guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
         return (*guards, Combine(node.reducer, stores))
 
-    def _prefetch(self, node: Prefetch, scope: AxisIterators) -> tuple[Stmt, ...]:
+    def prefetch(self, node: Prefetch, scope: AxisIterators) -> tuple[Stmt, ...]:
         """Return a prefetch under the condition that the element is present. A prefetch must not fail, so
         the bounds of dense axes are checked before index arrays are read."""
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
@@ -193,7 +195,7 @@ class _IterationLowerer:
         hint = Prefetch(node.buffer, location.positions)
         return (hint if present is None else If(present, (hint,)),)
 
-    def _load(self, node: Load, scope: AxisIterators) -> Expr:
+    def load(self, node: Load, scope: AxisIterators) -> Expr:
         """Return a load, or the fill value if the element is absent."""
         buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
         location = self._location(node, indices)
@@ -224,9 +226,18 @@ class _IterationLowerer:
         if isinstance(node, Var):
             iterator = scope.get(node.name)
             return node if iterator is None else self._lookups.coordinate(iterator)
-        if isinstance(node, Load) and node.buffer in self._buffers:
-            return self._load(node, scope)
+        if self._is_sparse_access(node):
+            return ACCESS_RULES[type(node)](self, node, scope)
         return map_children(node, lambda child: self._value(child, scope))
+
+
+ACCESS_RULES: dict[type[Any], Callable[[_IterationLowerer, Any, AxisIterators], Any]] = {
+    Load: _IterationLowerer.load,
+    Store: _IterationLowerer.store,
+    Prefetch: _IterationLowerer.prefetch,
+}
+"""How each type of node that addresses an element of a sparse buffer is lowered: an expression to one, a
+statement to several. A test compares the table with the nodes of the stage."""
 
 
 def _with_condition_true(condition: Expr, value: Any) -> Any:

@@ -28,19 +28,22 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    Load,
     Module,
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import WRITES, all_buffers, buffers_named
+from gossamer_ir.traversal.effects import (
+    ELEMENT_ACCESSES,
+    ELEMENT_NODES,
+    all_buffers,
+    buffers_named,
+)
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.guards.guard_accesses import guard_accesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.helpers.index_ranges import (
-    BufferAccess,
     Interval,
     contracted_indices,
     index_ranges_of,
@@ -103,7 +106,7 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     # A buffer that is searched keeps its shape: see `index_ranges_of`.
     return {
         node.buffer
-        for node in collect((Load, *WRITES), *function.body)
+        for node in collect(ELEMENT_ACCESSES, *function.body)
         if node.buffer in shrunk and not _is_inside(node.indices, shrunk[node.buffer], loops)
     }
 
@@ -268,8 +271,8 @@ def _contracted(
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))
 
-    def shrink(node: Any) -> BufferAccess | None:
-        if not isinstance(node, BufferAccess) or node.buffer != buffer.name:
+    def shrink(node: Any) -> Any | None:
+        if not isinstance(node, ELEMENT_NODES) or node.buffer != buffer.name:
             return None
         return msgspec.structs.replace(node, indices=contracted_indices(node.indices, intervals))
 

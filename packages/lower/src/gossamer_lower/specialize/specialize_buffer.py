@@ -10,9 +10,10 @@ from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search, Store, Var
+from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Var
 from gossamer_ir.script import parse_expr
 from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.effects import READS, WRITES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
@@ -134,12 +135,12 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
 def _require_only_loaded(function: Function, name: str) -> None:
     for stmt in function.body:
         for node in walk(stmt):
-            if isinstance(node, Store) and node.buffer == name:
+            if isinstance(node, WRITES) and node.buffer == name:
                 raise UnsupportedError(
                     "lower.specialize_buffer.written",
                     f"The buffer '{name}' is written, so it cannot be replaced by an expression.",
                 )
-            if isinstance(node, Search) and node.buffer == name:
+            if isinstance(node, READS) and not isinstance(node, Load) and node.buffer == name:
                 raise UnsupportedError(
                     "lower.specialize_buffer.search",
                     f"'{name}' is searched, which needs an array.",

@@ -7,6 +7,7 @@ in unrolled code with other statements in between; the combined reduction stands
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -27,14 +28,18 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     Node,
-    Prefetch,
     Ramp,
-    Search,
     Stmt,
     Store,
     TransposeReduce,
 )
-from gossamer_ir.traversal.effects import INDEXED_NODES, buffers_named, buffers_written, handles_of
+from gossamer_ir.traversal.effects import (
+    ELEMENT_NODES,
+    INDEXED_NODES,
+    buffers_named,
+    buffers_written,
+    handles_of,
+)
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -221,11 +226,11 @@ class _LaneReductionCombiner:
                 return after
         return None
 
-    def _may_alias(self, node: Load | Store | Search | Prefetch, store: Store) -> bool:
+    def _may_alias(self, node: Any, store: Store) -> bool:
         if self._memory_of(node.buffer) != self._memory_of(store.buffer):
             return False
         # A search reads a range of elements; another buffer in the same memory has another shape.
-        if isinstance(node, Search) or node.buffer != store.buffer:
+        if not isinstance(node, ELEMENT_NODES) or node.buffer != store.buffer:
             return True
         return not any(
             _are_different(one, other)

@@ -19,13 +19,10 @@ from gossamer_ir.nodes import (
     Function,
     IfThenElse,
     Let,
-    Load,
-    Prefetch,
     Range,
-    Search,
     Stmt,
-    Store,
 )
+from gossamer_ir.traversal.effects import ELEMENT_NODES, HINTS, INDEXED_NODES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect, statements
@@ -56,7 +53,7 @@ def body_with_moved_accesses(
     Raises `.not_proved` if the index of a vector would need a test, or if the buffer is searched.
     """
     function = top.function
-    if any(search.buffer == buffer for search in collect(Search, *function.body)) and lost:
+    if lost and any(_is_search_in(buffer, node) for node in collect(INDEXED_NODES, *function.body)):
         raise schedule_error(
             f"{top.primitive}.not_proved",
             f"Cannot prove that a search in buffer '{buffer}' stays in bounds of it.",
@@ -77,6 +74,11 @@ def body_with_moved_accesses(
     return tuple(
         _with_moved_accesses(stmt, buffer, tested_indices, new_indices) for stmt in function.body
     )
+
+
+def _is_search_in(buffer: str, node: Any) -> bool:
+    """Return whether a node addresses a range of a buffer, which has no indices to test."""
+    return node.buffer == buffer and not isinstance(node, ELEMENT_NODES)
 
 
 def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
@@ -126,13 +128,11 @@ def _in_bounds_condition(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Ex
 def _with_moved_accesses(node: Any, buffer: str, tested: NewIndices, untested: NewIndices) -> Any:
     """Return a node with the accesses to a buffer at their new indices.
 
-    Prefetches need no test: they never fault.
+    Hints, such as prefetches, need no test: they never fault.
     """
-    kind = type(node)
-    if kind in (Load, Store) and node.buffer == buffer:
-        node = replace(node, indices=tested(node.indices))
-    elif kind is Prefetch and node.buffer == buffer:
-        node = replace(node, indices=untested(node.indices))
+    if isinstance(node, ELEMENT_NODES) and node.buffer == buffer:
+        new_indices = untested if isinstance(node, HINTS) else tested
+        node = replace(node, indices=new_indices(node.indices))
     inner = map_children(node, lambda child: _with_moved_accesses(child, buffer, tested, untested))
     is_changed = isinstance(inner, Block) and inner is not node
     return replace(inner, reads=None, writes=None) if is_changed else inner

@@ -19,11 +19,10 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Let,
-    Search,
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import ACCESSES, buffers_named, outer_writes
+from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, buffers_named, outer_writes
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
@@ -49,7 +48,7 @@ def is_recurrence(block: Block) -> bool:
     """Return whether the block accesses several elements of a buffer that it writes."""
     stored = outer_writes((block,))
     accesses = [access for access in collect(ACCESSES, block) if access.buffer in stored]
-    if any(isinstance(access, Search) for access in accesses):
+    if not all(isinstance(access, ELEMENT_ACCESSES) for access in accesses):
         return True  # a search reads several elements
     return len({(access.buffer, access.indices) for access in accesses}) > len(stored)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.accesses import StatementInContext, statements_in_context
 from gossamer_ir.analysis.init_nests import (
+    EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,
     loops_outside_init,
@@ -24,19 +26,17 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     IfThenElse,
-    Let,
     Load,
     Node,
     Stmt,
     Store,
     Unary,
 )
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.nests.init_nest import enclosed_block
 
 Conjunction = tuple[Expr, ...]
 ElementIndices = tuple[Expr, ...]
@@ -53,9 +53,7 @@ class ConditionalLoad(msgspec.Struct, frozen=True):
 
 def loads_of(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads."""
-    return _distinct_loads(
-        _LoadCollector(buffer).body(cursor, "body", {}, _StatementContext((), ()))
-    )
+    return _distinct_loads(_LoadCollector(buffer).collect(cursor.node))
 
 
 def loads_and_stores_of(
@@ -63,9 +61,8 @@ def loads_and_stores_of(
 ) -> tuple[tuple[ConditionalLoad, ...], frozenset[ElementIndices]]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads or stores, and
     the indices of those that it stores."""
-    start = _StatementContext((), ())
-    stored = list(_StoreCollector(buffer, dtype).body(cursor, "body", {}, start))
-    loads = chain(_LoadCollector(buffer).body(cursor, "body", {}, start), stored)
+    stored = list(_StoreCollector(buffer, dtype).collect(cursor.node))
+    loads = chain(_LoadCollector(buffer).collect(cursor.node), stored)
     return _distinct_loads(loads), frozenset([load.indices for load, _ in stored])
 
 
@@ -75,7 +72,7 @@ def evaluation_condition(cursor: Cursor, expr: Expr) -> Expr | None:
 
     Occurrences in the headers of loops, blocks and allocations are not counted.
     """
-    evaluations = _EvaluationCollector(expr).body(cursor, "body", {}, _StatementContext((), ()))
+    evaluations = _EvaluationCollector(expr).collect(cursor.node)
     return _disjunction([conditions for _, conditions in evaluations])
 
 
@@ -109,12 +106,12 @@ def _disjunction(cases: Iterable[Conjunction]) -> Expr | None:
     return condition
 
 
-class _StatementContext(msgspec.Struct, frozen=True):
+class _BlockContext(msgspec.Struct, frozen=True):
     """The enclosing conditions and loops of a statement: `above` holds where the innermost enclosing block
     runs, and `within` has the loops and conditions inside that block, the outermost first."""
 
-    above: Conjunction
-    within: tuple[LoopOrCondition, ...]
+    above: Conjunction = ()
+    within: tuple[LoopOrCondition, ...] = ()
 
     def conditions(self) -> Conjunction:
         """Return the conditions that hold where the statement runs."""
@@ -124,32 +121,47 @@ class _StatementContext(msgspec.Struct, frozen=True):
         )
 
 
+_Place: TypeAlias = StatementInContext[_BlockContext]
+
+
+def _context_inside(at: _Place, body: Body) -> _BlockContext:
+    """Return the context of a body of a statement. An init also runs if the loops of the reduction are
+    empty."""
+    context, statement = at.context, at.statement
+    if isinstance(statement, Block) and body.is_init:
+        conditions = context.above
+        for part in _init_nest(statement, at):
+            conditions = (*conditions, *_conditions_of(part))
+        return _BlockContext(conditions)
+    enclosing = statement if isinstance(statement, For) else body.condition
+    if enclosing is not None:
+        within = (*context.within, _resolved_header(enclosing, at.values))
+        context = _BlockContext(context.above, within)
+    return _BlockContext(context.conditions()) if isinstance(statement, Block) else context
+
+
+def _init_nest(block: Block, at: _Place) -> tuple[LoopOrCondition, ...]:
+    """Return the loops and conditions in which the init of a block runs, up to the outer block."""
+    within = at.context.within
+    loops = tuple(part for part in within if isinstance(part, For))
+    enclosed = EnclosedBlock(block, loops, at.values)
+    own = (_resolved_header(part, at.values) for part in conditions_of_init(enclosed))
+    return (*without_loops(within, loops_outside_init(enclosed)), *own)
+
+
 class _LoadCollector:
     """Collects the loads of a buffer in a block, each with the conditions under which it is evaluated."""
 
     def __init__(self, buffer: str) -> None:
         self._buffer = buffer
 
-    def body(
-        self, cursor: Cursor, field: str, values: Mapping[str, Expr], context: _StatementContext
-    ) -> Iterator[tuple[Any, Conjunction]]:
-        """Yield the loads in a body of the statement at a cursor."""
-        values, conditions = dict(values), context.conditions()
-        for index, statement in enumerate(getattr(cursor.node, field)):
-            below = cursor.down(field, index)
-            if isinstance(statement, Block):
-                values |= {item.var: resolve(item.value, values) for item in statement.iters}
-            yield from self._own(statement, values, conditions)
-            # After the statement's own loads: a let does not see itself.
-            if isinstance(statement, Let):
-                values[statement.var.name] = resolve(statement.value, values)
-            if isinstance(statement, Block):
-                yield from self._init(below, values, context)
-            for inner, last in _bodies_of(statement):
-                inside = None if last is None else _resolved_header(last, values)
-                yield from self.body(
-                    below, inner, values, _nested_context(context, statement, inside)
-                )
+    def collect(self, block: Block) -> Iterator[tuple[Any, Conjunction]]:
+        """Yield the loads in the body of a block."""
+        start = _BlockContext()
+        for at in statements_in_context(block.body, start, _context_inside, values={}):
+            yield from self._own(at.statement, at.values, at.context.conditions())
+            if isinstance(at.statement, Block) and at.statement.init:
+                yield from self._init_header(at.statement, at)
 
     def _own(
         self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
@@ -158,27 +170,13 @@ class _LoadCollector:
         for part in effects_of(statement).evaluates:
             yield from self._expression(resolve(part, values), conditions)
 
-    def _init(
-        self, cursor: Cursor, values: Mapping[str, Expr], context: _StatementContext
-    ) -> Iterator[tuple[Any, Conjunction]]:
-        """Yield the loads of an init, which also runs if the loops of the reduction are empty.
-
-        The bounds and conditions of the loops around the init are evaluated for it, too.
-        """
-        if not cursor.node.init:
-            return
-        conditions = context.above
-        own = (
-            _resolved_header(part, values) for part in conditions_of_init(enclosed_block(cursor))
-        )
-        for part in (
-            *without_loops(context.within, loops_outside_init(enclosed_block(cursor))),
-            *own,
-        ):
+    def _init_header(self, block: Block, at: _Place) -> Iterator[tuple[Any, Conjunction]]:
+        """Yield the loads in the bounds and conditions around an init, which are evaluated for it, too."""
+        conditions = at.context.above
+        for part in _init_nest(block, at):
             for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(expr, conditions)
             conditions = (*conditions, *_conditions_of(part))
-        yield from self.body(cursor, "init", values, _StatementContext(conditions, ()))
 
     def _is_match(self, expr: Node) -> bool:
         return isinstance(expr, Load) and expr.buffer == self._buffer
@@ -234,15 +232,6 @@ class _EvaluationCollector(_LoadCollector):
             yield from super()._own(statement, values, conditions)
 
 
-def _nested_context(
-    context: _StatementContext, statement: Stmt, part: LoopOrCondition | None
-) -> _StatementContext:
-    """Return the context of a body of a statement, which `part` encloses."""
-    within = context.within if part is None else (*context.within, part)
-    inner = _StatementContext(context.above, within)
-    return _StatementContext(inner.conditions(), ()) if isinstance(statement, Block) else inner
-
-
 def _resolved_header(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
     """Return a condition, or a loop without its body, in terms of variables bound outside."""
     header = replace(part, body=()) if isinstance(part, For) else part
@@ -255,11 +244,3 @@ def _conditions_of(part: LoopOrCondition) -> Conjunction:
     if not isinstance(part, For):
         return (part,)
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
-
-
-def _bodies_of(statement: Stmt) -> Iterator[tuple[str, LoopOrCondition | None]]:
-    """Yield the fields of the bodies of a statement except an init, each with the loop or condition that
-    encloses it."""
-    for body in effects_of(statement).bodies:
-        if not body.is_init:
-            yield body.field, statement if isinstance(statement, For) else body.condition

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outside_init
 from gossamer_ir.core.build import conjuncts, index_var
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Search, Store, Var
-from gossamer_ir.traversal.effects import ACCESSES
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Store, Var
+from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
@@ -84,7 +84,7 @@ def _require_own_element(cursor: Cursor, store: Store) -> None:
     for node in walk(replace(cursor.node, reads=None, writes=None)):
         if not isinstance(node, ACCESSES) or node.buffer != store.buffer:
             continue
-        if isinstance(node, Search) or node.indices != store.indices:
+        if not isinstance(node, ELEMENT_NODES) or node.indices != store.indices:
             raise schedule_error(
                 f"{cursor.primitive}.reads",
                 f"Block '{cursor.node.name}' accesses elements of '{store.buffer}' other than the one it "
@@ -214,7 +214,7 @@ def with_redirected_accesses(
     """Return the block with buffer `to` instead of `buffer`, at the indices `at` if given."""
 
     def rule(node: Any) -> Any | None:
-        if isinstance(node, (Load, Store)) and node.buffer == buffer:
+        if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer:
             return replace(node, buffer=to, indices=node.indices if at is None else at)
         return None
 

@@ -9,8 +9,13 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load, Stmt, Store, Var
-from gossamer_ir.traversal.effects import BUFFER_NODES, declared_names
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Stmt, Var
+from gossamer_ir.traversal.effects import (
+    BUFFER_NODES,
+    ELEMENT_ACCESSES,
+    INDEXED_NODES,
+    declared_names,
+)
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -50,7 +55,7 @@ def _bound_names(function: Function) -> Iterator[str]:
 
 def _rebound_access(node: Any, binding: BufferBinding) -> Any:
     """Return an access to the bound buffer. A guard names a buffer without an element."""
-    if isinstance(node, Guard):
+    if not isinstance(node, INDEXED_NODES):
         return replace(node, buffer=binding.buffer)
     return replace(node, buffer=binding.buffer, indices=_bound_indices(binding, node.indices))
 
@@ -87,7 +92,7 @@ def vector_loops(implementation: Function, match: Match) -> dict[str, Set[str]]:
     }
     by_buffer: dict[str, set[str]] = {buffer.name: set() for buffer in implementation.buffers}
     for node in walk(*implementation.body):
-        if isinstance(node, (Load, Store)) and node.buffer in by_buffer:
+        if isinstance(node, ELEMENT_ACCESSES) and node.buffer in by_buffer:
             loops = match.bindings[node.buffer].loops
             by_buffer[node.buffer] |= {
                 loop

@@ -22,11 +22,11 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    Search,
     Store,
     While,
 )
 from gossamer_ir.traversal.effects import (
+    ELEMENT_NODES,
     INDEXED_NODES,
     buffers_accessed,
     buffers_allocated,
@@ -191,7 +191,7 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     predicate = () if block.predicate is None else (block.predicate,)
     indexing = collect(INDEXED_NODES, *block.body, *predicate)
     return any(
-        isinstance(node, Search) or (node.buffer, node.indices) not in own
+        not isinstance(node, ELEMENT_NODES) or (node.buffer, node.indices) not in own
         for node in indexing
         if node.buffer in targets
     )

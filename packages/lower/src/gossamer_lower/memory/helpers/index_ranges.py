@@ -11,11 +11,11 @@ all accesses, which must share the invariant part, and uses the conditions that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import reads_in
+from gossamer_ir.analysis.accesses import StatementInContext, reads_in, statements_in_context
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
@@ -28,17 +28,11 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    Load,
-    Prefetch,
-    Search,
     Stmt,
-    Store,
     Var,
 )
-from gossamer_ir.traversal.effects import INDEXED_NODES, READS, effects_of
+from gossamer_ir.traversal.effects import ELEMENT_NODES, INDEXED_NODES, READS, Body, effects_of
 from gossamer_ir.traversal.walk import collect, statements
-
-BufferAccess: TypeAlias = Load | Store | Prefetch
 
 _Conditions: TypeAlias = tuple[Expr, ...]
 
@@ -67,12 +61,10 @@ def index_ranges_of(
     >>> expr_of(interval.fixed) == build.index_var("n"), interval.low, interval.high
     (True, 0, 14)
     """
-    accesses: list[tuple[BufferAccess, _Conditions]] = []
-    for node, enclosing in _accesses(live, buffer.name, ()):
-        # A search reads a range of the buffer, which contraction would shift.
-        if isinstance(node, Search):
-            return [None] * len(buffer.shape)
-        accesses.append((node, enclosing))
+    accesses = list(_accesses(live, buffer.name))
+    # A search reads a range of the buffer, which contraction would shift.
+    if not all(isinstance(node, ELEMENT_NODES) for node, _ in accesses):
+        return [None] * len(buffer.shape)
     known = _BoundVariables(live, function)
     return [
         _merged([known.interval(access.indices[at], enclosing) for access, enclosing in accesses])
@@ -80,19 +72,21 @@ def index_ranges_of(
     ]
 
 
-def _accesses(
-    body: Iterable[Stmt], name: str, enclosing: _Conditions
-) -> Iterator[tuple[BufferAccess | Search, _Conditions]]:
-    """Yield the accesses to a buffer, and the searches in it, each with the enclosing conditions."""
-    for stmt in body:
-        effects = effects_of(stmt)
-        for node in collect(INDEXED_NODES, *(effects.evaluates if effects.bodies else (stmt,))):
+def _accesses(body: tuple[Stmt, ...], name: str) -> Iterator[tuple[Any, _Conditions]]:
+    """Yield the nodes that address elements of a buffer, each with the enclosing conditions."""
+    start: _Conditions = ()
+    for at in statements_in_context(body, start, _conditions_inside):
+        # A statement without a body may address an element itself.
+        own = at.effects.evaluates if at.effects.bodies else (at.statement,)
+        for node in collect(INDEXED_NODES, *own):
             if node.buffer == name:
-                yield node, enclosing
-        for inner in effects.bodies:
-            # The condition of a `while` may no longer hold after a write in its body.
-            conditions = inner.conditions if isinstance(stmt, If) else ()
-            yield from _accesses(inner.statements, name, (*enclosing, *conditions))
+                yield node, at.context
+
+
+def _conditions_inside(at: StatementInContext[_Conditions], body: Body) -> _Conditions:
+    # The condition of a `while` may no longer hold after a write in its body.
+    conditions = body.conditions if isinstance(at.statement, If) else ()
+    return (*at.context, *conditions)
 
 
 class _BoundVariables:

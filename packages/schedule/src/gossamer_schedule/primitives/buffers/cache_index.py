@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import conjuncts, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
-from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.effects import ELEMENT_ACCESSES, READS, effects_of
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
@@ -122,8 +122,8 @@ def _access_indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr
     for statement in addressable_statements(body):
         if isinstance(statement, HEADERS):
             continue
-        own = (statement,) if isinstance(statement, Store) else ()
-        for access in (*own, *collect(Load, *effects_of(statement).evaluates)):
+        own = (statement,) if isinstance(statement, ELEMENT_ACCESSES) else ()
+        for access in (*own, *collect(ELEMENT_ACCESSES, *effects_of(statement).evaluates)):
             if buffer in (None, access.buffer):
                 yield from access.indices
 

@@ -18,14 +18,18 @@ from gossamer_ir.nodes import (
     Compare,
     For,
     Function,
-    Guard,
-    Load,
-    Prefetch,
     Range,
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
+from gossamer_ir.traversal.effects import (
+    ACCESSES,
+    BUFFER_NODES,
+    ELEMENT_ACCESSES,
+    buffers_accessed,
+    buffers_named,
+    outer_writes,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -207,7 +211,7 @@ def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None
     for statement in addressable_statements(body):
         if isinstance(statement, Block) and statement is not cursor.node:
             used |= buffers_named(*statement.init)
-    used |= {node.buffer for node in collect((Guard, Prefetch), *body)}
+    used |= {node.buffer for node in collect(BUFFER_NODES, *body) if not isinstance(node, ACCESSES)}
     if buffer in used:
         raise schedule_error(
             "rolling_buffer.other_access",
@@ -295,12 +299,12 @@ def _with_circular_indices(
     """Return the body of the loop, with indices of the circular buffer and without its allocation."""
 
     def rule(node: Any) -> Any | None:
+        if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer:
+            indices = list(node.indices)
+            at = indices[window.dim]
+            indices[window.dim] = Binary("floormod", at, index(window.width))
+            return replace(node, indices=tuple(indices))
         match node:
-            case Load() | Store() if node.buffer == buffer:
-                indices = list(node.indices)
-                at = indices[window.dim]
-                indices[window.dim] = Binary("floormod", at, index(window.width))
-                return replace(node, indices=tuple(indices))
             case Allocate() if node.buffer.name == buffer:
                 return ()
             # Declared regions name elements of the old buffer.

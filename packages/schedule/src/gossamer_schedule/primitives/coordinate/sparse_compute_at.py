@@ -14,17 +14,15 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Iteration,
-    Load,
     OverAxis,
-    Search,
     Stmt,
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_ir.traversal.walk import walk
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -221,14 +219,13 @@ def _require_independent(first: Iteration, second: Iteration, shared: Sequence[s
 def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
     """Return the dimensions in which all accesses of a buffer have a variable as index."""
     dimensions: set[int] | None = None
-    for access in walk(node):
-        if isinstance(access, Search) and access.buffer == buffer:
+    for access in collect(ACCESSES, node):
+        if access.buffer != buffer:
+            continue
+        if not isinstance(access, ELEMENT_ACCESSES):
             return set()
-        if isinstance(access, (Load, Store)) and access.buffer == buffer:
-            own_dimensions = {
-                dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")
-            }
-            dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
+        own_dimensions = {dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")}
+        dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
     return dimensions or set()
 
 

@@ -1,0 +1,24 @@
+"""Passes that treat nodes differently, by how these address elements, have a rule for each type of node."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.traversal.effects import ACCESSES, INDEXED_NODES
+from gossamer_ir.verify import RULES_BY_STAGE
+from gossamer_lower.buffers import lower_buffers
+from gossamer_lower.guards import guard_accesses
+from gossamer_lower.iterations import lower_iterations
+
+RULES = {
+    "lower_iterations": (lower_iterations.ACCESS_RULES, "coordinate", INDEXED_NODES),
+    "lower_buffers": (lower_buffers.ACCESS_RULES, "position", INDEXED_NODES),
+    "guard_accesses": (guard_accesses.GUARD_RULES, "loop", ACCESSES),
+}
+"""The rules, the stage of the module, and the types of nodes that need a rule if the stage has them."""
+
+
+@pytest.mark.parametrize(("rules", "stage", "kinds"), RULES.values(), ids=RULES)
+def test_each_type_of_the_stage_has_a_rule(rules, stage, kinds):
+    allowed = {*RULES_BY_STAGE[stage].expressions, *RULES_BY_STAGE[stage].statements}
+    assert rules.keys() == allowed & set(kinds)
