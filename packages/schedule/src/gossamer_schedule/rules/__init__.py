@@ -16,9 +16,9 @@ from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.cost.machine import machine_of
 from gossamer_schedule.rules.fused_rows import fused_rows
 from gossamer_schedule.rules.patterns import PATTERN_RULES
-from gossamer_schedule.rules.schedule_rule import rules_among
+from gossamer_schedule.rules.schedule_rule import rule_record
 
-RULES = (*PATTERN_RULES, *rules_among([fused_rows]))
+RULES = (*PATTERN_RULES, rule_record(fused_rows))
 """The rules in the order in which they are tried; the first that matches is used."""
 
 

@@ -6,7 +6,7 @@ the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from inspect import signature
 from typing import NamedTuple, TypeVar
 
@@ -67,13 +67,13 @@ def schedule_rule(*, pattern: str, programs: str, schedule: str) -> Callable[[Ru
     return decorate
 
 
-def rules_among(objects: Iterable[object]) -> tuple[RuleRecord, ...]:
-    """Return the records of the rules among some objects, in order.
+def rule_record(rule: Callable[..., ScheduleReport | None]) -> RuleRecord:
+    """Return the record that `schedule_rule` has attached to a rule.
 
     >>> from gossamer_schedule.rules.patterns.sddmm import sddmm
-    >>> [record] = rules_among([sddmm, print])
+    >>> record = rule_record(sddmm)
     >>> record.name, record.has_parts, record.programs
     ('sddmm', True, 'SDDMM over CSR and ragged rows')
     """
-    records = (getattr(found, "schedule_rule", None) for found in objects)
-    return tuple(record for record in records if isinstance(record, RuleRecord))
+    record: RuleRecord = vars(rule)["schedule_rule"]
+    return record
