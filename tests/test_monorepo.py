@@ -15,6 +15,7 @@ from itertools import chain
 import pytest
 
 import gossamer
+from gossamer.kernel_cache import DISTRIBUTIONS
 
 pytestmark = pytest.mark.unserialized
 
@@ -258,6 +259,12 @@ def test_every_folder_of_helpers_is_private_to_its_folder(distributions, root):
         for path in (found.folder / "src").rglob("helpers")
     ]
     assert private == {(name,): [name.removesuffix(".helpers")] for name in folders}
+
+
+def test_every_package_that_makes_kernels_is_in_their_keys(distributions):
+    """The testkit is for tests, formats only hold data, and a plugin has the version of its backend."""
+    packages = {found.name for found in distributions if found.folder.parent.name == "packages"}
+    assert {*DISTRIBUTIONS} == packages - {"gossamer-formats", "gossamer-testkit"}
 
 
 @pytest.mark.parametrize("session", ["demo", "tests"])

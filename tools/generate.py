@@ -19,6 +19,7 @@ from tools import ROOT
 NAMES = (
     "primitives",
     "operators",
+    "formats",
     "pass_imports",
     "coefficients",
     "schema",

@@ -1,4 +1,7 @@
-"""Sparse tensors at run time: descriptions, storage, checks, input and output."""
+"""Sparse tensors at run time: descriptions, storage, checks, input and output.
+
+`python -m tools.generate formats` writes the import of the formats, and `__all__`.
+"""
 
 from gossamer_formats.arrays.borrowed_matrices import borrow_scipy
 from gossamer_formats.checks.storage_checks import (
@@ -6,7 +9,12 @@ from gossamer_formats.checks.storage_checks import (
     check_indptr,
     check_storage,
 )
-from gossamer_formats.descriptions import DESCRIPTIONS, csr, dia, sell
+from gossamer_formats.descriptions import (
+    DESCRIPTIONS,
+    csr,
+    dia,
+    sell,
+)
 from gossamer_formats.installed_formats import Format
 from gossamer_formats.io.plain_arrays import from_arrays
 from gossamer_formats.io.reading import read
