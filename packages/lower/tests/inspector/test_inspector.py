@@ -191,6 +191,14 @@ def test_searches_that_depend_on_more_than_index_arrays_stay(body):
     assert caught.value.code == "lower.inspector.no_search"
 
 
+def test_a_search_in_a_combination_is_made_before():
+    module = program("""
+        largest = T.comm_reducer(lambda x, y: (T.max(x, y),), (T.float32("-inf"),))
+        for i in T.serial(n):
+            Y[0], = largest(Y[0], X[T.search("upper", P, begin=1, end=n, value=i) - 1])
+    """)
+    text = body_text(use_inspector_results(module))
+    assert text.splitlines()[-1].strip() == "Y[0] = largest(Y[0], X[P_found_data[i]])"
 MARKED = """
 @T.prim_func
 def scaled(x: T.handle, y: T.handle, n: T.int64) -> None:

@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     PaddedSlots,
     SortedSegments,
 )
+from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -44,7 +45,7 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     # Each iteration would read another segment, and two segments may hold the same coordinate.
     if any(loop.var in free_vars(at) for at in outer):
         return False
-    known = [fact for fact in facts if getattr(fact, "buffer", None) == load.buffer]
+    known = [fact for fact in facts if subject_of(fact) == load.buffer]
     # J = [0, 2, 3, 3]: the unused slots of a row all hold the number of columns.
     if any(isinstance(fact, PaddedSlots) for fact in known):
         return False

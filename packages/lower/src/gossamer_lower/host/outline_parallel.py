@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import BUFFER_NODES
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import Namer, bound_variables, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
@@ -198,14 +199,10 @@ def _facts_about(
     names = {buffer.name for buffer in buffers}
     known = {param.name for param in params}
     return tuple(
-        fact for fact in function.facts if _buffers_of(fact) <= names and free_vars(fact) <= known
+        fact
+        for fact in function.facts
+        if names.issuperset(buffers_of_fact(fact)) and free_vars(fact) <= known
     )
-
-
-def _buffers_of(fact: Fact) -> set[str]:
-    """Return the buffers that a fact is about."""
-    names = {getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right")}
-    return {name for name in names if name is not None}
 
 
 def _with_serial_loops(loop: For) -> For:

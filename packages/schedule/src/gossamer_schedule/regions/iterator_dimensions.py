@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import is_vector_access
@@ -138,7 +139,7 @@ def _element_count(function: Function, indptr: str) -> Expr | None:
         offsets = indptr_of(axis)
         if offsets is not None and offsets.handle == handles.get(indptr):
             return offsets.nnz
-    facts = [fact for fact in invariant_facts(function) if getattr(fact, "buffer", None) == indptr]
+    facts = [fact for fact in invariant_facts(function) if subject_of(fact) == indptr]
     ranges = [fact for fact in facts if isinstance(fact, InRange)]
     is_monotone = any(isinstance(fact, Monotone) for fact in facts)
     if not is_monotone or not ranges or integer_value(ranges[0].low) != 0:

@@ -146,7 +146,9 @@ class _SearchExtractor:
                 return self._if(stmt, around, values)
             case Block():
                 return self._block(stmt, around, values)
-            case _ if hasattr(stmt, "body"):
+            # Bodies under other conditions stay. Those that always run are like operands: the stores of a
+            # `Combine`.
+            case _ if not all(body.always_runs for body in effects_of(stmt).bodies):
                 return stmt
         return map_children(stmt, lambda child: self._expr(child, around, values))
 
