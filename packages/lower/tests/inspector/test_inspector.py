@@ -20,6 +20,7 @@ from gossamer_lower import (
     use_inspector_results,
 )
 from gossamer_testkit.examples import program
+from gossamer_testkit.show import body_text
 
 ROWS, COLUMNS = 6, 5
 FULL = np.add.outer(np.arange(ROWS), 2 * np.arange(COLUMNS)) % 3 == 0
@@ -199,6 +200,8 @@ def test_a_search_in_a_combination_is_made_before():
     """)
     text = body_text(use_inspector_results(module))
     assert text.splitlines()[-1].strip() == "Y[0] = largest(Y[0], X[P_found_data[i]])"
+
+
 MARKED = """
 @T.prim_func
 def scaled(x: T.handle, y: T.handle, n: T.int64) -> None:
