@@ -120,9 +120,10 @@ def statements_in_context(
     `inside` returns the context of a body of a statement. With `values`, those of variables that are bound
     before, the walk follows lets and block variables. An init comes before its block.
 
-    >>> from gossamer_testkit.examples import program
-    >>> (function,) = program("for i in T.serial(n): Y[i] = X[i]").functions
-    >>> walk = statements_in_context(function.body, 0, lambda at, body: at.context + 1)
+    >>> from gossamer_ir.core.build import ONE, ZERO, index_var
+    >>> from gossamer_ir.nodes import Store
+    >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
+    >>> walk = statements_in_context((loop,), 0, lambda at, body: at.context + 1)
     >>> [(type(at.statement).__name__, at.context) for at in walk]
     [('For', 0), ('Store', 1)]
     """
