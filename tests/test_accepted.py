@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.size_equations import evaluate
+from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.interpret import run
@@ -100,7 +100,7 @@ def with_results(values, module):
     arrays = {found.name: values[found.handle] for found in entry.buffers if found.handle in values}
     for buffer in entry.buffers:
         if isinstance(buffer, Buffer) and buffer.handle not in (None, *values):
-            sizes = [evaluate(size, values, arrays=arrays) for size in buffer.shape]
+            sizes = [evaluate_size(size, values, arrays=arrays) for size in buffer.shape]
             values = {**values, buffer.handle: np.full(sizes, -77, buffer.dtype)}
     return values
 

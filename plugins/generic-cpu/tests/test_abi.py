@@ -51,7 +51,7 @@ int main(void) {
 
 
 def test_constants_agree():
-    assert abi.ENTRY_SYMBOL == native.SYMBOL
+    assert abi.ENTRY_SYMBOL == native.KERNEL_SYMBOL
     assert (abi.OK, abi.OUT_OF_BOUNDS, abi.OUT_OF_MEMORY) == (
         native.OK,
         native.OUT_OF_BOUNDS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.size_equations import Linear, evaluate, to_linear
+from gossamer_backend.arguments.size_equations import Linear, evaluate_size, to_linear
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, IfThenElse, Load, Var
@@ -47,7 +47,7 @@ EXPRESSIONS = {
 @pytest.mark.parametrize(("expr", "value", "linear"), EXPRESSIONS.values(), ids=EXPRESSIONS.keys())
 def test_expressions_have_their_value(expr, value, linear):
     scalars = {"m": 2, "n": -7}
-    assert evaluate(expr, scalars, arrays={"X": np.array([10, 20, 30])}) == value
+    assert evaluate_size(expr, scalars, arrays={"X": np.array([10, 20, 30])}) == value
     assert to_linear(expr) == linear
     if linear is not None:
         assert linear.value(scalars) == value
@@ -62,10 +62,10 @@ def test_no_integer_solves_what_does_not_divide():
 @pytest.mark.parametrize("operation", ["floordiv", "floormod"])
 def test_division_by_zero_is_refused(operation):
     with pytest.raises(ArgumentError, match="divided by zero"):
-        evaluate(of(operation, M, N), {"m": 1, "n": 0}, arrays={})
+        evaluate_size(of(operation, M, N), {"m": 1, "n": 0}, arrays={})
 
 
 def test_other_expressions_are_refused_by_name():
     with pytest.raises(UnsupportedError, match="IfThenElse") as caught:
-        evaluate(IfThenElse(TRUE, M, N), {"m": 1, "n": 0, "flag": True}, arrays={})
+        evaluate_size(IfThenElse(TRUE, M, N), {"m": 1, "n": 0, "flag": True}, arrays={})
     assert caught.value.code == "backend.size"

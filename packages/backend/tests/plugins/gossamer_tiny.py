@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 
 from gossamer_backend import Artifact, Kernel, Probe
-from gossamer_backend.arguments.size_equations import evaluate
+from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
 from gossamer_backend.registry.hookspecs import Pass, hookimpl
 from gossamer_backend.registry.requirements import require_compilable
@@ -54,7 +54,7 @@ def interpreter(artifact):
         scalars = {param.name: given[param.name] for param in signature.scalars}
         arrays = {}
         for param in signature.buffers:
-            shape = [evaluate(size, scalars, arrays=arrays) for size in param.shape]
+            shape = [evaluate_size(size, scalars, arrays=arrays) for size in param.shape]
             arrays[param.buffer] = view(given[param.name], shape, np.dtype(param.dtype))
             given[param.name] = arrays[param.buffer]
         try:

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, get_num_threads
-from gossamer_backend.arguments.size_equations import evaluate
+from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
 from gossamer_backend.registry.requirements import (
     require_compilable,
@@ -95,7 +95,7 @@ def views(signature, given):
     return {
         param.name: view(
             given[param.name],
-            [evaluate(size, scalars, arrays={}) for size in param.shape],
+            [evaluate_size(size, scalars, arrays={}) for size in param.shape],
             np.dtype(param.dtype),
         )
         for param in signature.buffers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
-from gossamer_backend.call.abi import SYMBOL
+from gossamer_backend.call.abi import KERNEL_SYMBOL
 from gossamer_backend.registry.requirements import require_compilable
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -120,7 +120,7 @@ class GenericCpu:
                 f"it lacks {', '.join(lacking)}.",
                 hint="Compile for cpu=host.",
             )
-        address, library = loader.load_object(artifact.code, SYMBOL)
+        address, library = loader.load_object(artifact.code, KERNEL_SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
         return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate
+from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,
@@ -52,7 +52,7 @@ class PassedArrays(msgspec.Struct, frozen=True):
     """The fact about the segments of each buffer that has one."""
 
     def size(self, expr: Expr) -> int:
-        return evaluate(expr, self.scalars, arrays=self.arrays)
+        return evaluate_size(expr, self.scalars, arrays=self.arrays)
 
     def named(self, buffer: str) -> tuple[str, Array]:
         """Return the name that messages give to a buffer, and its array."""
@@ -75,7 +75,7 @@ def require_facts(
     if unknown := {type(fact).__name__ for fact in facts if type(fact) not in FACT_CHECKS}:
         raise InternalError(f"Facts have no check: {', '.join(sorted(unknown))}.")
     pads = {
-        fact.buffer: evaluate(fact.length, scalars, arrays=arrays)
+        fact.buffer: evaluate_size(fact.length, scalars, arrays=arrays)
         for fact in facts
         if isinstance(fact, PaddedSlots)
     }

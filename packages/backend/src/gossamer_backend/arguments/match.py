@@ -16,7 +16,7 @@ from gossamer_backend.arguments.array_checks import (
 )
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.scalar_checks import limits_of, require_scalar, require_size
-from gossamer_backend.arguments.size_equations import Array, Linear, evaluate, to_linear
+from gossamer_backend.arguments.size_equations import Array, Linear, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
@@ -209,7 +209,9 @@ class Arguments:
         shaped = {}
         for row in self._rows:
             shape = tuple(
-                evaluate(size, scalars, arrays=arrays) if linear is None else linear.value(scalars)
+                evaluate_size(size, scalars, arrays=arrays)
+                if linear is None
+                else linear.value(scalars)
                 for size, linear in row.shape
             )
             array = arrays[row.param.buffer]

@@ -19,11 +19,11 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]
 
 
-def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> int:
+def evaluate_size(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> int:
     """Return the value of an integer expression; `arrays` are by buffer.
 
     >>> from gossamer_ir.core.build import add, index, index_var
-    >>> evaluate(add(index_var("m"), index(1)), {"m": 4}, arrays={})
+    >>> evaluate_size(add(index_var("m"), index(1)), {"m": 4}, arrays={})
     5
     """
     try:

@@ -17,7 +17,7 @@ from gossamer_ir.interchange.records import Signature
 ABI_VERSION = 1
 """Part of every cache key."""
 
-SYMBOL = "gossamer_kernel"
+KERNEL_SYMBOL = "gossamer_kernel"
 
 # Statuses of a kernel. They are compiled into artifacts
 # on disk: a change needs another `ABI_VERSION`.

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate
+from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
 from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
 from gossamer_backend.checks.check_program import ArrayTest, check_module
 from gossamer_ir.errors import PluginError, UnsupportedError
@@ -131,7 +131,7 @@ def _fact_holds(
     if isinstance(fact, ProductSteps):
         operands = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
         return first_wrong_product(*operands) is None
-    at, value = (evaluate(size, scalars, arrays=arrays) for size in (fact.index, fact.value))
+    at, value = (evaluate_size(size, scalars, arrays=arrays) for size in (fact.index, fact.value))
     return has_value(arrays[fact.buffer], at=at, value=value)
 
 
@@ -253,8 +253,8 @@ def _of_range(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tup
     if not plan.ranges:
         return ()
     limits = np.iinfo(plan.test.dtype)
-    low = max(evaluate(fact.low, scalars, arrays=arrays) for fact in plan.ranges)
-    last = min(evaluate(fact.high, scalars, arrays=arrays) for fact in plan.ranges) - 1
+    low = max(evaluate_size(fact.low, scalars, arrays=arrays) for fact in plan.ranges)
+    last = min(evaluate_size(fact.high, scalars, arrays=arrays) for fact in plan.ranges) - 1
     low, last = max(low, int(limits.min)), min(last, int(limits.max), 2**63 - 1)
     return (low, last) if low <= last else None
 
@@ -276,7 +276,7 @@ def _of_pad(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple
     if plan.pad is None:
         return ()
     limits = np.iinfo(plan.test.dtype)
-    pad = evaluate(plan.pad.length, scalars, arrays=arrays)
+    pad = evaluate_size(plan.pad.length, scalars, arrays=arrays)
     return (pad,) if limits.min <= pad <= limits.max else None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.abi import SYMBOL
+from gossamer_backend.call.abi import KERNEL_SYMBOL
 from gossamer_backend.export.header import header_text
 from gossamer_backend.export.linking import link_shared
 from gossamer_backend.export.manifest import manifest_text
@@ -49,7 +49,7 @@ def export_artifact(
     exported. Nothing is written then.
     """
     symbol = symbol_for(artifact, name)
-    code = rename_symbol(artifact.code, SYMBOL, new=symbol)
+    code = rename_symbol(artifact.code, KERNEL_SYMBOL, new=symbol)
     requires = undefined_symbols(code)
     header = header_text(artifact, symbol=symbol, requires=requires)
     files = {"object": (f"{symbol}.o", code), "header": (f"{symbol}.h", header.encode())}
