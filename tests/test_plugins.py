@@ -1,8 +1,9 @@
-"""An external plugin through the public API: its backend, rules and passes."""
+"""An external plugin through the public API: its backend, rules, passes and primitives."""
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 
 import numpy as np
@@ -10,14 +11,22 @@ import pytest
 
 import gossamer as gs
 from gossamer import kernel_cache, resolve_target
+from gossamer.cli import main
 from gossamer.operators.spmv import SCRIPT
 from gossamer_backend import Registry
-from gossamer_ir.errors import PluginError, UserError
+from gossamer_ir.errors import PluginError, ScheduleError, UserError
+from gossamer_ir.script import print_module
+from gossamer_testkit.examples import MATMUL
+from tests.support.examples import PYTHON
 
 PLUGIN = """
-from gossamer_backend.registry.hookspecs import Pass, hookimpl
+from gossamer_backend.plugin_api import Pass, hookimpl
 from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Step
 from gossamer_ir.nodes import Module
+from gossamer_schedule import split, unroll
+from gossamer_schedule.plugin_api import (
+    LOOP_STAGES, Change, apply_rule, change_of, explain, plugin_primitive
+)
 from gossamer_tiny import TinyInterpreter
 
 ASKED = []
@@ -45,6 +54,18 @@ def see(module):
 @hookimpl
 def gossamer_passes():
     return [Pass("see", stage, see) for stage in ("coordinate", "loop", "flat")]
+
+
+@plugin_primitive("tiny-interpreter", stages=LOOP_STAGES)
+def unroll_by(root, loop: str, *, factor: int = 4, function: str | None = None):
+    halves = split(root.module, loop, factors=(None, factor), function=function)
+    unrolled = unroll(halves.module, halves.names[1], function=function)
+    return Change(change_of(unrolled, root).root, halves.names, halves.forwards)
+
+
+@hookimpl
+def gossamer_primitives():
+    return [unroll_by]
 """
 INFO = {
     "METADATA": "Metadata-Version: 2.1\nName: front-door-plugin\nVersion: 1.0\n",
@@ -88,6 +109,11 @@ def test_its_rules_and_passes_are_asked_and_its_kernel_runs(install):
         "pass at loop",
         "pass at flat",
     ]
+    assert product(kernel) == [21, 30]
+
+
+def product(kernel):
+    """The product of [[1, 2], [0, 3]] and [1, 10] by a kernel for spmv."""
     y = np.empty(2, np.float32)
     indptr, indices = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32)
     kernel(
@@ -97,7 +123,7 @@ def test_its_rules_and_passes_are_asked_and_its_kernel_runs(install):
         indptr=indptr,
         indices=indices,
     )
-    assert y.tolist() == [21, 30]
+    return y.tolist()
 
 
 SPLIT = 'Step("split", {"loop": "j", "factors": (None, 4)})'
@@ -152,6 +178,78 @@ def test_rules_and_passes_that_fail_are_blamed_on_the_plugin(schedule, result, m
         gs.compile(SCRIPT, target="tiny-interpreter")
 
 
+UNROLLED = 'Step("tiny-interpreter.unroll_by", {"loop": "j", "factor": 2})'
+
+
+def test_its_rule_plans_its_primitive(install):
+    install(schedule=f"Schedule(loop=({UNROLLED},))")
+    assert product(gs.compile(SCRIPT, target="tiny-interpreter")) == [21, 30]
+
+
+def test_its_primitives_are_applied_by_name_and_replayed(install):
+    install(schedule="None")
+    builder = gs.schedule(SCRIPT, target="tiny-interpreter").lower().lower()
+    builder.apply("tiny-interpreter.unroll_by", "j", factor=2)
+    assert product(gs.compile(SCRIPT, target="tiny-interpreter", schedule=builder)) == [21, 30]
+    again = gs.schedule(SCRIPT, target="tiny-interpreter").replay(builder.trace)
+    assert again.module == builder.module
+
+
+def test_without_the_plugin_its_steps_are_refused_by_its_name(install):
+    install(schedule="None")
+    builder = gs.schedule(SCRIPT, target="tiny-interpreter").lower().lower()
+    steps = builder.apply("tiny-interpreter.unroll_by", "j").schedule
+    with pytest.raises(ScheduleError, match="needs the plugin 'tiny-interpreter'"):
+        gs.compile(SCRIPT, schedule=steps)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [
+        ("apply_rule('spmv_rows', module, target, stats)", "spmv_rows"),
+        ("explain(module, target, stats)", "spmv_rows"),
+        ("apply_rule('sddmm', module, target, stats) or Schedule()", "tiny-interpreter"),
+    ],
+)
+def test_its_rule_uses_those_of_gossamer(schedule, rule, install):
+    install(schedule=schedule)
+    assert gs.explain(SCRIPT, target="tiny-interpreter").rule == rule
+
+
+def test_opt_lists_and_applies_its_passes_and_primitives(install, capsys, tmp_path):
+    asked = install(schedule="None")
+    assert main(["opt", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert "  tiny-interpreter.see              coordinate or loop or flat\n" in listed
+    assert "  tiny-interpreter.unroll_by(loop, factor=..., function=...)" in listed
+    program = tmp_path / "program.py"
+    program.write_text(SCRIPT)
+    steps = [
+        "tiny-interpreter.see",
+        "lower_iterations",
+        "lower_buffers",
+        'tiny-interpreter.unroll_by(loop="j")',
+        "tiny-interpreter.see",
+    ]
+    assert main(["opt", str(program), *(f"--pass={step}" for step in steps)]) == 0
+    assert "T.unroll(4)" in capsys.readouterr().out
+    assert asked == ["pass at coordinate", "pass at loop"]
+    wrong = [*steps[:2], "tiny-interpreter.see"]
+    assert main(["opt", str(program), *(f"--pass={step}" for step in wrong)]) == 2
+    assert "takes a module of the coordinate or loop or flat stage" in capsys.readouterr().err
+
+
+def test_opt_names_the_intrinsics_of_a_target(install, capsys, tmp_path):
+    install(schedule="None")
+    program = tmp_path / "program.py"
+    program.write_text(print_module(MATMUL))
+    step = '--pass=tensorize(loop="l", intrinsic="none")'
+    assert main(["opt", str(program), step]) == 2
+    assert "outer_product_float32_1x16" in capsys.readouterr().err
+    assert main(["opt", str(program), step, "--target", "tiny-interpreter"]) == 2
+    assert "outer_product_float32_1x16" not in capsys.readouterr().err
+
+
 def test_the_plugin_is_listed(install):
     install(schedule="None")
     found = {backend.name: backend for backend in resolve_target.registry.backend_infos()}
@@ -160,3 +258,28 @@ def test_the_plugin_is_listed(install):
         UserError, match=r"There is no backend 'other'\. Installed: generic-cpu, tiny"
     ):
         gs.compile(SCRIPT, target="other")
+
+
+IMPORT = re.compile(r"^ *(?:from|import) (gossamer_[\w.]+)", re.MULTILINE)
+
+
+def test_plugins_import_only_declared_modules(root):
+    """The table of `docs/backends.md` has the modules, and `__all__` of each `plugin_api` the names."""
+    page = (root / "docs/backends.md").read_text()
+    table = page.partition("\n## Modules for plugins\n")[2].partition("\n## ")[0]
+    declared = re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)
+    assert {"gossamer_backend.plugin_api", "gossamer_schedule.plugin_api"} < set(declared)
+    plugin = [*(root / "plugins/generic-cpu/src").rglob("*.py")]
+    tiny = [*(root / "packages/backend/tests/plugins").glob("*.py")]
+    texts = [path.read_text() for path in (*plugin, *tiny)]
+    texts += [PLUGIN, *PYTHON.findall(page.partition("\n## Conformance tests\n")[0])]
+    imported = {name for text in texts for name in IMPORT.findall(text)}
+    own = ("gossamer_generic_cpu", "gossamer_tiny", "gossamer_testkit")
+    assert {name for name in imported if not name.startswith(own)} <= set(declared)
+    for name in declared:
+        module = importlib.import_module(name)
+        assert module.__doc__
+        if name.endswith(".plugin_api"):
+            assert sorted(module.__all__) == [*module.__all__]
+            assert [item for item in module.__all__ if not hasattr(module, item)] == []
+            assert [item for item in module.__all__ if f"`{item}`" not in module.__doc__] == []

@@ -18,7 +18,9 @@ BROKEN = (
     "unusable",
     "no-hook",
     "misspelled-hook",
+    "other-primitive",
     "raising-hook",
+    "same-primitive",
 )
 MODULES = ("gossamer_tiny", "gossamer_broken", "gossamer_raising", "gossamer_exiting")
 

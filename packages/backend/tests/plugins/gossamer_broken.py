@@ -2,8 +2,7 @@
 
 import types
 
-from gossamer_backend import Probe
-from gossamer_backend.registry.hookspecs import hookimpl
+from gossamer_backend.plugin_api import Probe, hookimpl
 
 
 class Plain:
@@ -63,6 +62,14 @@ other_name = registering(Plain("another"))
 unusable = registering(Plain("unusable"))
 clash = registering(Plain("clash"))
 no_hook = types.SimpleNamespace()
+other_primitive = types.SimpleNamespace(
+    gossamer_backends=hookimpl(lambda: [Plain("other-primitive")]),
+    gossamer_primitives=hookimpl(lambda: [len]),
+)
+same_primitive = types.SimpleNamespace(
+    gossamer_backends=hookimpl(lambda: [Plain("same-primitive")]),
+    gossamer_primitives=hookimpl(lambda: [types.SimpleNamespace(op="same-primitive.f")] * 2),
+)
 misspelled_hook = types.SimpleNamespace(gossamer_backend=hookimpl(lambda: [None]))
 
 

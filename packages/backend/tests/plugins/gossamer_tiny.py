@@ -4,14 +4,20 @@ import ctypes
 
 import numpy as np
 
-from gossamer_backend import Artifact, Kernel, Probe
-from gossamer_backend.arguments.size_equations import evaluate_size
-from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
-from gossamer_backend.registry.hookspecs import Pass, hookimpl
-from gossamer_backend.registry.requirements import require_compilable
+from gossamer_backend.plugin_api import (
+    OK,
+    OUT_OF_BOUNDS,
+    Artifact,
+    Kernel,
+    Pass,
+    Probe,
+    evaluate_size,
+    hookimpl,
+    prototype,
+    require_compilable,
+)
+from gossamer_ir import dumps, loads, signature_of
 from gossamer_ir.interchange.records import Intrinsic, Schedule
-from gossamer_ir.interchange.serialization import dumps, loads
-from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import Guard
 from gossamer_ir.traversal.walk import walk

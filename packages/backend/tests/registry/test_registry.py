@@ -16,6 +16,8 @@ REASONS = {
     "other-name": "must register one backend of its own name; it registers 'another'",
     "no-hook": "registers no backend",
     "misspelled-hook": "unknown hook 'gossamer_backend'",
+    "other-primitive": "<built-in function len>, which is not a primitive of its own",
+    "same-primitive": "registers two primitives 'same-primitive.f'",
     "raising-hook": "RuntimeError: out of order",
     "raising": "OSError: libmissing.so: cannot open shared object file",
     "exiting": "SystemExit: no license",

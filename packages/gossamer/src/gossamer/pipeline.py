@@ -88,7 +88,12 @@ def lower_by_stage(
     while current.stage != "flat":
         trace = traces[current.stage]
         if trace:
-            current = replay(current, trace, intrinsics=plugin.intrinsics if plugin else ())
+            current = replay(
+                current,
+                trace,
+                intrinsics=plugin.intrinsics if plugin else (),
+                primitives=plugin.primitives if plugin else {},
+            )
         current = plugin.run_passes(current) if plugin else current
         yield current
         current = next_stage(current)

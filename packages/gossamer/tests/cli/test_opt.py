@@ -15,7 +15,7 @@ from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.script import parse_module, print_module
 from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES
-from gossamer_schedule.trace.replay import PRIMITIVES
+from gossamer_schedule import PRIMITIVES
 from gossamer_testkit import script, script_names
 from gossamer_testkit.examples import MATMUL
 
@@ -125,6 +125,14 @@ TEXTS = {
     "no text": (b"\xff\xfe", (), "option.file", ""),
     "a race": (SUM, ("--pass", 'parallel(loop="i")'), "[schedule.parallel.", "^^^^^"),
     "no step": (SCALE, ("--pass", "unknown"), "option.pass", ""),
+    "no plugin": (SCALE, ("--pass", "no-plugin.f"), "the plugin 'no-plugin' is not installed", ""),
+    "no step of a plugin": (SCALE, ("--pass", "generic-cpu.f"), "option.pass", ""),
+    "no target": (
+        SCALE,
+        ("--target", "no", "--pass", 'tensorize(loop="i", intrinsic="f")'),
+        "backend.unknown",
+        "",
+    ),
     "no name": (SCALE, ("--pass", "split(i, 8)"), "option.pass", ""),
     "code": (SCALE, ("--pass", "split(loop=open('x'))"), "option.pass", ""),
     "wrong arguments": (SCALE, ("--pass", "split(loop=3)"), "schedule.replay.arguments", ""),
@@ -159,7 +167,18 @@ def test_a_file_or_trace_that_cannot_be_read_is_named(opt, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a.b", "f(1)", "f(**x)", "f(a=b)", "f(a=" + "(" * 500, "f" * 20_000, "f\0", "1 + 1"],
+    [
+        "",
+        "a.b.c",
+        "f-g",
+        "f(1)",
+        "f(**x)",
+        "f(a=b)",
+        "f(a=" + "(" * 500,
+        "f" * 20_000,
+        "f\0",
+        "1 + 1",
+    ],
 )
 def test_a_step_that_is_none_is_refused(text):
     with pytest.raises(ArgumentError) as caught:

@@ -68,6 +68,7 @@ def has_content(module: Module, content: str) -> bool:
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A pass and its contract, from which the pipeline, its checks and the lists of passes are derived."""
 
+    name: str
     function: Callable[..., Module]
     takes: tuple[StageName, ...] = ()
     """The stages of modules that it accepts; any stage, if empty."""
@@ -79,10 +80,6 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The `CONTENTS` that its result does not have."""
     on_request: bool = False
     """True if it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
-
-    @property
-    def name(self) -> str:
-        return self.function.__name__
 
     def require_stage(self, module: Module) -> None:
         """Raise `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
@@ -149,6 +146,7 @@ def lowering_pass(
 
         called = typed(checked)
         record = PassRecord(
+            name=function.__name__,
             function=called,
             takes=takes,
             gives=given,

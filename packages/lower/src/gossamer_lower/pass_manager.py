@@ -43,6 +43,14 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
         raise ArgumentError(
             "pass.name", f"There is no pass '{name}'.", hint="gossamer opt --list shows them."
         )
+    return apply_record(record, module, arguments=arguments)
+
+
+def apply_record(
+    record: PassRecord, module: Module, *, arguments: Mapping[str, Any] | None = None
+) -> Module:
+    """Apply the pass of a record, which need not be one of `PASSES`; arguments and errors are those of
+    `apply_pass`."""
     record.require_stage(module)
     for content in record.without:
         _require_none_left(record, content, module)

@@ -135,7 +135,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
 
 # They have no decorator, since gossamer-ir has no passes to order.
 LANGUAGE_PASSES = (
-    PassRecord(function=simplify, on_request=True),
-    PassRecord(function=declare_regions, on_request=True),
+    PassRecord(name="simplify", function=simplify, on_request=True),
+    PassRecord(name="declare_regions", function=declare_regions, on_request=True),
 )
 """The passes of gossamer-ir, which any module takes on request."""

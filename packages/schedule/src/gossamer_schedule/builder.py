@@ -24,12 +24,19 @@ from gossamer_schedule.cursor.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.definition.arguments import arguments_by_name, normalized_value, value_text
+from gossamer_schedule.definition.arguments import (
+    arguments_by_name,
+    normalized_value,
+    op_of,
+    value_text,
+    variadic_argument,
+)
 from gossamer_schedule.definition.foreign_names import METHODS
 from gossamer_schedule.definition.sampled_values import is_reference, with_values
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
+from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 from gossamer_schedule.trace.fluent_primitives import Fluent
 from gossamer_schedule.trace.registry import PRIMITIVES
 from gossamer_schedule.trace.replay import apply
@@ -44,9 +51,10 @@ class ScheduleBuilder(Fluent):
 
     Every primitive is a method that takes the arguments of the primitive after the module and returns the
     builder. `function` selects a function of a module with several. `intrinsics` are those of the machine,
-    and `lower` is the function that lowers a module to the next stage (a builder of `gossamer.schedule` has
-    both). The builder returns names as handles: in a later step, a handle refers to the loops or the block
-    that its statement has become.
+    `primitives` those of the target's plugin, which `apply` applies by name, and `lower` is the function that
+    lowers a module to the next stage (a builder of `gossamer.schedule` has all of them). The builder returns
+    names as handles: in a later step, a handle refers to the loops or the block that its statement has
+    become.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -73,6 +81,7 @@ class ScheduleBuilder(Fluent):
         *,
         function: str | None = None,
         intrinsics: Sequence[Intrinsic] = (),
+        primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
         lower: Callable[[Module], Module] | None = None,
     ) -> None:
         if not isinstance(module, Module):
@@ -84,6 +93,7 @@ class ScheduleBuilder(Fluent):
         self._program = module
         self._function = function
         self._intrinsics = intrinsics
+        self._primitives = primitives
         self._lower = lower
         self._results: list[Result] = []
         self._conflicts: list[Mapping[str, str]] = []
@@ -186,6 +196,7 @@ class ScheduleBuilder(Fluent):
         text: str | bytes,
         *,
         intrinsics: Sequence[Intrinsic] = (),
+        primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
         lower: Callable[[Module], Module] | None = None,
     ) -> Self:
         """Return a builder of a module with the steps of a trace in JSON applied.
@@ -197,7 +208,7 @@ class ScheduleBuilder(Fluent):
             sch.parallel(loop='i')
             return sch
         """
-        builder = cls(module, intrinsics=intrinsics, lower=lower)
+        builder = cls(module, intrinsics=intrinsics, primitives=primitives, lower=lower)
         return builder.replay(trace_from_json(text))
 
     def lower(self) -> Self:
@@ -234,7 +245,11 @@ class ScheduleBuilder(Fluent):
         (1, 2)
         """
         other = type(self)(
-            self._program, function=self._function, intrinsics=self._intrinsics, lower=self._lower
+            self._program,
+            function=self._function,
+            intrinsics=self._intrinsics,
+            primitives=self._primitives,
+            lower=self._lower,
         )
         other._results, other._conflicts = [*self._results], [*self._conflicts]
         return other
@@ -276,20 +291,42 @@ class ScheduleBuilder(Fluent):
                 self._record(replace(self._apply(step), step=step))
         return self
 
-    def apply(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
-        """Apply a primitive. Handles are replaced by the current names of their statements."""
-        positional = arguments_by_name(primitive, args)
-        repeated = [name for name in keywords if name in positional]
+    def apply(self, primitive: Callable[..., Result] | str, /, *args: Any, **keywords: Any) -> Self:
+        """Apply a primitive, given itself or by its name in steps; one of a plugin is
+        `apply("<plugin>.<name>", ...)`. Handles are replaced by the current names of their statements.
+
+        Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.no_plugin`, and whatever the
+        primitive raises.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> ScheduleBuilder(SCALE).apply("split", "i", factors=(None, 8)).names
+        ('i_0', 'i_1')
+        """
+        if isinstance(primitive, str):
+            primitive = find_primitive(primitive, self._primitives)
+        if not (callable(primitive) and hasattr(primitive, "op")):
+            raise schedule_error(
+                "replay.no_primitive",
+                f"A primitive is given as {value_text(primitive)}; expected its name.",
+            )
+        op, positional = op_of(primitive), arguments_by_name(primitive, args)
+        # A variadic argument is always among the positional ones: empty, if it is given by name.
+        variadic = variadic_argument(primitive)
+        repeated = [
+            name
+            for name in keywords
+            if name in positional and (name != variadic or positional[name])
+        ]
         if repeated:
             raise schedule_error(
-                "replay.arguments", f"{primitive.__name__} is given argument '{repeated[0]}' twice."
+                "replay.arguments", f"{op} is given argument '{repeated[0]}' twice."
             )
         named = positional | {"function": self._function} | keywords
         values = {name: _normalized_if_valid(value) for name, value in named.items()}
         self._warn_of_conflicts(values)
         current_values = {name: self._with_current_names(value) for name, value in values.items()}
         given = {name: value for name, value in current_values.items() if value is not None}
-        step = Step(primitive.__name__, given)
+        step = Step(op, given)
         result = self._apply(step)
         # The trace keeps references to drawn values, not the values.
         has_references = any(map(is_reference, step.args.values()))
@@ -312,7 +349,9 @@ class ScheduleBuilder(Fluent):
 
     def _apply(self, step: Step) -> Result:
         with_drawn = with_values(step, self._drawn_values)
-        return apply(self.module, with_drawn, intrinsics=self._intrinsics)
+        return apply(
+            self.module, with_drawn, intrinsics=self._intrinsics, primitives=self._primitives
+        )
 
     @property
     def _drawn_values(self) -> dict[str, int | str | None]:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_schedule.rules import RULES, choose, explain, patterns
+from gossamer_schedule.rules import RULES, apply_rule, choose, explain, patterns
 from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
+from gossamer_testkit.examples import SCALE
 
 TARGET = Target("generic-cpu")
 CSR = """
@@ -417,6 +419,14 @@ def test_results_that_exceed_the_caches_are_stored_around_them(shared):
         steps = product_steps(Stats(rows, 100, 9 * rows, 50, 0), target=target, f=128)
         assert ("store_nontemporal" in steps) == is_stored
     assert "store_nontemporal" not in product_steps(None, target=target, f=128)
+
+
+def test_an_unknown_rule_is_refused_with_those_that_exist():
+    with pytest.raises(
+        ArgumentError, match=r"There is no rule 'spmm'\. Rules are spmv_rows, "
+    ) as caught:
+        apply_rule("spmm", SCALE, TARGET)
+    assert caught.value.code == "rule.name"
 
 
 def test_every_rule_of_the_folder_is_in_the_list():

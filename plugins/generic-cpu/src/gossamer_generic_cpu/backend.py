@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 
-from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
-from gossamer_backend.call.abi import KERNEL_SYMBOL
-from gossamer_backend.registry.requirements import require_compilable
+from gossamer_backend.plugin_api import (
+    API_VERSION,
+    KERNEL_SYMBOL,
+    Artifact,
+    Kernel,
+    Probe,
+    package_versions,
+    require_compilable,
+)
+from gossamer_ir import signature_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.nodes import Module
 
 NAME = "generic-cpu"

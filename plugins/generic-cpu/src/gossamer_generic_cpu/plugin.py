@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_backend.registry.hookspecs import hookimpl
-from gossamer_backend.registry.protocol import Backend
+from gossamer_backend.plugin_api import Backend, hookimpl
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.codegen.intrinsics import intrinsics
 from gossamer_ir.interchange.records import Intrinsic

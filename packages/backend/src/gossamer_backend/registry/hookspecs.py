@@ -7,7 +7,7 @@ point's name is the name of its backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import pluggy
@@ -29,7 +29,11 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 ScheduleRule: TypeAlias = Callable[[Module, Target, Stats | None], ScheduleReport | Schedule | None]
 """A function that returns a schedule for a module, in a report if it gives reasons for its decisions, or None
-if it does not apply; stats may be unknown."""
+if it does not apply; stats may be unknown.
+
+It can use the rules of gossamer by `explain` and `apply_rule` of `gossamer_schedule.plugin_api`, which have
+the same signature. Within gossamer, rules take a `Machine` and a `part` instead of the target: one signature
+for both kinds belongs to the next version of the plugin API."""
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -57,6 +61,13 @@ def gossamer_intrinsics() -> Sequence[Intrinsic]:
 @hookspec
 def gossamer_passes() -> Sequence[Pass]:
     """Return the passes for modules that this plugin compiles."""
+    raise NotImplementedError
+
+
+@hookspec
+def gossamer_primitives() -> Sequence[Callable[..., Any]]:
+    """Return the primitives that schedules for this plugin's targets may use, made with the decorator
+    `gossamer_schedule.plugin_api.plugin_primitive`."""
     raise NotImplementedError
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from gossamer_ir.interchange.records import (
     Target,
 )
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 
 
 class Plugin(msgspec.Struct, frozen=True):
@@ -31,6 +31,8 @@ class Plugin(msgspec.Struct, frozen=True):
     backend: ValidatingBackend
     intrinsics: tuple[Intrinsic, ...]
     passes: tuple[Pass, ...]
+    primitives: dict[str, Callable[..., Any]]
+    """Its schedule primitives by their names in steps, `<plugin>.<name>`."""
     schedules: tuple[ScheduleRule, ...]
 
     def schedule(
@@ -49,13 +51,17 @@ class Plugin(msgspec.Struct, frozen=True):
         Errors name the plugin."""
         for backend_pass in self.passes:
             if backend_pass.stage == module.stage:
-                from gossamer_ir.verify import verify  # only where there is a pass
-
-                with errors_as_plugin_errors(
-                    self.backend.name, doing=f"run its pass '{backend_pass.name}'"
-                ):
-                    module = verify(_require_stage(backend_pass.run(module), module.stage))
+                module = self.apply_pass(backend_pass, module)
         return module
+
+    def apply_pass(self, backend_pass: Pass, module: Module) -> Module:
+        """Run one of the passes on a module of its stage, and verify the result. Errors name the plugin."""
+        from gossamer_ir.verify import verify  # only where there is a pass
+
+        with errors_as_plugin_errors(
+            self.backend.name, doing=f"run its pass '{backend_pass.name}'"
+        ):
+            return verify(_require_stage(backend_pass.run(module), module.stage))
 
 
 def load_plugin(name: str, value: str) -> Plugin:
@@ -74,23 +80,30 @@ def load_plugin(name: str, value: str) -> Plugin:
             backend=ValidatingBackend(backend),
             intrinsics=_items(manager.hook.gossamer_intrinsics()),
             passes=_items(manager.hook.gossamer_passes()),
+            primitives=_primitives_by_name(name, _items(manager.hook.gossamer_primitives())),
             schedules=_items(manager.hook.gossamer_schedules()),
         )
 
 
-@contextlib.contextmanager
-def errors_as_plugin_errors(name: str, *, doing: str) -> Iterator[None]:
-    """Turn any exception of a plugin into `PluginError`. Only calls of foreign code are caught this
-    widely."""
-    try:
-        yield
-    except PluginError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise PluginError(
-            "plugin.failed",
-            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {str(error).rstrip('.')}.",
-        ) from error
+def _primitives_by_name(
+    name: str, primitives: Sequence[Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Return the primitives of a plugin by their names in steps."""
+    by_name: dict[str, Callable[..., Any]] = {}
+    for primitive in primitives:
+        op = getattr(primitive, "op", "")
+        if op in by_name:
+            raise PluginError(
+                "plugin.primitive", f"The plugin '{name}' registers two primitives '{op}'."
+            )
+        if op.rpartition(".")[0] != name:
+            raise PluginError(
+                "plugin.primitive",
+                f"The plugin '{name}' registers {primitive!r}, which is not a primitive of its own.",
+                hint=f"Expected a function with the decorator plugin_primitive('{name}', stages=...).",
+            )
+        by_name[op] = primitive
+    return by_name
 
 
 def _require_stage(found: object, stage: str) -> Module:

@@ -155,7 +155,7 @@ def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, .
 
 
 def _backend_info(backend: ValidatingBackend, owner: str) -> BackendInfo:
-    from gossamer_backend.registry.plugin import errors_as_plugin_errors
+    from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 
     try:
         with errors_as_plugin_errors(backend.name, doing="list its targets"):

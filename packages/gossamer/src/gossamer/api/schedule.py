@@ -28,8 +28,9 @@ def schedule(
 
     The program and its options are as for `compile`; pass the same ones to `compile`, which refuses a builder
     for another program.
-    The builder starts at the stage of the program and has the intrinsics of the target. `lower()` lowers to
-    the next stage, as `compile` does. `function` selects one of several functions.
+    The builder starts at the stage of the program and has the intrinsics and primitives of the target's
+    plugin. `lower()` lowers to the next stage, as `compile` does. `function` selects one of several
+    functions.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
 
     >>> import numpy as np, gossamer as gs
@@ -62,5 +63,11 @@ def schedule(
 
     module = verify(specialized_module(program, specialize=specialize, dtypes=dtypes))
     lower, (_, resolved) = stage_lowering(target), resolve_elsewhere(target)
-    intrinsics = plugin_of(resolved).intrinsics
-    return ScheduleBuilder(module, function=function, intrinsics=intrinsics, lower=lower)
+    plugin = plugin_of(resolved)
+    return ScheduleBuilder(
+        module,
+        function=function,
+        intrinsics=plugin.intrinsics,
+        primitives=plugin.primitives,
+        lower=lower,
+    )

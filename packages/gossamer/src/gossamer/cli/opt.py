@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gossamer.cli.options import TargetName
 from gossamer.cli.texts import read_stream, read_text
+from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 
@@ -29,6 +31,7 @@ def opt(
         bool,
         typer.Option("--verify-each", help="verify after every pass, also within a step"),
     ] = False,
+    target: TargetName = DEFAULT_TARGET,
     as_json: Annotated[bool, typer.Option("--json", help="print canonical JSON")] = False,
     listed: Annotated[bool, typer.Option("--list", help="print all steps")] = False,
 ) -> None:
@@ -36,6 +39,7 @@ def opt(
 
     The program is the text of any stage, as gossamer show prints it, or canonical JSON. A step is a
     name, or a name with arguments: --pass lower_buffers --pass 'split(loop="i", factors=[None, 8])'.
+    Those of an installed plugin are <plugin>.<name>. The intrinsics that steps name are those of the target.
     The module is verified before the first step and after each.
     """
     from gossamer.cli.single_steps import apply_steps, steps_text, to_module, to_step, to_trace
@@ -49,6 +53,7 @@ def opt(
         to_module(_read(file, "The program"), name=_file_name(file)),
         wanted,
         verify_each=verify_each,
+        target=target,
     )
     print(_module_text(module, as_json=as_json))
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from typing import Any
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gossamer.targets import DEFAULT_TARGET
-from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
-from gossamer_ir.interchange.records import Intrinsic, Step, Trace
+from gossamer import resolve_target
+from gossamer.cli.plugin_passes import pass_records
+from gossamer.resolve_target import plugin_of
+from gossamer.targets import DEFAULT_TARGET, parse_target
+from gossamer_ir.errors import ArgumentError, Diagnostic, PluginError, VerifyError
+from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import Parsed, parse_text
@@ -18,8 +23,15 @@ from gossamer_ir.script.render import render
 from gossamer_ir.script.source import Source
 from gossamer_ir.verify import diagnostics, verify
 
+if TYPE_CHECKING:
+    from gossamer_backend.registry.plugin import Plugin
+    from gossamer_lower.lowering_pass import PassRecord
+
 MAX_STEP = 10_000
 """The maximum number of characters of a step, and of steps of a trace."""
+
+_NAME = re.compile(r"(?:[^\W\d][\w-]*\.)?[^\W\d]\w*")
+"""The name of a pass or a primitive, after that of its plugin if it has one."""
 
 
 def to_step(text: str) -> Step:
@@ -32,11 +44,16 @@ def to_step(text: str) -> Step:
     Step(op='split', args={'loop': 'i', 'factors': (None, 8)})
     >>> to_step("lower_iterations")
     Step(op='lower_iterations', args={})
+    >>> to_step('my-plugin.interchange(loop="i")')
+    Step(op='my-plugin.interchange', args={'loop': 'i'})
     """
     try:
-        if len(text) > MAX_STEP:
+        text = text.strip()
+        op = _NAME.match(text)
+        if op is None or len(text) > MAX_STEP:
             raise ValueError
-        expression = ast.parse(text.strip(), mode="eval").body
+        # The names of plugins may have hyphens, which the names of Python do not.
+        expression = ast.parse(f"op{text[op.end() :]}", mode="eval").body
         name, keywords = (
             (expression.func, expression.keywords)
             if isinstance(expression, ast.Call)
@@ -46,7 +63,7 @@ def to_step(text: str) -> Step:
         has_positions = isinstance(expression, ast.Call) and bool(expression.args)
         if not isinstance(name, ast.Name) or not has_names or has_positions:
             raise ValueError
-        return _step(name.id, {str(part.arg): ast.literal_eval(part.value) for part in keywords})
+        return _step(op[0], {str(part.arg): ast.literal_eval(part.value) for part in keywords})
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ArgumentError(
             "option.pass",
@@ -97,9 +114,16 @@ def to_module(text: str, *, name: str) -> Module:
     return parsed.module
 
 
-def apply_steps(module: Module, steps: Iterable[Step], *, verify_each: bool = False) -> Module:
+def apply_steps(
+    module: Module,
+    steps: Iterable[Step],
+    *,
+    verify_each: bool = False,
+    target: str = DEFAULT_TARGET,
+) -> Module:
     """Apply passes and primitives in order, and verify the module after each. With `verify_each`, it is also
-    verified after each pass within a step, and against the entry of the pass in the table of passes.
+    verified after each pass within a step, and against the entry of the pass in the table of passes. Steps
+    may name the intrinsics of the target.
 
     Raises their errors, and `ArgumentError` (`option.pass`) for an unknown name.
 
@@ -113,12 +137,12 @@ def apply_steps(module: Module, steps: Iterable[Step], *, verify_each: bool = Fa
                 Y[i_0 * 8 + i_1] = X[i_0 * 8 + i_1] * 2.0
     """
     for step in steps:
-        module = verify(_apply_step(module, step, verify_each=verify_each))
+        module = verify(_apply_step(module, step, verify_each=verify_each, target=target))
     return module
 
 
-def _apply_step(module: Module, step: Step, *, verify_each: bool) -> Module:
-    from gossamer_lower.pass_manager import PASSES, apply_pass
+def _apply_step(module: Module, step: Step, *, verify_each: bool, target: str) -> Module:
+    from gossamer_lower.pass_manager import PASSES, apply_pass, apply_record
     from gossamer_schedule import PRIMITIVES, replay
 
     if step.op in PASSES:
@@ -127,20 +151,34 @@ def _apply_step(module: Module, step: Step, *, verify_each: bool) -> Module:
         if verify_each:
             PASSES[step.op].require_kept_promise(result)
         return result
-    if step.op not in PRIMITIVES:
-        raise ArgumentError(
-            "option.pass",
-            f"There is no pass or primitive '{step.op}'.",
-            hint="gossamer opt --list shows them.",
-        )
-    return replay(module, (step,), intrinsics=_intrinsics() if "intrinsic" in step.args else ())
+    plugin = _plugin_of_step(step)
+    of_plugin = pass_records(plugin) if plugin else {}
+    if step.op in of_plugin:
+        return apply_record(of_plugin[step.op], module, arguments=step.args)
+    primitives = plugin.primitives if plugin else {}
+    if step.op not in PRIMITIVES and step.op not in primitives:
+        raise _unknown_step(step, "")
+    # The plugin of the target is only loaded for steps that need it.
+    intrinsics = plugin_of(parse_target(target)).intrinsics if "intrinsic" in step.args else ()
+    return replay(module, (step,), intrinsics=intrinsics, primitives=primitives)
 
 
-def _intrinsics() -> tuple[Intrinsic, ...]:
-    """Return the intrinsics that steps may name: those of the default target."""
-    from gossamer.resolve_target import registry
+def _plugin_of_step(step: Step) -> Plugin | None:
+    """Return the plugin in the name of a step, `<plugin>.<name>`; None for other names."""
+    name, is_of_plugin, _ = step.op.rpartition(".")
+    if not is_of_plugin:
+        return None
+    if name not in resolve_target.registry.names():
+        raise _unknown_step(step, f": the plugin '{name}' is not installed")
+    return resolve_target.registry.plugin(name)
 
-    return registry.plugin(DEFAULT_TARGET).intrinsics
+
+def _unknown_step(step: Step, reason: str) -> ArgumentError:
+    return ArgumentError(
+        "option.pass",
+        f"There is no pass or primitive '{step.op}'{reason}.",
+        hint="gossamer opt --list shows them.",
+    )
 
 
 def _caret_lines(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:
@@ -150,7 +188,8 @@ def _caret_lines(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def steps_text() -> str:
-    """Return a list of all passes and primitives with their parameters, as text.
+    """Return a list of all passes and primitives with their parameters, as text. Those of installed plugins
+    come last, and a plugin that cannot be loaded is left out.
 
     >>> steps_text().splitlines()[:2]
     ['passes', '  lower_iterations                  coordinate to position']
@@ -159,16 +198,30 @@ def steps_text() -> str:
     from gossamer_schedule import PRIMITIVES
     from gossamer_schedule.trace.replay import parameters_of
 
-    lines = ["passes"]
-    for name, record in PASSES.items():
-        stages = " or ".join(record.takes) or "any stage"
-        stages += f" to {record.gives}" if record.gives else ""
-        without = f", without {', '.join(record.without)}" if record.without else ""
-        lines.append(f"  {name:<32}  {stages}{without}")
-    lines.append("primitives")
-    for name in PRIMITIVES:
-        lines.append(f"  {name}({', '.join(parameters_of(name))})")
+    plugins = [*_installed_plugins()]
+    records = [*PASSES.values(), *(x for plugin in plugins for x in pass_records(plugin).values())]
+    lines = ["passes", *map(_pass_line, records), "primitives"]
+    lines += [f"  {name}({', '.join(parameters_of(name))})" for name in PRIMITIVES]
+    lines += [
+        f"  {name}({', '.join(parameters_of(name, plugin.primitives))})"
+        for plugin in plugins
+        for name in plugin.primitives
+    ]
     return "\n".join(lines)
+
+
+def _installed_plugins() -> Iterator[Plugin]:
+    for name in resolve_target.registry.names():
+        # `gossamer backends` shows why a plugin is broken.
+        with contextlib.suppress(PluginError):
+            yield resolve_target.registry.plugin(name)
+
+
+def _pass_line(record: PassRecord) -> str:
+    stages = " or ".join(record.takes) or "any stage"
+    stages += f" to {record.gives}" if record.gives else ""
+    without = f", without {', '.join(record.without)}" if record.without else ""
+    return f"  {record.name:<32}  {stages}{without}"
 
 
 __all__ = ["apply_steps", "steps_text", "to_module", "to_step", "to_trace"]

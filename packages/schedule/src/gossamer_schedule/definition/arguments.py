@@ -39,6 +39,17 @@ _TYPES_BY_ANNOTATION: dict[str, Any] = {
 schedule."""
 
 
+def op_of(primitive: Callable[..., Any]) -> str:
+    """Return the name that steps give a primitive: `name`, or `plugin.name` for one of a plugin.
+
+    >>> from gossamer_schedule import reorder
+    >>> op_of(reorder)
+    'reorder'
+    """
+    op: str = vars(primitive)["op"]
+    return op
+
+
 @cache
 def variadic_argument(primitive: Callable[..., Any]) -> str:
     """Return the variadic argument of a primitive, which is a tuple in a step; "" if there is none.
@@ -89,7 +100,7 @@ def _positional_error(
     primitive: Callable[..., Any], args: tuple[Any, ...], count: int
 ) -> ScheduleError:
     """Return the error for arguments that must be given by name. Its hint shows the right call."""
-    op = primitive.__name__
+    op = op_of(primitive)
     types, _ = argument_types(primitive)
     names = list(types)[: len(args)]
     shown = [
@@ -119,7 +130,7 @@ def checked_arguments(
     {'loop': 'i', 'factors': (None, 8)}
     """
     types, required = argument_types(primitive)
-    op, variadic = primitive.__name__, variadic_argument(primitive)
+    op, variadic = op_of(primitive), variadic_argument(primitive)
     rest, intrinsics = dict(keywords), {}
     if INTRINSICS in rest and takes_intrinsics(primitive):
         intrinsics[INTRINSICS] = _checked_intrinsics(op, rest.pop(INTRINSICS))
@@ -235,8 +246,43 @@ def argument_types(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[
     function: Any = unwrap(primitive)
     hints, variadic = function.__annotations__, variadic_argument(primitive)
     types = {
-        name: _TYPES_BY_ANNOTATION[hints[name]] for name in hints if name not in _NOT_ARGUMENTS
+        name: _TYPES_BY_ANNOTATION[_annotation_text(hints[name])]
+        for name in hints
+        if name not in _NOT_ARGUMENTS
     }
     if variadic:
-        types[variadic] = _TYPES_BY_ANNOTATION[f"tuple[{hints[variadic]}, ...]"]
+        types[variadic] = _TYPES_BY_ANNOTATION[f"tuple[{_annotation_text(hints[variadic])}, ...]"]
     return types, [name for name in types if name not in function.__kwdefaults__]
+
+
+def _annotation_text(annotation: Any) -> str:
+    """Return an annotation as it is written. It is a text already, unless a plugin evaluates annotations."""
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def require_declared_arguments(primitive: Callable[..., Any]) -> None:
+    """Raise `TypeError` unless the signature of a primitive declares types that steps can hold, and the
+    keyword `function`.
+
+    >>> def flip(root, loop: float, *, function: str | None = None): ...
+    >>> require_declared_arguments(flip)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    TypeError: the argument 'loop' of flip is of type float; expected one of int, str, str | None, ...
+    """
+    code: CodeType = unwrap(primitive).__code__
+    hints, defaults = unwrap(primitive).__annotations__, unwrap(primitive).__kwdefaults__ or {}
+    variadic = variadic_argument(primitive)
+    if "function" not in defaults:
+        raise TypeError(f"{primitive.__name__} has no keyword 'function: str | None = None'")
+    _, *names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + bool(variadic)]
+    for name in names:
+        text = _annotation_text(hints.get(name, "not declared"))
+        wanted = f"tuple[{text}, ...]" if name == variadic else text
+        if name not in _NOT_ARGUMENTS and wanted not in _TYPES_BY_ANNOTATION:
+            raise TypeError(
+                f"the argument '{name}' of {primitive.__name__} is of type {text}; expected one of "
+                f"{', '.join(_TYPES_BY_ANNOTATION)}"
+            )

@@ -20,6 +20,7 @@ from gossamer_schedule.cursor.resolve import find_function
 from gossamer_schedule.definition.arguments import (
     arguments_by_name,
     checked_arguments,
+    op_of,
     recorded_arguments,
     value_text,
     variadic_argument,
@@ -37,13 +38,14 @@ P = ParamSpec("P")
 
 
 def primitive(
-    *, stages: tuple[str, ...]
+    *, stages: tuple[str, ...], op: str = ""
 ) -> Callable[[Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], Result]]:
     """Return a decorator that makes a primitive, which applies to modules of some stages.
 
     The decorated function takes the cursor at a function and the arguments of the step, and returns a
     `Change`. It declares the keyword `function`, which the decorator resolves. The primitive takes a module
-    instead of the cursor, and returns the `Result` with the step of the trace.
+    instead of the cursor, and returns the `Result` with the step of the trace. `op` is the name of the step,
+    by default that of the function.
 
     Its errors show the function that it was applied to, and underline the place of the error, or else the
     first loop, block or iteration that the arguments name.
@@ -82,7 +84,8 @@ def primitive(
     def decorated(
         implementation: Callable[Concatenate[Cursor, P], Change],
     ) -> Callable[Concatenate[Module, P], Result]:
-        name = implementation.__name__
+        name = op or implementation.__name__
+        vars(implementation)["op"] = name
 
         @wraps(implementation)
         def apply(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
@@ -126,7 +129,7 @@ def _require_module(module: object, name: str) -> None:
 
 def _result(implementation: Callable[..., Change], module: Module, given: dict[str, Any]) -> Result:
     """Return the result of a primitive with checked arguments."""
-    name = implementation.__name__
+    name = op_of(implementation)
     root = find_function(module, name, function=given.get("function"))
     change = _change(implementation, root, given)
     changed = change.root.module
@@ -145,7 +148,7 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
     try:
         return implementation(root, *variadic_values, **named)
     except RecursionError:
-        name = implementation.__name__
+        name = op_of(implementation)
         raise schedule_error(
             f"{name}.depth",
             f"Expressions of the function, or of the result of {name}, are nested too deep.",

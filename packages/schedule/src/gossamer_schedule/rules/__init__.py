@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
@@ -66,6 +67,34 @@ def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedu
     return explain(module, target, stats).schedule
 
 
+@typed
+def apply_rule(
+    name: str, module: Module, target: Target, stats: Stats | None = None
+) -> ScheduleReport | None:
+    """Return the schedule of one of `RULES`, by its name; None if its pattern does not match.
+
+    It takes what a rule of a plugin takes, so that such a rule can use those of gossamer. The pattern is
+    matched against the program as it is; `explain` also tries other forms of it.
+
+    Raises `ArgumentError`: `rule.name`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> apply_rule("sddmm", SCALE, Target("generic-cpu"))
+    >>> apply_rule("spmm", SCALE, Target("generic-cpu"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ArgumentError: There is no rule 'spmm'. ... [rule.name]
+    """
+    for rule in RULES:
+        if rule.name == name:
+            return rule.function(module, machine_of(target), stats)
+    raise ArgumentError(
+        "rule.name",
+        f"There is no rule '{name}'.",
+        hint=f"Rules are {', '.join(rule.name for rule in RULES)}.",
+    )
+
+
 def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:
     """Yield the forms of a program in which rules match patterns, with the decisions that lead to each
     form."""
@@ -76,4 +105,4 @@ def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:
         yield changed, (*unfusing, *reordering)
 
 
-__all__ = ["RULES", "choose", "explain"]
+__all__ = ["RULES", "apply_rule", "choose", "explain"]

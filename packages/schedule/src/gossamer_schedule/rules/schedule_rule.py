@@ -54,7 +54,8 @@ def schedule_rule(*, pattern: str, programs: str, schedule: str) -> Callable[[Ru
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
     A rule takes the module, the `Machine` and the `Stats` of the data (None if unknown). It returns a report,
-    or None for a program that it does not recognize.
+    or None for a program that it does not recognize. A rule of a plugin takes the target instead of the
+    machine; `apply_rule` calls a rule with a target.
     """
 
     def decorate(function: Rule) -> Rule:

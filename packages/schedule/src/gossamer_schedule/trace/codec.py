@@ -77,6 +77,8 @@ def step_to_python(step: Step) -> str:
     "reorder('j', 'i')"
     >>> step_to_python(Step("lower_buffers", {}))
     'lower()'
+    >>> step_to_python(Step("toy.keep", {"loop": "i"}))
+    "apply('toy.keep', loop='i')"
     """
     if step.op in LOWERINGS.values():
         return "lower()"
@@ -84,4 +86,6 @@ def step_to_python(step: Step) -> str:
     given = step.args.get(variadic, ())
     parts = [repr(name) for name in given] if isinstance(given, tuple) else []
     parts += [f"{name}={value!r}" for name, value in step.args.items() if name != variadic]
+    if "." in step.op:
+        return f"apply({', '.join([repr(step.op), *parts])})"
     return f"{step.op}({', '.join(parts)})"

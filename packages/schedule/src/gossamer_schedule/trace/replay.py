@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.definition.arguments import INTRINSICS, argument_types, takes_intrinsics
 from gossamer_schedule.definition.sampled_values import with_values
-from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 
 
 @typed
-def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -> Result:
-    """Return the result of one step of a trace, with the intrinsics of a machine.
+def apply(
+    module: Module,
+    step: Step,
+    *,
+    intrinsics: Sequence[Intrinsic] = (),
+    primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
+) -> Result:
+    """Return the result of one step of a trace, with the intrinsics of a machine and the primitives of a
+    plugin, by their names in steps.
 
-    Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
-    unknown, or of a wrong type), and whatever the primitive raises.
+    Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.no_plugin`,
+    `schedule.replay.arguments` (missing, unknown, or of a wrong type), and whatever the primitive raises.
 
     >>> from gossamer_ir.interchange.records import Step
     >>> from gossamer_testkit.examples import SCALE
@@ -30,13 +37,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
     ...
     gossamer_ir.errors.ScheduleError: split needs argument 'factors'. ...
     """
-    primitive = PRIMITIVES.get(step.op)
-    if primitive is None:
-        raise schedule_error(
-            "replay.no_primitive",
-            f"There is no primitive '{step.op}'.",
-            hint=listing("primitives", PRIMITIVES),
-        )
+    primitive = find_primitive(step.op, primitives)
     if INTRINSICS in step.args:
         raise schedule_error(
             "replay.arguments",
@@ -49,7 +50,13 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
 
 
 @typed
-def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
+def replay(
+    module: Module,
+    trace: Trace,
+    *,
+    intrinsics: Sequence[Intrinsic] = (),
+    primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES,
+) -> Module:
     """Return the module after the steps of a trace, in order. Arguments and errors are those of `apply`.
 
     >>> from gossamer_ir.interchange.records import Step
@@ -66,16 +73,19 @@ def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()
     """
     values: dict[str, int | str | None] = {}
     for step in trace:
-        result = apply(module, with_values(step, values), intrinsics=intrinsics)
+        with_drawn = with_values(step, values)
+        result = apply(module, with_drawn, intrinsics=intrinsics, primitives=primitives)
         module, values = result.module, values | result.values
     return module
 
 
-def parameters_of(op: str) -> tuple[str, ...]:
+def parameters_of(
+    op: str, primitives: Mapping[str, Callable[..., Result]] = NO_PLUGIN_PRIMITIVES
+) -> tuple[str, ...]:
     """Return the arguments of a primitive. Optional ones are followed by `=...`.
 
     >>> parameters_of("parallel")[:2]
     ('loop', 'weight=...')
     """
-    types, required = argument_types(PRIMITIVES[op])
+    types, required = argument_types(find_primitive(op, primitives))
     return tuple(name if name in required else f"{name}=..." for name in types)

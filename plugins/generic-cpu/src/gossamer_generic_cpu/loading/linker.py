@@ -8,7 +8,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from gossamer_backend.fork import compiling
+from gossamer_backend.plugin_api import compiling
 from gossamer_generic_cpu.loading.object_file import malformed, without_unwind_tables
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine

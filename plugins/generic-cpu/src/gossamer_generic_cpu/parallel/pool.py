@@ -18,10 +18,7 @@ import mmap
 import sys
 from functools import cache
 
-from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.threads import available_cpus
-from gossamer_backend.fork import compiling
-from gossamer_backend.store.cache import ArtifactCache
+from gossamer_backend.plugin_api import Artifact, ArtifactCache, available_cpus, compiling
 from gossamer_generic_cpu.loading.loader import load_object
 from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_ir.errors import InternalError

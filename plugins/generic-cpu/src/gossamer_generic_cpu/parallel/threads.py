@@ -14,9 +14,13 @@ import sys
 from collections.abc import Iterator
 from functools import cache, partial
 
-from gossamer_backend.call.abi import Parallelism, ParallelismSource
-from gossamer_backend.call.threads import MAX_THREADS, get_num_threads
-from gossamer_backend.fork import compiling
+from gossamer_backend.plugin_api import (
+    MAX_THREADS,
+    Parallelism,
+    ParallelismSource,
+    compiling,
+    get_num_threads,
+)
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 

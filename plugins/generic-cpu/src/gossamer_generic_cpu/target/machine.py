@@ -6,7 +6,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from gossamer_backend.fork import compiling
+from gossamer_backend.plugin_api import compiling
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
 
 # `-O2`, the default of LLVM.

@@ -1,0 +1,74 @@
+"""What this package offers to plugins: hooks, the protocol of backends, the ABI of kernels, and shared state.
+
+Plugins import names from here, never from the other modules of the package, which may move between releases.
+The table "Modules for plugins" in `docs/backends.md` lists the modules of all packages that plugins import.
+
+* Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
+* The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions` and
+  `SourceInspection`
+* Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`
+* The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS` and `OUT_OF_MEMORY`, `NOT_GUARDED`,
+  `Workspace`, `prototype`, and `evaluate_size` for the shapes in a signature
+* Threads: `Parallelism`, `ParallelismSource`, `MAX_THREADS`, `available_cpus`, `get_num_threads`
+* State that is shared with gossamer: `ArtifactCache`, and `compiling`, which keeps forks out
+"""
+
+from gossamer_backend.arguments.size_equations import evaluate_size
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.call.abi import (
+    KERNEL_SYMBOL,
+    NOT_GUARDED,
+    OK,
+    OUT_OF_BOUNDS,
+    OUT_OF_MEMORY,
+    Parallelism,
+    ParallelismSource,
+    Workspace,
+    prototype,
+)
+from gossamer_backend.call.kernel import Kernel
+from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
+from gossamer_backend.fork import compiling
+from gossamer_backend.registry.capabilities import required_capabilities
+from gossamer_backend.registry.hookspecs import Pass, ScheduleRule, hookimpl
+from gossamer_backend.registry.protocol import (
+    API_VERSION,
+    Backend,
+    NativeFunctions,
+    Probe,
+    SourceInspection,
+)
+from gossamer_backend.registry.requirements import require_compilable
+from gossamer_backend.store.cache import ArtifactCache
+from gossamer_backend.store.versions import package_versions
+
+__all__ = [
+    "API_VERSION",
+    "Artifact",
+    "ArtifactCache",
+    "Backend",
+    "KERNEL_SYMBOL",
+    "Kernel",
+    "MAX_THREADS",
+    "NOT_GUARDED",
+    "NativeFunctions",
+    "OK",
+    "OUT_OF_BOUNDS",
+    "OUT_OF_MEMORY",
+    "Parallelism",
+    "ParallelismSource",
+    "Pass",
+    "Probe",
+    "ScheduleRule",
+    "SourceInspection",
+    "Workspace",
+    "available_cpus",
+    "compiling",
+    "evaluate_size",
+    "get_num_threads",
+    "hookimpl",
+    "package_versions",
+    "prototype",
+    "require_compilable",
+    "required_capabilities",
+]

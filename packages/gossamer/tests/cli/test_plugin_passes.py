@@ -1,0 +1,79 @@
+"""`gossamer opt` with the passes and primitives of plugins; `tests/test_plugins.py` installs a plugin."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer import resolve_target
+from gossamer.cli.plugin_passes import pass_records
+from gossamer.cli.single_steps import apply_steps, steps_text, to_step
+from gossamer_backend.plugin_api import Pass
+from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_lower.pass_manager import apply_record
+from gossamer_schedule import unroll
+from gossamer_schedule.plugin_api import LOOP_STAGES, change_of, plugin_primitive
+from gossamer_testkit.examples import SCALE
+
+
+@plugin_primitive("generic-cpu", stages=LOOP_STAGES)
+def unroll_it(root, loop: str, *, function: str | None = None):
+    return change_of(unroll(root.module, loop, function=function), root)
+
+
+def renamed(module):
+    """The module with loop `i` called `j`."""
+    (function,) = module.functions
+    (loop,) = function.body
+    changed = replace(function, body=(replace(loop, var="j"),))
+    return replace(module, functions=(changed,))
+
+
+@pytest.fixture
+def plugin(monkeypatch):
+    """The default plugin, with two passes and a primitive."""
+    passes = (Pass("keep", "loop", lambda module: module), Pass("keep", "flat", renamed))
+    plugin = replace(
+        resolve_target.registry.plugin("generic-cpu"),
+        passes=(*passes, Pass("invalid", "loop", renamed)),
+        primitives={"generic-cpu.unroll_it": unroll_it},
+    )
+    monkeypatch.setattr(resolve_target.registry, "plugin", lambda name: plugin)
+    return plugin
+
+
+def test_passes_of_one_name_are_one_pass_for_several_stages(plugin):
+    records = pass_records(plugin)
+    assert [*records] == ["generic-cpu.keep", "generic-cpu.invalid"]
+    assert records["generic-cpu.keep"].takes == ("loop", "flat")
+    assert apply_record(records["generic-cpu.keep"], SCALE) == SCALE
+    with pytest.raises(
+        ArgumentError, match=r"'generic-cpu\.invalid' takes a module of the loop"
+    ) as caught:
+        apply_record(records["generic-cpu.invalid"], replace(SCALE, stage="position"))
+    assert caught.value.code == "pass.stage"
+
+
+def test_they_are_listed_after_those_of_gossamer(plugin):
+    passes, _, primitives = steps_text().partition("\nprimitives\n")
+    assert passes.splitlines()[-2:] == [
+        "  generic-cpu.keep                  loop or flat",
+        "  generic-cpu.invalid               loop",
+    ]
+    assert primitives.splitlines()[-1] == "  generic-cpu.unroll_it(loop, function=...)"
+
+
+def test_a_plugin_that_cannot_be_loaded_is_not_listed(monkeypatch):
+    def raising(name):
+        raise PluginError("plugin.failed", f"The plugin '{name}' cannot be loaded.")
+
+    monkeypatch.setattr(resolve_target.registry, "plugin", raising)
+    assert "generic-cpu." not in steps_text()
+
+
+def test_they_are_applied_by_name(plugin):
+    steps = ["generic-cpu.keep", 'split(loop="i", factors=[None, 4])']
+    unrolled = apply_steps(SCALE, map(to_step, [*steps, 'generic-cpu.unroll_it(loop="i_1")']))
+    assert unrolled == apply_steps(SCALE, map(to_step, [*steps, 'unroll(loop="i_1")']))
+    with pytest.raises(PluginError, match="cannot run its pass 'invalid': VerifyError"):
+        apply_steps(SCALE, [to_step("generic-cpu.invalid")])
