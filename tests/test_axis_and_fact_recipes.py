@@ -1,5 +1,5 @@
 """The lists "Add an axis" and "Add a fact" in CONTRIBUTING.md are complete: what distinguishes all types is a
-table, each table is in the list, and no other code asks for the type of an axis."""
+table, each table is in the list, and no other code asks for the type of an axis or of a fact."""
 
 from __future__ import annotations
 
@@ -62,16 +62,18 @@ def test_the_file_of_a_table_is_in_the_list(root, recipe, module, name):
     assert f"| `{path}` |" in section[1]
 
 
-def test_no_other_code_asks_for_the_type_of_an_axis(root):
-    """Code that asks what an axis stores needs no change for a new type; code that asks for the type does."""
-    names = {kind.__name__ for kind in AXES}
+@pytest.mark.parametrize(("types", "files"), [(AXES, CSR), (FACTS, set())], ids=["axes", "facts"])
+def test_no_other_code_asks_for_the_type_of_an_axis_or_a_fact(root, types, files):
+    """Code that asks what an axis stores, or what holds of a buffer, needs no change for a new type; code
+    that asks for the type does."""
+    names = {kind.__name__ for kind in types}
     asking = {
         path.relative_to(root).as_posix()
         for place in ("packages", "plugins")
         for path in root.glob(f"{place}/*/src/**/*.py")
         if names & set(_types_asked_for(ast.parse(path.read_text())))
     }
-    assert asking == CSR
+    assert asking == files
 
 
 def _types_asked_for(tree):

@@ -109,7 +109,11 @@ def test_a_new_kind_of_fact_is_verified_by_its_fields(monkeypatch):
     assert (subject_of(fact), buffers_of_fact(fact)) == ("X", ("X",))
     assert codes(module_with(fact)) == []
     assert codes(module_with(Multiples("W", index(4)))) == ["verify.fact.buffer"]
-    monkeypatch.setitem(
-        FACT_KINDS, Multiples, FactKind(orders_elements=False, is_of_each_row=lambda fact: False)
+    kind = FactKind(
+        orders_elements=False,
+        is_of_each_row=lambda fact: False,
+        declares_unused_slots=False,
+        of_every_slot=lambda fact: None,
     )
+    monkeypatch.setitem(FACT_KINDS, Multiples, kind)
     assert set(FACT_KINDS) != set(FACTS)

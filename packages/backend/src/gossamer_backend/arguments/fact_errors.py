@@ -36,6 +36,7 @@ from gossamer_ir.support.index_arrays import (
     has_value,
     segments_of,
 )
+from gossamer_ir.traversal.fact_index import stated_fact_index
 
 
 class PassedArrays(msgspec.Struct, frozen=True):
@@ -74,12 +75,12 @@ def require_facts(
     """
     if unknown := {type(fact).__name__ for fact in facts if type(fact) not in FACT_CHECKS}:
         raise InternalError(f"Facts have no check: {', '.join(sorted(unknown))}.")
+    index = stated_fact_index(facts)
     pads = {
         fact.buffer: evaluate_size(fact.length, scalars, arrays=arrays)
-        for fact in facts
-        if isinstance(fact, PaddedSlots)
+        for fact in index.of_type(PaddedSlots)
     }
-    segments = {fact.buffer: fact for fact in facts if isinstance(fact, SortedSegments)}
+    segments = {fact.buffer: fact for fact in index.of_type(SortedSegments)}
     passed = PassedArrays(scalars, arrays, names, pads, segments)
     for fact in sorted(facts, key=_turn):
         FACT_CHECKS[type(fact)](fact, passed)

@@ -22,6 +22,7 @@ from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
+from gossamer_ir.traversal.fact_index import stated_fact_index
 from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.references import free_vars
 
@@ -67,9 +68,8 @@ class Arguments:
             for name in (param.buffer, *(subject_of(fact) for fact in param.facts))
         }
         self._names = {name: param.name for name, param in self._aliases.items()}
-        self._is_related = any(
-            isinstance(fact, Relation) for param in signature.buffers for fact in param.facts
-        )
+        facts = tuple(fact for param in signature.buffers for fact in param.facts)
+        self._is_related = bool(stated_fact_index(facts).of_type(Relation))
         self._sizes = frozenset(
             name for param in signature.buffers for size in param.shape for name in free_vars(size)
         )

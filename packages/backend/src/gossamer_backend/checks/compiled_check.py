@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.support.index_arrays import LONGEST_LIST, first_wrong_product, has_value
+from gossamer_ir.traversal.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.traversal.fact_kinds import subject_of
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 _Tests: TypeAlias = tuple[ArrayTest, ...]
 _Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
 """A fact about one buffer."""
-_SINGLE = (HasValue, ProductSteps)
-"""Facts that NumPy checks as fast as a kernel."""
-_CHECKED: tuple[type[Any], ...] = (*get_args(_Local), *_SINGLE)
+_CHECKED: tuple[type[Any], ...] = (*get_args(_Local), HasValue, ProductSteps)
 """The types of facts that are checked here. Any other, such as a relation, is left to `require_facts`: the
 result must not be True because a fact was ignored."""
 _Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
@@ -81,9 +80,9 @@ class GeneratedCheck:
         read = {name: arrays[name] for name in map(subject_of, facts)}
         if sum(array.size for array in read.values()) <= self._max_numpy_elements:
             return False
-        several: tuple[Any, ...] = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
-        single = (fact for fact in facts if isinstance(fact, _SINGLE))
-        if not all(_fact_holds(fact, scalars, arrays) for fact in single):
+        several: tuple[Any, ...] = tuple(fact for fact in facts if type(fact) not in _SINGLE)
+        single = (fact for fact in facts if type(fact) in _SINGLE)
+        if not all(_SINGLE[type(fact)](fact, scalars, arrays) for fact in single):
             return False
         if not several:
             return True
@@ -124,15 +123,21 @@ def _is_plain(array: Array) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def _fact_holds(
-    fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]
-) -> bool:
-    """Check a fact for which NumPy is as fast as a kernel."""
-    if isinstance(fact, ProductSteps):
-        operands = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
-        return first_wrong_product(*operands) is None
+def _are_product_steps(fact: ProductSteps, _scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
+    operands = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
+    return first_wrong_product(*operands) is None
+
+
+def _has_value(fact: HasValue, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
     at, value = (evaluate_size(size, scalars, arrays=arrays) for size in (fact.index, fact.value))
     return has_value(arrays[fact.buffer], at=at, value=value)
+
+
+_SINGLE: Mapping[type[Any], Callable[[Any, Scalars, Mapping[str, Array]], bool]] = {
+    HasValue: _has_value,
+    ProductSteps: _are_product_steps,
+}
+"""Checks of facts that NumPy checks as fast as a kernel."""
 
 
 def _kernel_accepts(kernel: Kernel, values: Sequence[Array | int]) -> bool:
@@ -155,42 +160,49 @@ class _Plan(NamedTuple):
     offsets: str | None
 
 
+class _Order(NamedTuple):
+    """An order of values: within segments, or within rows if there is no `indptr`."""
+
+    indptr: str | None
+    unique: bool
+
+
 @lru_cache(maxsize=256)
 def _test_plans(
     facts: tuple[_Local, ...], layouts: tuple[_Layout, ...]
 ) -> tuple[_Plan, ...] | None:
     """Return a plan for each buffer, offsets first; None if one cannot be tested."""
-    by_buffer: dict[str, list[_Local]] = {}
-    for fact in facts:
-        by_buffer.setdefault(fact.buffer, []).append(fact)
+    index = stated_fact_index(facts)
     plans: list[_Plan] = []
-    for name, dtype, dimensions in sorted(
-        layouts, key=lambda layout: _is_cut(by_buffer[layout[0]])
-    ):
-        plan = _test_plan(by_buffer[name], (name, dtype, dimensions), before=plans)
+    for layout in sorted(layouts, key=lambda layout: _is_cut(layout[0], index)):
+        plan = _test_plan(index, layout, before=plans)
         if plan is None:
             return None
         plans.append(plan)
     return tuple(plans)
 
 
-def _is_cut(facts: Sequence[_Local]) -> bool:
-    return any(isinstance(fact, SortedSegments) and fact.indptr is not None for fact in facts)
+def _is_cut(buffer: str, index: FactIndex) -> bool:
+    return any(fact.indptr is not None for fact in index.about(buffer, SortedSegments))
 
 
-def _test_plan(
-    facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]
-) -> _Plan | None:
+def _test_plan(index: FactIndex, layout: _Layout, *, before: Sequence[_Plan]) -> _Plan | None:
     """Return the plan for a buffer, or None. At most one order can be tested; if it is within segments, their
     offsets must have been tested before."""
     name, dtype, dimensions = layout
-    orders = [fact for fact in facts if isinstance(fact, (Monotone, SortedSegments))]
-    ranges = tuple(fact for fact in facts if isinstance(fact, InRange))
-    is_distinct = any(isinstance(fact, Distinct) for fact in facts)
+    segments = index.about(name, SortedSegments)
+    orders = [
+        *(_Order(None, unique=False) for _ in index.about(name, Monotone)),
+        *(_Order(fact.indptr, fact.unique) for fact in segments),
+    ]
+    ranges = index.about(name, InRange)
+    is_distinct = index.holds(name, Distinct)
     is_testable = dtype.kind in "iu" and not (is_distinct and dtype == np.uint64)
     if not is_testable or len(orders) > 1:
         return None
-    pad = _relevant_padding(facts)
+    # Repeated values of padding matter only where values must differ.
+    has_unique = is_distinct or any(order.unique for order in orders)
+    pad = next(iter(index.about(name, PaddedSlots)), None) if has_unique else None
     test = ArrayTest(
         dtype.name, in_range=bool(ranges), padded=pad is not None, distinct=is_distinct
     )
@@ -198,25 +210,13 @@ def _test_plan(
     return _with_order_test(plan, orders[0], dimensions, before=before) if orders else plan
 
 
-def _relevant_padding(facts: Sequence[_Local]) -> PaddedSlots | None:
-    """Return the fact about padding if it matters: if values must not be repeated otherwise."""
-    # Repeated values of padding matter only where values must differ.
-    if not any(isinstance(fact, Distinct) or _is_unique(fact) for fact in facts):
-        return None
-    return next((fact for fact in facts if isinstance(fact, PaddedSlots)), None)
-
-
-def _is_unique(fact: _Local) -> bool:
-    return isinstance(fact, SortedSegments) and fact.unique
-
-
 def _with_order_test(
-    plan: _Plan, order: Monotone | SortedSegments, dimensions: int, *, before: Sequence[_Plan]
+    plan: _Plan, order: _Order, dimensions: int, *, before: Sequence[_Plan]
 ) -> _Plan | None:
     """Return the plan with the test of an order; None if that is within segments whose offsets were not
     tested before."""
-    kind: Literal["unique", "sorted"] = "unique" if _is_unique(order) else "sorted"
-    offsets = order.indptr if isinstance(order, SortedSegments) else None
+    kind: Literal["unique", "sorted"] = "unique" if order.unique else "sorted"
+    offsets = order.indptr
     if offsets is None:
         in_rows = msgspec.structs.replace(plan.test, order=kind, in_rows=dimensions > 1)
         return plan._replace(test=in_rows)

@@ -29,6 +29,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker, first_decrease, first_outside
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.fact_index import stated_fact_index
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
@@ -85,16 +86,14 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     >>> [type(fact).__name__ for fact in axis_facts(csr())]
     ['Monotone', 'InRange', 'SortedSegments']
     """
-    promised = [
+    promised = tuple(
         fact
         for axis in description.axes
         for fact in facts_of_axis(axis, name_of=lambda handle: handle)
-    ]
-    return tuple(fact for fact in promised if not _is_of_each_row(fact))
-
-
-def _is_of_each_row(fact: Fact) -> bool:
-    return isinstance(fact, SortedSegments) and fact.indptr is None
+    )
+    segments = stated_fact_index(promised).of_type(SortedSegments)
+    of_rows = {fact for fact in segments if fact.indptr is None}
+    return tuple(fact for fact in promised if fact not in of_rows)
 
 
 def check_values(storage: Storage) -> None:

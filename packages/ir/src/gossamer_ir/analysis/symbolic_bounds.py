@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
@@ -73,9 +74,7 @@ class Bounds:
     """Bounds of the indices in a body, from the facts of its function and the loops and lets around it."""
 
     def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
-        facts = invariant_facts(function)
-        self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
-        self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        self._facts = fact_index(invariant_facts(function))
         buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
         self._lengths = {buffer.name: buffer.shape[-1] for buffer in buffers if buffer.shape}
         self._point = ProgramPoint(function, binds_all=True)
@@ -206,13 +205,14 @@ class Bounds:
         # Another outer index is another row, whose elements are not ordered with those of this one.
         is_fixed = all(loop.var not in free_vars(at) for at in outer) and load.predicate is None
         inner = self._end(affine_of(last), loop, up=up)
-        length = self._lengths.get(load.buffer) if load.buffer in self._monotone else None
+        is_monotone = self._facts.holds(load.buffer, Monotone)
+        length = self._lengths.get(load.buffer) if is_monotone else None
         if length is not None and is_fixed and inner is not None:
             # Clamped: the end of the range may be one past
             # the last element, as in an empty row at the end.
             index = expr_of(self.within(inner, inner, length)[up])
             return affine_of(build.widen(Load(load.buffer, (*outer, index), load.dtype)))
-        bounds = self._ranges.get(load.buffer)
+        bounds = self._facts.last(load.buffer, InRange)
         if bounds is None:
             return None
         return combine(affine_of(bounds.high), Affine({}, -1), 1) if up else affine_of(bounds.low)

@@ -36,6 +36,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.fact_kinds import FACT_KINDS, subject_of
 from gossamer_ir.traversal.walk import statements
 
@@ -47,7 +48,7 @@ class _IndexFacts:
     """The facts that bound values, or that relate an element to its index."""
 
     def __init__(self, facts: tuple[Fact, ...]) -> None:
-        self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        self.ranges = {fact.buffer: fact for fact in fact_index(facts).of_type(InRange)}
         # These facts constrain an element by its index. A proof may use them, so the index must be exact.
         self.ordered = frozenset(
             subject_of(fact) for fact in facts if FACT_KINDS[type(fact)].orders_elements

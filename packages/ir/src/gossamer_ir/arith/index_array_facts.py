@@ -8,7 +8,6 @@ that load and another one of the goal (`Monotone`, `SortedSegments`, `ProductSte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import permutations
 from typing import TypeAlias, TypeGuard
 
@@ -26,12 +25,12 @@ from gossamer_ir.nodes import (
     Load,
     Monotone,
     Node,
-    PaddedSlots,
     ProductSteps,
     Relation,
     Search,
     SortedSegments,
 )
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.walk import walk
 
 MAX_SEGMENTS = 6
@@ -39,31 +38,6 @@ MAX_SEGMENTS = 6
 
 Proves: TypeAlias = Callable[[Expr], bool]
 """True if an expression is proved to be at least 0, within the budget of the current proof."""
-
-
-class _FactTable:
-    """Facts by the array that they describe."""
-
-    def __init__(self, facts: tuple[Fact, ...]) -> None:
-        self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
-        self.monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
-        self.values = [fact for fact in facts if isinstance(fact, HasValue)]
-        self.products = {fact.buffer: fact for fact in facts if isinstance(fact, ProductSteps)}
-        # The unused slots of a padded array all hold `length`: its segments do not increase.
-        padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
-        self.segments = [
-            fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
-        ]
-        self.indptrs = {fact.buffer: fact.indptr for fact in self.segments}
-        self.subsets = {
-            (fact.left, fact.right)
-            for fact in facts
-            if isinstance(fact, Relation) and fact.kind == "subset"
-        }
-
-
-_fact_table = lru_cache(maxsize=64)(_FactTable)
-"""Memoized because many provers are created for one function, all with the same facts."""
 
 
 class IndexArrayFacts:
@@ -74,13 +48,13 @@ class IndexArrayFacts:
     """
 
     def __init__(self, facts: Iterable[Fact], constraints: Constraints, proves: Proves) -> None:
-        self._table = _fact_table(tuple(facts))
+        self._facts = fact_index(facts)
         self._constraints = constraints
         self._proves = proves
 
     def has_products(self, buffer: str) -> bool:
         """Return whether an array holds prefix sums of products."""
-        return buffer in self._table.products
+        return self._facts.holds(buffer, ProductSteps)
 
     def about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
         """Yield forms that are not negative, from all facts about a load (`atom`, if it is widened) of a
@@ -88,14 +62,14 @@ class IndexArrayFacts:
         # Equations first: an inequality that is used in their place loses what they relate.
         yield from self._about_prefix_sum(load, goal)
         for other, neighbor in _loads_beside(load, goal):
-            if load.buffer in self._table.monotone:
+            if self._facts.holds(load.buffer, Monotone):
                 yield from self._monotone_inequalities(atom, load, other, neighbor)
             yield from self._segment_inequalities((atom, load), (other, neighbor))
-        for fact in self._table.values:
-            if fact.buffer == load.buffer and _is_equal(fact.index, load.indices[-1]):
+        for fact in self._facts.about(load.buffer, HasValue):
+            if _is_equal(fact.index, load.indices[-1]):
                 yield affine_of(Binary("sub", atom, fact.value))
                 yield affine_of(Binary("sub", fact.value, atom))
-        interval = self._table.ranges.get(load.buffer)
+        interval = self._facts.last(load.buffer, InRange)
         if interval is not None:
             yield affine_of(Binary("sub", atom, interval.low))
             yield affine_of(Binary("sub", Binary("sub", interval.high, build.ONE), atom))
@@ -107,15 +81,14 @@ class IndexArrayFacts:
         the same number in another array, and a fact says that the first array is a subset of the second.
         """
         value = unwidened(search.value)
-        table = self._table
         # The relation is between whole arrays, fiber by fiber:
         # only a value from that array is known to occur.
-        if not isinstance(value, Load) or (value.buffer, search.buffer) not in table.subsets:
+        if not isinstance(value, Load) or not self._is_subset(value.buffer, search.buffer):
             return False
-        if search.kind != "exact" or value.buffer not in table.indptrs:
+        segments = self._facts.last(value.buffer, SortedSegments)
+        if search.kind != "exact" or segments is None:
             return False
-        number = self._segment_searched(search)
-        indptr = table.indptrs[value.buffer]
+        number, indptr = self._segment_searched(search), segments.indptr
         # Without indptr, arrays over several axes have their segments along the last one.
         if number is None or indptr is None:
             return number is not None and value.indices[:-1] == (number,)
@@ -127,10 +100,15 @@ class IndexArrayFacts:
             for begin, end in self._segments_mentioned(value, value, indptr)
         )
 
+    def _is_subset(self, left: str, right: str) -> bool:
+        relations = self._facts.about(left, Relation)
+        return any((fact.kind, fact.right) == ("subset", right) for fact in relations)
+
     def _segment_searched(self, search: Search) -> Expr | None:
         """Return the number of the segment that a search covers as a whole, or None."""
         offset = offset_of(search.begin, search.end)
-        if offset is None or offset.buffer != self._table.indptrs.get(search.buffer):
+        segments = self._facts.last(search.buffer, SortedSegments)
+        if offset is None or segments is None or offset.buffer != segments.indptr:
             return None
         return offset.indices[0] if len(offset.indices) == 1 else None
 
@@ -138,7 +116,7 @@ class IndexArrayFacts:
         """`ProductSteps`: the difference of adjacent elements equals the product of the differences of
         `left` and `right`. Instantiated only if the goal reads both arrays, since only then can these
         products cancel."""
-        fact = self._table.products.get(load.buffer)
+        fact = self._facts.last(load.buffer, ProductSteps)
         if fact is None:
             return
         read = {node.buffer: node for atom in goal.terms for node in walk(atom) if _is_read(node)}
@@ -172,9 +150,7 @@ class IndexArrayFacts:
     ) -> Iterator[Affine]:
         """`SortedSegments`: values of one segment are ordered as their positions are. Unique integers are
         at least as far apart as their positions."""
-        for fact in self._table.segments:
-            if fact.buffer != first[1].buffer:
-                continue
+        for fact in self._facts.about(first[1].buffer, SortedSegments):
             for (low, start), (high, end) in ((first, second), (second, first)):
                 apart = Binary("sub", end.indices[-1], start.indices[-1])
                 if self._proves(apart) and self._is_one_segment(start, end, fact.indptr):
@@ -213,7 +189,7 @@ class IndexArrayFacts:
         self, start: Load, end: Load, indptr: str
     ) -> Iterator[tuple[Expr, Expr]]:
         """Yield begin and end of the segments that two positions may be in: those with known ends first."""
-        values = [fact for fact in self._table.values if fact.buffer == indptr]
+        values = self._facts.about(indptr, HasValue)
         for first, second in permutations(values, 2):
             if _is_equal(build.add(first.index, build.ONE), second.index):
                 yield first.value, second.value

@@ -26,11 +26,11 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Load,
-    PaddedSlots,
     Stmt,
     Var,
 )
 from gossamer_ir.traversal.effects import buffers_written, outer_writes
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
@@ -103,7 +103,8 @@ def verdict(
         *zip(*(access.numbers for access in every), strict=False),
     ]
     # Y[P[i]] with distinct values in P: different i give different elements.
-    columns += _loaded_indices(columns, distinct_buffers(facts), loops=loops)
+    distinct = {fact.buffer for fact in fact_index(facts).of_type(Distinct)}
+    columns += _loaded_indices(columns, distinct, loops=loops)
     if any(_determine_iteration(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
     if _is_recovered(loop, columns, loops=loops, varying=varying):
@@ -120,14 +121,6 @@ def verdict(
     if any(access.is_store and _is_independent_of(access, loop, varying) for access in every):
         return "race"
     return "unknown"
-
-
-def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
-    """Return the buffers without duplicate values. Padded buffers are excluded: unused slots repeat one
-    value."""
-    several = tuple(facts)
-    padded = {fact.buffer for fact in several if isinstance(fact, PaddedSlots)}
-    return frozenset(fact.buffer for fact in several if isinstance(fact, Distinct)) - padded
 
 
 def _loaded_indices(

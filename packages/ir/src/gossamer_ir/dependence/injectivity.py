@@ -12,14 +12,8 @@ from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, combine, expr_of
 from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core import build
-from gossamer_ir.nodes import (
-    Expr,
-    Fact,
-    For,
-    PaddedSlots,
-    SortedSegments,
-)
-from gossamer_ir.traversal.fact_kinds import subject_of
+from gossamer_ir.nodes import Expr, Fact, For, SortedSegments
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -45,16 +39,13 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     # Each iteration would read another segment, and two segments may hold the same coordinate.
     if any(loop.var in free_vars(at) for at in outer):
         return False
-    known = [fact for fact in facts if subject_of(fact) == load.buffer]
-    # J = [0, 2, 3, 3]: the unused slots of a row all hold the number of columns.
-    if any(isinstance(fact, PaddedSlots) for fact in known):
-        return False
-    segments = [fact for fact in known if isinstance(fact, SortedSegments) and fact.unique]
+    segments = fact_index(facts).about(load.buffer, SortedSegments)
     return any(
         _is_in_one_fiber(load.indices, loop, fact.indptr)
         if outer and fact.indptr is not None
         else _is_in_one_segment(last, loop, fact.indptr)
         for fact in segments
+        if fact.unique
     )
 
 

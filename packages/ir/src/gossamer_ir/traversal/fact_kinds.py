@@ -1,8 +1,8 @@
-"""The table of fact types: whether a fact is about indices, and whether it is about rows.
+"""The table of fact types: what a fact says about indices, about rows and about unused slots.
 
-Passes, primitives and backends ask this table, or the fields of a fact, so that a new type is handled
-wherever they need no more. What a type *means* is in tables of its printer, its parser and its checks. Tests
-check that each of them covers the language.
+Passes, primitives and backends use this table, the fields of a fact, or the index of facts (`fact_index.py`),
+so that a new type is handled wherever they need no more. What a type *means* is in tables of its printer, its
+parser and its checks. Tests check that each of them covers the language.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import (
     Distinct,
@@ -37,6 +38,12 @@ class FactKind(msgspec.Struct, frozen=True):
     is_of_each_row: Callable[[Any], bool]
     """Returns whether the fact holds within each row (the last dimension) but not across rows, so that it is
     lost if rows are flattened into one dimension."""
+    declares_unused_slots: bool
+    """True if it says that slots of its subject may be unused. Other facts about the subject may then hold of
+    its elements only."""
+    of_every_slot: Callable[[Any], Fact | None]
+    """Returns what the fact says of every slot of its buffers if some may be unused: itself, a weaker fact,
+    or None."""
 
 
 def _always(_fact: Fact) -> bool:
@@ -47,19 +54,72 @@ def _never(_fact: Fact) -> bool:
     return False
 
 
+def _itself(fact: Fact) -> Fact:
+    return fact
+
+
+def _nothing(_fact: Fact) -> None:
+    return None
+
+
+def _not_unique(fact: SortedSegments) -> SortedSegments:
+    """Unused slots all hold `length`, at the end of a segment: J = [0, 2, 3, 3]."""
+    return replace(fact, unique=False)
+
+
 def _without_indptr(fact: SortedSegments) -> bool:
     return fact.indptr is None
 
 
 FACT_KINDS: dict[type[Any], FactKind] = {
-    Relation: FactKind(orders_elements=False, is_of_each_row=_never),
-    InRange: FactKind(orders_elements=False, is_of_each_row=_never),
-    Monotone: FactKind(orders_elements=True, is_of_each_row=_always),
-    HasValue: FactKind(orders_elements=True, is_of_each_row=_never),
-    ProductSteps: FactKind(orders_elements=True, is_of_each_row=_never),
-    SortedSegments: FactKind(orders_elements=True, is_of_each_row=_without_indptr),
-    Distinct: FactKind(orders_elements=False, is_of_each_row=_never),
-    PaddedSlots: FactKind(orders_elements=False, is_of_each_row=_never),
+    Relation: FactKind(
+        orders_elements=False,
+        is_of_each_row=_never,
+        declares_unused_slots=False,
+        of_every_slot=_nothing,
+    ),
+    InRange: FactKind(
+        orders_elements=False,
+        is_of_each_row=_never,
+        declares_unused_slots=False,
+        of_every_slot=_itself,
+    ),
+    Monotone: FactKind(
+        orders_elements=True,
+        is_of_each_row=_always,
+        declares_unused_slots=False,
+        of_every_slot=_itself,
+    ),
+    HasValue: FactKind(
+        orders_elements=True,
+        is_of_each_row=_never,
+        declares_unused_slots=False,
+        of_every_slot=_itself,
+    ),
+    ProductSteps: FactKind(
+        orders_elements=True,
+        is_of_each_row=_never,
+        declares_unused_slots=False,
+        of_every_slot=_itself,
+    ),
+    SortedSegments: FactKind(
+        orders_elements=True,
+        is_of_each_row=_without_indptr,
+        declares_unused_slots=False,
+        of_every_slot=_not_unique,
+    ),
+    Distinct: FactKind(
+        orders_elements=False,
+        is_of_each_row=_never,
+        declares_unused_slots=False,
+        of_every_slot=_nothing,
+    ),
+    PaddedSlots: FactKind(
+        orders_elements=False,
+        is_of_each_row=_never,
+        declares_unused_slots=True,
+        of_every_slot=_itself,
+    ),
 }
 """One entry for each type of fact."""
 

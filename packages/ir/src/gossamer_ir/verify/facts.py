@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from gossamer_ir.nodes import AnyBuffer, Fact, Relation
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.fields import FIELDS
@@ -44,7 +47,7 @@ def check_facts(
     passed = {buffer.name for buffer in buffers if buffer.handle is not None}
     for count, fact in enumerate(facts):
         inner = at.down("facts", count)
-        _check_fact(ctx, fact, inner)
+        CHECKS.get(type(fact), _check_fields)(ctx, fact, inner)
         named = buffers_read(fact).union(buffers_of_fact(fact))
         for name in sorted(named & ctx.buffers.keys() - passed):
             ctx.report(
@@ -56,10 +59,7 @@ def check_facts(
             )
 
 
-def _check_fact(ctx: VerifyContext, fact: Fact, at: At) -> None:
-    if isinstance(fact, Relation):
-        _check_relation(ctx, fact, at)
-        return
+def _check_fields(ctx: VerifyContext, fact: Fact, at: At) -> None:
     for name in buffers_of_fact(fact):
         _check_buffer(ctx, name, at)
     # All expressions of facts are bounds, indices or values of index arrays.
@@ -72,3 +72,8 @@ def _check_buffer(ctx: VerifyContext, name: str, at: At) -> None:
         ctx.trusted.add(name)
     else:
         ctx.report("verify.fact.buffer", f"A fact is about '{name}', which is not a buffer.", at)
+
+
+CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {Relation: _check_relation}
+"""The checks of types whose names may be other things than buffers. All other types are checked by their
+fields."""

@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
@@ -107,13 +108,9 @@ class _SearchMerger:
     """Visits the statements in order, and tracks the enclosing loops and the values of lets."""
 
     def __init__(self, function: Function) -> None:
-        facts = invariant_facts(function)
         self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
-        self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
-        self._segments = {
-            (fact.buffer, fact.indptr) for fact in facts if isinstance(fact, SortedSegments)
-        }
+        self._facts = fact_index(invariant_facts(function))
         self._point = ProgramPoint(function)
         self._values: dict[str, Expr] = {}
         self._sizes: dict[str, int] = {}
@@ -206,12 +203,12 @@ class _SearchMerger:
         # A write to the array may break its order.
         if not self._point.is_stable(search):
             return False
-        is_row = (search.buffer, None) in self._segments
-        if search.buffer in self._monotone or is_row:
+        indptrs = {fact.indptr for fact in self._facts.about(search.buffer, SortedSegments)}
+        if self._facts.holds(search.buffer, Monotone) or None in indptrs:
             return True
         begin, end = (resolve(part, self._values) for part in (search.begin, search.end))
         offset = offset_of(begin, end)
-        return offset is not None and (search.buffer, offset.buffer) in self._segments
+        return offset is not None and offset.buffer in indptrs
 
     def _ascends(self, search: Search, loop: For) -> bool:
         """Return whether the value of a search is proved not to decrease from one iteration to the next."""

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import buffers_accessed
-from gossamer_ir.traversal.fact_kinds import subject_of
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.dependence.access import is_vector_access
@@ -139,12 +139,11 @@ def _element_count(function: Function, indptr: str) -> Expr | None:
         offsets = indptr_of(axis)
         if offsets is not None and offsets.handle == handles.get(indptr):
             return offsets.nnz
-    facts = [fact for fact in invariant_facts(function) if subject_of(fact) == indptr]
-    ranges = [fact for fact in facts if isinstance(fact, InRange)]
-    is_monotone = any(isinstance(fact, Monotone) for fact in facts)
-    if not is_monotone or not ranges or integer_value(ranges[0].low) != 0:
+    facts = fact_index(invariant_facts(function))
+    interval = facts.last(indptr, InRange)
+    if not facts.holds(indptr, Monotone) or interval is None or integer_value(interval.low) != 0:
         return None
-    return expr_of(affine_of(sub(ranges[0].high, ONE)))
+    return expr_of(affine_of(sub(interval.high, ONE)))
 
 
 def _iterators_determined_by(at: Expr, outer: Mapping[str, CacheDimension]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from gossamer_ir.nodes import (
     Axis,
     Fact,
     IndexMap,
+    InRange,
     Param,
     Reducer,
     Relation,
@@ -28,7 +29,7 @@ class FunctionParts:
         self.reducers: list[Reducer] = []
         self.relations: list[Relation] = []
         self.facts: list[Fact] = []
-        self.hints: list[Fact] = []
+        self.hints: list[InRange] = []
         self.annotations: list[tuple[str, AnnotationValue]] = []
         self.stage: StageName | None = None
         self.map: IndexMap | None = None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import mutable_buffers
-from gossamer_ir.nodes import Fact, Function, InRange, Node, StageName, Stmt
+from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
 from gossamer_ir.script.parser.calls import CALLS
 from gossamer_ir.script.parser.context import Captured, ParserContext
 from gossamer_ir.script.parser.parameters import read_parameters
@@ -46,12 +46,12 @@ def read_function(
     return function, parts.stage or _guessed_stage(function)
 
 
-def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
+def _without_hints(function: Function, hints: Sequence[InRange]) -> Function:
     """Return the function without the hints about buffers that it writes, which could not be checked."""
     if not hints:
         return function
     written = mutable_buffers(function)
-    idle = {id(fact) for fact in hints if isinstance(fact, InRange) and fact.buffer in written}
+    idle = {id(fact) for fact in hints if fact.buffer in written}
     facts = tuple(fact for fact in function.facts if id(fact) not in idle)
     return replace(function, facts=facts) if idle else function
 

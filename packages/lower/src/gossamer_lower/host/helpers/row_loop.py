@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.effects import ACCESSES, effects_of
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
@@ -102,10 +103,9 @@ def _compressed_arrays(function: Function, rows: Expr) -> CompressedArrays | Non
     """Return the arrays of an axis with this number of rows that all facts of a function are about; None if
     there are other facts."""
     buffers = {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, Buffer)}
-    offsets = [fact.buffer for fact in function.facts if isinstance(fact, Monotone)]
-    others = [
-        fact for fact in function.facts if isinstance(fact, InRange) and fact.buffer not in offsets
-    ]
+    facts = fact_index(function.facts)
+    offsets = [fact.buffer for fact in facts.of_type(Monotone)]
+    others = [fact for fact in facts.of_type(InRange) if fact.buffer not in offsets]
     if len(offsets) != 1 or len(others) != 1:
         return None
     indptr, indices = (buffers[name] for name in (offsets[0], others[0].buffer))

@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Search,
 )
 from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains
 
@@ -33,8 +34,8 @@ class ResultArrays:
         self._function = function
         self._sizes = {
             fact.buffer: simplify(build.sub(fact.high, build.ONE))
-            for fact in invariant_facts(function)
-            if isinstance(fact, InRange) and fact.low == build.ZERO
+            for fact in fact_index(invariant_facts(function)).of_type(InRange)
+            if fact.low == build.ZERO
         }
         self._shapes = {
             buffer.name: buffer.shape
