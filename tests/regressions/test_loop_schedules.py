@@ -73,8 +73,8 @@ CASES = {
     "points that write one element across an outer loop are not of versions that each initialize it": (
         TOGETHER % (4, *3 * ("vt + vi",)),
         {"y": np.full(8, 7, I32)},
-        {"loop": (Step("specialize", {"name": "step", "condition": "i < 2"}),)},
-        "schedule.specialize.not_proved",
+        {"loop": (Step("loop_version", {"name": "step", "condition": "i < 2"}),)},
+        "schedule.loop_version.not_proved",
     ),
     "an init in each iteration of an outer loop stays in each if a block is put around it": (
         TURNED,
@@ -259,7 +259,7 @@ CASES = {
         {
             "loop": (
                 Step("hide_buffer_access", {"block": "pick", "access": "read", "buffers": ("Q",)}),
-                Step("specialize", {"name": "i", "condition": "n == 1"}),
+                Step("loop_version", {"name": "i", "condition": "n == 1"}),
             )
         },
     ),

@@ -154,7 +154,7 @@ DEFECTS = (
     ),
     Defect(
         "a version that a loop chooses begins a reduction again",
-        of="specialize", home="primitives.loops.specialize",
+        of="loop_version", home="primitives.loops.loop_version",
         line="    _require_inits(cursor, test)\n",
         instead="",
     ),

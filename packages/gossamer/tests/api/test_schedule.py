@@ -294,7 +294,7 @@ LENGTH = "T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])"
 
 @pytest.mark.parametrize("stages", [1, 2])
 def test_rows_of_a_length_that_is_asked_for_are_unrolled(stages):
-    builder = lowered(SPMM, stages).specialize("j", condition=f"{LENGTH} == 6")
+    builder = lowered(SPMM, stages).loop_version("j", condition=f"{LENGTH} == 6")
     builder.unroll("j_0").parallel("i")
     require_spmm(gs.compile(SPMM, schedule=builder))
 
@@ -303,7 +303,7 @@ def test_rows_of_a_length_that_is_asked_for_are_unrolled(stages):
 @pytest.mark.parametrize("condition", ["i > 3", f"{LENGTH} < 6"])
 @pytest.mark.parametrize("loop", ["j", "k"])
 def test_versions_of_a_sampled_product_initialize_rows_of_their_own(stages, condition, loop):
-    builder = lowered(SDDMM, stages).specialize(loop, condition=condition)
+    builder = lowered(SDDMM, stages).loop_version(loop, condition=condition)
     require_sddmm(gs.compile(SDDMM, schedule=builder))
 
 

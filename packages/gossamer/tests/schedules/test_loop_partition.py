@@ -1,4 +1,4 @@
-"""Schedules with partitioned, distributed and specialized loops, padding and changed dtypes, natively,
+"""Schedules with partitioned, distributed and versioned loops, padding and changed dtypes, natively,
 against NumPy.
 """
 
@@ -25,14 +25,14 @@ PRODUCTS = {
     "a reduction in parts": lambda builder: builder.loop_partition("j", points=(2, 2**62)),
     "vectors and a tail": main_and_tail,
     "a known size": lambda builder: (
-        builder.specialize("i", condition="k == 5 and m > 1").parallel("i_0").unroll("l_0")
+        builder.loop_version("i", condition="k == 5 and m > 1").parallel("i_0").unroll("l_0")
     ),
     "whole vectors": lambda builder: (
-        builder.specialize("i", condition="k % 4 == 0")
+        builder.loop_version("i", condition="k % 4 == 0")
         .split("l_0", factors=(None, 4))
         .vectorize("l_0_1")
     ),
-    "rows by parity": lambda builder: builder.reorder("i", "l", "j").specialize(
+    "rows by parity": lambda builder: builder.reorder("i", "l", "j").loop_version(
         "l", condition="i % 2 == 0"
     ),
     "initialized before": lambda builder: (
@@ -62,8 +62,8 @@ def test_products(name):
 SPARSE = {
     "rows": lambda builder: builder.loop_partition("i", points=("m // 3",)).parallel("i_0"),
     "ragged points": lambda builder: builder.loop_partition("j", points=("i", "i + 2")),
-    "empty matrices": lambda builder: builder.specialize("i", condition="nnz == 0"),
-    "short rows": lambda builder: builder.specialize(
+    "empty matrices": lambda builder: builder.loop_version("i", condition="nnz == 0"),
+    "short rows": lambda builder: builder.loop_version(
         "j", condition="T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i]) <= 2"
     ),
 }

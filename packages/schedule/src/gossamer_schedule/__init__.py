@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.fuse import fuse
     from gossamer_schedule.primitives.loops.lift_loop import lift_loop
     from gossamer_schedule.primitives.loops.loop_partition import loop_partition
+    from gossamer_schedule.primitives.loops.loop_version import loop_version
     from gossamer_schedule.primitives.loops.parallel import parallel
     from gossamer_schedule.primitives.loops.pipeline import pipeline
     from gossamer_schedule.primitives.loops.prefetch import prefetch
     from gossamer_schedule.primitives.loops.reorder import reorder
-    from gossamer_schedule.primitives.loops.specialize import specialize
     from gossamer_schedule.primitives.loops.split import split
     from gossamer_schedule.primitives.loops.unroll import unroll
     from gossamer_schedule.primitives.loops.vectorize import vectorize
@@ -112,6 +112,7 @@ __all__ = [
     "hide_buffer_access",
     "lift_loop",
     "loop_partition",
+    "loop_version",
     "parallel",
     "pipeline",
     "prefetch",
@@ -134,7 +135,6 @@ __all__ = [
     "sparse_reorder",
     "sparse_tensorize",
     "sparse_unfuse",
-    "specialize",
     "split",
     "storage_align",
     "store_nontemporal",
@@ -182,6 +182,7 @@ _HOMES = {
     "hide_buffer_access": "gossamer_schedule.primitives.annotations.hide_buffer_access",
     "lift_loop": "gossamer_schedule.primitives.loops.lift_loop",
     "loop_partition": "gossamer_schedule.primitives.loops.loop_partition",
+    "loop_version": "gossamer_schedule.primitives.loops.loop_version",
     "parallel": "gossamer_schedule.primitives.loops.parallel",
     "pipeline": "gossamer_schedule.primitives.loops.pipeline",
     "prefetch": "gossamer_schedule.primitives.loops.prefetch",
@@ -204,7 +205,6 @@ _HOMES = {
     "sparse_reorder": "gossamer_schedule.primitives.coordinate.sparse_reorder",
     "sparse_tensorize": "gossamer_schedule.primitives.blocks.sparse_tensorize",
     "sparse_unfuse": "gossamer_schedule.primitives.coordinate.sparse_unfuse",
-    "specialize": "gossamer_schedule.primitives.loops.specialize",
     "split": "gossamer_schedule.primitives.loops.split",
     "storage_align": "gossamer_schedule.primitives.buffers.storage_align",
     "store_nontemporal": "gossamer_schedule.primitives.annotations.store_nontemporal",

@@ -37,7 +37,7 @@ def fission(scene: Scene) -> Drawn:
     return loop and {"loop": loop.node.var}
 
 
-def specialize(scene: Scene) -> Drawn:
+def loop_version(scene: Scene) -> Drawn:
     site = scene.choose([*scene.loops, *scene.blocks])
     if site is None or _copies(scene) >= MOST_COPIES:
         return None
@@ -62,7 +62,7 @@ def _pads(block: Block) -> bool:
 
 
 def _copies(scene: Scene) -> int:
-    return scene.count("loop_partition") + scene.count("specialize")
+    return scene.count("loop_partition") + scene.count("loop_version")
 
 
 def _sizes(scene: Scene) -> list[str]:
@@ -71,5 +71,5 @@ def _sizes(scene: Scene) -> list[str]:
 
 DRAWERS: dict[str, Drawer] = {
     found.__name__: found
-    for found in (add_unit_loop, loop_partition, fission, specialize, decompose_padding)
+    for found in (add_unit_loop, loop_partition, fission, loop_version, decompose_padding)
 }

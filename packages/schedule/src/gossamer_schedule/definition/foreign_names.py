@@ -137,8 +137,10 @@ _EXO: Mapping[str, str] = {
     "remove_loop": f"{_NONE}: loops of one iteration cost nothing.",
     "add_loop": "add_unit_loop(name) adds a loop of one iteration.",
     "unroll_loop": "It is called unroll(loop).",
-    "lift_scope": "reorder moves a loop out of another, specialize(loop, condition=...) a condition.",
-    "lift_if": "specialize(loop, condition=...) moves a condition out of a loop.",
+    "lift_scope": "reorder moves a loop out of another, loop_version(loop, condition=...) a condition.",
+    "lift_if": "loop_version(loop, condition=...) moves a condition out of a loop.",
+    "specialize": "It is called loop_version(name, condition=...); gossamer.compile takes specialize= for "
+    "sizes.",
     "eliminate_dead_code": "The lowering removes conditions that are proved.",
     "add_unsafe_guard": f"{_NONE}: the unsafe_ primitives skip proofs that you guarantee.",
 }

@@ -45,11 +45,11 @@ from gossamer_schedule.primitives.loops.fission import fission
 from gossamer_schedule.primitives.loops.fuse import fuse
 from gossamer_schedule.primitives.loops.lift_loop import lift_loop
 from gossamer_schedule.primitives.loops.loop_partition import loop_partition
+from gossamer_schedule.primitives.loops.loop_version import loop_version
 from gossamer_schedule.primitives.loops.parallel import parallel
 from gossamer_schedule.primitives.loops.pipeline import pipeline
 from gossamer_schedule.primitives.loops.prefetch import prefetch
 from gossamer_schedule.primitives.loops.reorder import reorder
-from gossamer_schedule.primitives.loops.specialize import specialize
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.primitives.loops.unroll import unroll
 from gossamer_schedule.primitives.loops.vectorize import vectorize
@@ -86,6 +86,7 @@ class Fluent(Applying):
     hide_buffer_access = fluent(hide_buffer_access)
     lift_loop = fluent(lift_loop)
     loop_partition = fluent(loop_partition)
+    loop_version = fluent(loop_version)
     parallel = fluent(parallel)
     pipeline = fluent(pipeline)
     prefetch = fluent(prefetch)
@@ -107,7 +108,6 @@ class Fluent(Applying):
     sparse_reorder = fluent(sparse_reorder)
     sparse_tensorize = fluent(sparse_tensorize)
     sparse_unfuse = fluent(sparse_unfuse)
-    specialize = fluent(specialize)
     split = fluent(split)
     storage_align = fluent(storage_align)
     store_nontemporal = fluent(store_nontemporal)

@@ -137,26 +137,26 @@ for t in T.serial(4):
 
 def test_copies_that_begin_one_sum_anew_are_refused(program):
     builder = ScheduleBuilder(program(MEETING % ("vi", "vi", "vi")))
-    refused = reason_of(builder.specialize, "sum", condition="i < t")
-    assert refused == "specialize.not_proved"
+    refused = reason_of(builder.loop_version, "sum", condition="i < t")
+    assert refused == "loop_version.not_proved"
     refused = reason_of(builder.loop_partition, "i", points=("t",))
     assert refused == "loop_partition.not_proved"
     builder = ScheduleBuilder(program(MEETING % ("vt + vi", "vt + vi", "vt + vi")))
-    assert reason_of(builder.specialize, "sum", condition="i < 2") == "specialize.not_proved"
+    assert reason_of(builder.loop_version, "sum", condition="i < 2") == "loop_version.not_proved"
     assert reason_of(builder.loop_partition, "i", points=(2,)) == "loop_partition.not_proved"
 
 
 def test_copies_that_begin_sums_of_their_own_agree(program):
     module = program(MEETING % ("vi", "vi", "vi"))
-    assert same(ScheduleBuilder(module).specialize("sum", condition="i < 2"), module)
+    assert same(ScheduleBuilder(module).loop_version("sum", condition="i < 2"), module)
     assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
 
 
-def test_positions_are_parted_and_specialized(require_spmm):
+def test_positions_are_parted_and_versioned(require_spmm):
     builder = ScheduleBuilder(examples.SPMM_POSITION).loop_partition(
         "j", points=("T.int64(J_indptr[i])", 2)
     )
-    builder.specialize("k_0", condition="width == 3").add_unit_loop("csrmm_1")
+    builder.loop_version("k_0", condition="width == 3").add_unit_loop("csrmm_1")
     require_spmm(builder.module, 3)
     require_spmm(builder.module, 4)
 
@@ -172,7 +172,7 @@ for i in T.serial(n):
 def test_a_block_may_have_the_name_of_a_parameter(program):
     module = program(SHARED_NAME)
     assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
-    assert same(ScheduleBuilder(module).specialize("n", condition="n == 7"), module)
+    assert same(ScheduleBuilder(module).loop_version("n", condition="n == 7"), module)
 
 
 REFUSED = [

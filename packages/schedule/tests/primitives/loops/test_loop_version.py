@@ -1,4 +1,4 @@
-"""`specialize`: all versions compute what the original does, and programs that it refuses."""
+"""`loop_version`: all versions compute what the original does, and programs that it refuses."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ for i in T.serial(8):
             V[vi + vj] = V[vi + vj] + X[vi, vj]
 """
 REFUSED = [
-    ("specialize.condition", COPY, {"name": "i", "condition": "n + 1"}),
-    ("specialize.text", COPY, {"name": "i", "condition": "j == 1"}),
-    ("specialize.not_proved", COPY, {"name": "i", "condition": "P[n] == 1"}),
-    ("specialize.not_proved", MEETING, {"name": "j", "condition": "i == 1"}),
-    ("specialize.init", SUM, {"name": "sum", "condition": "j == 0"}),
-    ("specialize.no_name", COPY, {"name": "nowhere", "condition": "n == 1"}),
+    ("loop_version.condition", COPY, {"name": "i", "condition": "n + 1"}),
+    ("loop_version.text", COPY, {"name": "i", "condition": "j == 1"}),
+    ("loop_version.not_proved", COPY, {"name": "i", "condition": "P[n] == 1"}),
+    ("loop_version.not_proved", MEETING, {"name": "j", "condition": "i == 1"}),
+    ("loop_version.init", SUM, {"name": "sum", "condition": "j == 0"}),
+    ("loop_version.no_name", COPY, {"name": "nowhere", "condition": "n == 1"}),
 ]
 
 
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
-    assert reason_of(apply, program(body), Step("specialize", arguments)) == code
+    assert reason_of(apply, program(body), Step("loop_version", arguments)) == code
 
 
 @pytest.mark.parametrize("target", ["i", "j", "k", "fill", "use"])
@@ -46,7 +46,7 @@ def test_refusals(program, code, body, arguments):
 )
 def test_versions_do_what_the_original_did(program, target, condition):
     module = program(NESTED_PARTS)
-    builder = ScheduleBuilder(module).specialize(target, condition=condition)
+    builder = ScheduleBuilder(module).loop_version(target, condition=condition)
     for n in (-(2**63), 0, 7, 2**63 - 1):
         assert same(builder, module, n=n)
 
@@ -59,17 +59,17 @@ for i in T.serial(8):
 """)
     condition = "T.if_then_else({}, P[i - 1], P[i + 1]) > 3"
     assert same(
-        ScheduleBuilder(module).specialize("j", condition=condition.format("i > 0")), module
+        ScheduleBuilder(module).loop_version("j", condition=condition.format("i > 0")), module
     )
     refused = reason_of(
-        ScheduleBuilder(module).specialize, "j", condition=condition.format("i > -2")
+        ScheduleBuilder(module).loop_version, "j", condition=condition.format("i > -2")
     )
-    assert refused == "specialize.not_proved"
+    assert refused == "loop_version.not_proved"
 
 
 @pytest.mark.parametrize("n", [0, 31, 32, 33])
 def test_a_version_of_a_known_size_needs_no_bounds(n):
-    builder = ScheduleBuilder(examples.SCALE).specialize("i", condition="n == 32")
+    builder = ScheduleBuilder(examples.SCALE).loop_version("i", condition="n == 32")
     fast, slow = builder.names
     builder.split(fast, factors=(None, 8))
     assert "T.where" not in body_text(builder.module)
@@ -82,7 +82,7 @@ def test_a_version_of_a_known_size_needs_no_bounds(n):
 @pytest.mark.parametrize("n", [0, 8, 12, 16])
 @pytest.mark.parametrize("condition", ["n % 8 == 0", "0 == n % 8 and n > 0"])
 def test_a_version_of_whole_vectors_needs_no_bounds(n, condition):
-    builder = ScheduleBuilder(examples.SCALE).specialize("i", condition=condition)
+    builder = ScheduleBuilder(examples.SCALE).loop_version("i", condition=condition)
     builder.split("i_0", factors=(None, 8))
     assert "T.where" not in body_text(builder.module)
     x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
@@ -99,7 +99,9 @@ def f(y: T.handle, a: T.float32):
     with T.block("inverse"):
         Y[0] = 1.0 / a
 """
-    module = ScheduleBuilder(parse_module(text)).specialize("inverse", condition="a == 0.0").module
+    module = (
+        ScheduleBuilder(parse_module(text)).loop_version("inverse", condition="a == 0.0").module
+    )
     y = np.zeros(1, np.float32)
     with np.errstate(divide="ignore"):
         run(verify(module), {"y": y, "a": np.float32(-0.0)})
@@ -109,7 +111,7 @@ def f(y: T.handle, a: T.float32):
 @pytest.mark.parametrize(("rows", "condition"), [(5, "m == 5"), (4, "m == 5"), (5, "i % 2 == 0")])
 def test_versions_of_a_reduction(spmm, require_spmm, rows, condition):
     for target in ("j", "k", "csrmm"):
-        builder = ScheduleBuilder(spmm()).specialize(target, condition=condition)
+        builder = ScheduleBuilder(spmm()).loop_version(target, condition=condition)
         require_spmm(builder.module, 3, rows=rows)
 
 
@@ -130,4 +132,4 @@ for t in T.serial(4):
 @pytest.mark.parametrize("condition", ["t == 1", "P[8] == 3", "i == 1 and n > 3"])
 def test_a_sum_that_each_iteration_begins_anew_has_versions(program, condition):
     module = program(SOMETIMES)
-    assert same(ScheduleBuilder(module).specialize("j", condition=condition), module)
+    assert same(ScheduleBuilder(module).loop_version("j", condition=condition), module)

@@ -1,4 +1,4 @@
-"""`specialize`: duplicate a loop or block for the two outcomes of a condition."""
+"""`loop_version`: duplicate a loop or block for the two outcomes of a condition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gossamer_schedule.nests.init_nest import enclosed_block
 
 
 @primitive(stages=LOOP_STAGES)
-def specialize(root: Cursor, name: str, *, condition: str, function: str | None = None) -> Change:
+def loop_version(root: Cursor, name: str, *, condition: str, function: str | None = None) -> Change:
     """Duplicate a loop or block: one version runs if a condition holds, the other if it does not.
 
     Each version can then be scheduled separately. `condition` is the text of a condition in parameters
@@ -47,7 +47,7 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
     A loop, iterator, block or buffer `x` inside is named `x_0` in the first version and `x_1` in the
     second. The result's names are those of the two versions.
 
-    Raises `ScheduleError` with a code `schedule.specialize.*`:
+    Raises `ScheduleError` with a code `schedule.loop_version.*`:
 
     * `.condition`: not a condition
     * `.text`: not an expression
@@ -61,7 +61,7 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
         with T.block("scale"):
             vi = T.axis.spatial(n, i)
             Y[vi] = X[vi] * 2.0
-    >>> print(body_text(specialize(SCALE, "i", condition="n == 32").module))
+    >>> print(body_text(loop_version(SCALE, "i", condition="n == 32").module))
     if n == 32:
         for i_0 in T.serial(32):
             with T.block("scale_0"):
@@ -79,9 +79,9 @@ def specialize(root: Cursor, name: str, *, condition: str, function: str | None 
     _require_inits(cursor, test)
 
     versions = clones_of((cursor.node,), 2, namer_of(root.function))
-    specialized, general = versions
+    first, second = versions
     mutable = mutable_buffers(root.function)
-    branch = If(test, _simplified_under(test, specialized.body, mutable), general.body)
+    branch = If(test, _simplified_under(test, first.body, mutable), second.body)
 
     names = tuple(name_of(version.body[0]) for version in versions)
     return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
@@ -92,7 +92,7 @@ def _required_condition(condition: str, cursor: Cursor) -> Expr:
     test = expression_at(condition, cursor, argument="condition")
     if dtype_of(test) != "bool":
         raise schedule_error(
-            "specialize.condition",
+            "loop_version.condition",
             f"'{condition}' is {dtype_of(test)}, not a condition.",
             hint="Expected a comparison such as n == 32, or several joined by 'and' and 'or'.",
             place=cursor.place,
@@ -113,7 +113,7 @@ def _require_inits(cursor: Cursor, test: Expr) -> None:
         )
         if idle & varying:
             raise schedule_error(
-                "specialize.init",
+                "loop_version.init",
                 f"The init of block '{block.node.name}' runs before loop '{min(idle & varying)}', in which "
                 "the condition may change.",
                 hint="Apply decompose_reduction before.",
