@@ -44,7 +44,7 @@ DEFECTS = (
     Defect(
         "padded slots are visited",
         of="lower_iterations", home="iterations.helpers.loop_nest",
-        line="nest.predicate = build.conjunction(nest.predicate, slot)", instead="pass",
+        line="nest.predicate = conjunction(nest.predicate, slot)", instead="pass",
     ),
     Defect(
         "an absent element is zero, whatever its fill value",
@@ -97,7 +97,7 @@ DEFECTS = (
     Defect(
         "lanes that are masked off are stored",
         of="vectorize_loops", home="vector.helpers.vector_form",
-        line="predicate = build.conjunction(mask, own)", instead="predicate = own",
+        line="predicate = conjunction(mask, own)", instead="predicate = own",
         needs_schedule=True,
     ),
     Defect(

@@ -58,8 +58,7 @@ DEFECTS = (
     Defect(
         "a guard moves before a loop that does not run",
         of="hoist_bounds_checks", home="bounds.hoist_bounds_checks",
-        line="return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)",
-        instead="return Guard(every, guard.buffer)",
+        line="if count is None or count <= 0:", instead="if False:",
     ),
     Defect(
         "a search begins at the first element of all",
@@ -70,7 +69,7 @@ DEFECTS = (
     Defect(
         "an init that moves out of a reduction runs where a condition does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="_guarded_by(build.conjoined(conditions), init)",
+        line="_guarded_by(conjunction(*conditions), init)",
         instead="_guarded_by(None, init)",
     ),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.constants import value_of
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (

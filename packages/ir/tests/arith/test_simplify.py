@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gossamer_ir.arith.affine import affine_of, expr_of
-from gossamer_ir.arith.simplify import FALSE, TRUE, simplify, simplify_body, simplify_unguarded
+from gossamer_ir.arith.simplify import simplify, simplify_body, simplify_unguarded
 from gossamer_ir.core.build import ONE, ZERO, index, widen
+from gossamer_ir.core.conditions import FALSE, TRUE
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import (

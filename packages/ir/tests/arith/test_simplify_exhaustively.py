@@ -13,8 +13,9 @@ import operator
 import numpy as np
 import pytest
 
-from gossamer_ir.arith.simplify import _RULES, FALSE, TRUE, simplify, simplify_body
+from gossamer_ir.arith.simplify import _RULES, simplify, simplify_body
 from gossamer_ir.core.build import index
+from gossamer_ir.core.conditions import FALSE, TRUE
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (

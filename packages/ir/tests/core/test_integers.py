@@ -8,8 +8,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from gossamer_ir.arith.simplify import FALSE, TRUE, simplify
+from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import binary, folded, index, integer_value
+from gossamer_ir.core.conditions import FALSE, TRUE
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
 from gossamer_ir.interpret import operators

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Expr, For, Guard, Module, ParallelFor, Stmt, While
 from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.walk import contains

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ONE, ZERO, index_var
+from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
     STATEMENTS,
     Block,

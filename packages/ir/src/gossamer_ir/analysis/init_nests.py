@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.core.build import conjoined, conjuncts
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For
 from gossamer_ir.traversal.references import free_vars
 
@@ -120,7 +120,7 @@ def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterat
     for item in parts:
         if not isinstance(item, For):
             held = (part for part in conjuncts(item) if not free_vars(part) & dropped)
-            if (condition := conjoined(held)) is not None:
+            if (condition := conjunction(*held)) is not None:
                 yield condition
         elif item.var not in dropped:
             yield item

@@ -27,8 +27,8 @@ from gossamer_ir.analysis.invariants import (
 )
 from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.arith.prover import Prover
-from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import short_circuit_conjuncts
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -168,17 +168,10 @@ class ProgramPoint:
 
     def assume(self, condition: Expr) -> None:
         """Assume a condition from here on: those of its conjuncts that keep their value and do not wrap."""
-        if isinstance(condition, Binary) and condition.op == "and":
-            self.assume(condition.lhs)
-            self.assume(condition.rhs)
-        # A conjunction that is evaluated lazily.
-        elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
-            self.assume(condition.condition)
-            self.assume(condition.if_true)
-        else:
-            self._conditions.append(condition)
-            if self.is_stable_and_exact(condition):
-                self.prover.assume(condition)
+        for part in short_circuit_conjuncts(condition):
+            self._conditions.append(part)
+            if self.is_stable_and_exact(part):
+                self.prover.assume(part)
 
     def assume_range(self, loop: For, extent: Expr) -> None:
         """Assume that the variable of a loop is in the range with this extent, if neither end wraps."""

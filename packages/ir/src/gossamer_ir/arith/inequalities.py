@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gossamer_ir.arith.affine import Affine, affine_of, combine, scale
-from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Cast, Compare, CompareOp, Expr, IfThenElse, Unary
+from gossamer_ir.nodes import Binary, Cast, Compare, CompareOp, Expr, Unary
 
 _OPPOSITE: dict[CompareOp, CompareOp] = {
     "eq": "ne",
@@ -75,17 +75,6 @@ def _as_int64(expr: Expr) -> Expr:
     return Cast("int64", expr) if value is None else build.index(value)
 
 
-def with_connectives(condition: Expr) -> Expr:
-    """Return the condition, with a short-circuit `if_then_else(a, b, False)` as `and`, `(a, True, b)` as
-    `or`."""
-    match condition:
-        case IfThenElse(if_false=chosen) if chosen == FALSE:
-            return Binary("and", condition.condition, condition.if_true)
-        case IfThenElse(if_true=chosen) if chosen == TRUE:
-            return Binary("or", condition.condition, condition.if_false)
-    return condition
-
-
 def negated(condition: Expr) -> Expr | None:
     """Return the negation of a condition that is made of comparisons of integers; None for any other.
 
@@ -95,7 +84,7 @@ def negated(condition: Expr) -> Expr | None:
     >>> negated(Compare("lt", index_var("i"), index_var("n"))).op
     'ge'
     """
-    match with_connectives(condition):
+    match with_operators(condition):
         case Compare() as comparison if widened(comparison) is not None:
             return Compare(_OPPOSITE[comparison.op], comparison.lhs, comparison.rhs)
         case Unary(op="not", operand=operand):
@@ -124,7 +113,7 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
     >>> form == affine_of(as_nonnegative("lt", i, n))
     True
     """
-    match with_connectives(condition):
+    match with_operators(condition):
         case Binary(op="and", lhs=lhs, rhs=rhs):
             yield from implied_by(lhs, holds)
             yield from implied_by(rhs, holds)
@@ -161,4 +150,4 @@ def _implied_by_comparison(
             yield affine_of(as_nonnegative(op, lhs, rhs))
 
 
-__all__ = ["as_nonnegative", "with_connectives", "implied_by", "negated", "slack_of", "widened"]
+__all__ = ["as_nonnegative", "implied_by", "negated", "slack_of", "widened"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.arith.affine import Affine, affine_of, scale
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Cast, Compare, Expr, IfThenElse, Search, Select, Unary

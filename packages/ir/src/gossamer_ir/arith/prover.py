@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.elimination import Elimination
-from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened, with_connectives
+from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
 
 _Query = tuple[int, int, frozenset[tuple[Expr, int]]]
@@ -109,7 +110,7 @@ class Prover:
         >>> prover.proves(Compare("lt", rounded, i))  # false for i = 0
         False
         """
-        match with_connectives(condition):
+        match with_operators(condition):
             case Const(text=text):
                 return text == "True"
             case Binary(op="and", lhs=lhs, rhs=rhs):

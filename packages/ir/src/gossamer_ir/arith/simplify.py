@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import FALSE, TRUE, is_false, is_true
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
@@ -35,9 +36,6 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.effects import READS, always_evaluated
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_ir.traversal.walk import collect
-
-TRUE = Const("bool", "True")
-FALSE = Const("bool", "False")
 
 
 @typed
@@ -100,20 +98,6 @@ def _loses_read(node: Any, new: Any) -> bool:
 
 def _reads(*nodes: Any) -> tuple[Expr, ...]:
     return tuple(collect(READS, *nodes))
-
-
-def is_true(condition: Expr | None) -> bool:
-    """Return whether a condition is the constant true, in every lane; None stands for true."""
-    if isinstance(condition, Broadcast):
-        condition = condition.value
-    return condition is None or condition == TRUE
-
-
-def is_false(condition: Expr | None) -> bool:
-    """Return whether a condition is the constant false, in every lane."""
-    if isinstance(condition, Broadcast):
-        condition = condition.value
-    return condition == FALSE
 
 
 def _binary(node: Binary) -> Expr | None:
@@ -275,12 +259,4 @@ _RULES: dict[type, Any] = {
     For: _for,
 }
 
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "is_false",
-    "is_true",
-    "simplify",
-    "simplify_body",
-    "simplify_unguarded",
-]
+__all__ = ["simplify", "simplify_body", "simplify_unguarded"]

@@ -1,8 +1,8 @@
-"""Constructors of int64 index expressions and of conditions, which fold constants, and their inverses."""
+"""Constructors of int64 index expressions, which fold constants, and their inverses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 from gossamer_ir.core.constants import constant
@@ -13,7 +13,6 @@ from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
     Cast,
-    Compare,
     Const,
     Expr,
     IfThenElse,
@@ -156,46 +155,6 @@ def ceildiv(lhs: Expr, rhs: int) -> Expr:
 def widen(expr: Expr) -> Expr:
     """Return an integer expression, cast to int64 unless it has that dtype."""
     return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
-
-
-def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
-    """Return the conditions 0 <= index and index < extent, compared as int64.
-
-    >>> first, second = in_range(index_var("i"), index_var("n"))
-    >>> first.op, first.rhs == ZERO, second.op, second.rhs.name
-    ('ge', True, 'lt', 'n')
-    """
-    wide = widen(index)
-    return Compare("ge", wide, ZERO), Compare("lt", wide, extent)
-
-
-def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
-    """Return the conjunction of two conditions; None stands for true."""
-    if lhs is None or rhs is None:
-        return lhs if rhs is None else rhs
-    return lhs if lhs == rhs else Binary("and", lhs, rhs)
-
-
-def conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """Yield the operands of a conjunction, in order; empty for None, which stands for true."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from conjuncts(condition.lhs)
-        yield from conjuncts(condition.rhs)
-    elif condition is not None:
-        yield condition
-
-
-def conjoined(parts: Iterable[Expr]) -> Expr | None:
-    """Return the conjunction of conditions; None, which stands for true, if there are none.
-
-    >>> parts = [Compare("lt", index_var(name), ONE) for name in "ij"]
-    >>> list(conjuncts(conjoined(parts))) == parts
-    True
-    """
-    result: Expr | None = None
-    for part in parts:
-        result = conjunction(result, part)
-    return result
 
 
 def without_guard(extent: Expr) -> Expr:

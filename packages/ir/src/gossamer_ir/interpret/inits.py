@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame, Initialized
 from gossamer_ir.interpret.interpreter_errors import InterpreterError

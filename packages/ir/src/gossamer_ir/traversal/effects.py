@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.build import conjuncts, integer_value
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_and
 from gossamer_ir.core.expression_kinds import LAZY, dtype_of
 from gossamer_ir.nodes import (
     EXPRESSIONS,
@@ -46,7 +47,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import has_bodies, name_fields
-from gossamer_ir.traversal.walk import children, collect, every_statement, statements
+from gossamer_ir.traversal.walk import children, collect, contains, every_statement, statements
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -251,6 +252,24 @@ _WITH_BODIES = frozenset(filter(has_bodies, STATEMENTS)).difference(BUFFER_NODES
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)
 """The types of expressions that read memory."""
+
+
+def conjunction_with_lazy_reads(first: Expr | None, second: Expr) -> Expr:
+    """Return the conjunction of two conditions; None stands for true. A second one that reads memory is
+    evaluated only if the first holds, since the memory may not exist otherwise.
+
+    >>> from gossamer_ir.core.build import ZERO, index_var
+    >>> from gossamer_ir.core.conditions import in_range
+    >>> inside, _ = in_range(index_var("i"), index_var("n"))
+    >>> nonempty, _ = in_range(Load("X", (index_var("i"),), "int64"), ZERO)
+    >>> type(conjunction_with_lazy_reads(inside, nonempty)).__name__
+    'IfThenElse'
+    >>> type(conjunction_with_lazy_reads(nonempty, inside)).__name__
+    'Binary'
+    """
+    if contains(READS, second):
+        return short_circuit_and(first, second)
+    return conjunction(first, second) or second
 
 
 def buffers_named(*nodes: Node) -> frozenset[str]:

@@ -7,11 +7,10 @@ from typing import cast
 
 import msgspec
 
-from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Cast, Compare, Expr, IfThenElse, Load, Search
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.effects import conjunction_with_lazy_reads
 from gossamer_ir.traversal.walk import children, contains, walk
 
 
@@ -34,7 +33,7 @@ class ElementLocation(msgspec.Struct):
         """Return the conjunction of the conditions; None if the element is always present."""
         result: Expr | None = None
         for condition in reversed(self.conditions):
-            result = condition if result is None else _conjunction(condition, result)
+            result = condition if result is None else conjunction_with_lazy_reads(condition, result)
         return result
 
     def is_found(self, indices: Iterable[Expr]) -> Expr | None:
@@ -69,13 +68,3 @@ def _is_evaluated(expr: Expr) -> Expr:
     """Return a condition that always holds, but whose evaluation evaluates the expression."""
     value = build.widen(expr) if "int" in dtype_of(expr) else Cast("int64", expr)
     return Compare("ge", value, build.index(-(2**63)))
-
-
-def _conjunction(first: Expr, second: Expr) -> Expr:
-    """Return the conjunction of two conditions. The second is evaluated only if the first holds, in case
-    it reads memory."""
-    if contains(READS, second):
-        return IfThenElse(first, second, FALSE)
-    joined = build.conjunction(first, second)
-    assert joined is not None
-    return joined

@@ -26,6 +26,7 @@ from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Block,
@@ -179,7 +180,7 @@ class _BlockLowerer:
         body = _guarded_by(block.predicate, self.body(block.body))
         # The init stays in the block: it runs in the point that would initialize the element.
         if block.init:
-            visited = build.conjoined(conditions_of_init(EnclosedBlock(block)))
+            visited = conjunction(*conditions_of_init(EnclosedBlock(block)))
             body = (*_guarded_by(visited, self.body(block.init)), *body)
         return (*self._still_read(values, body), *substitute_body(body, values))
 
@@ -205,7 +206,7 @@ class _BlockLowerer:
         conditions = [substitute(part, values) for part in conditions_of_init(enclosed)]
         init = substitute_body(self.body(block.init), values)
         kept = tuple(without_loops(path, loops_outside_init(enclosed)))
-        return self._renamed_nest(kept, _guarded_by(build.conjoined(conditions), init))
+        return self._renamed_nest(kept, _guarded_by(conjunction(*conditions), init))
 
     def _renamed_nest(
         self, path: Sequence[LoopOrCondition], body: tuple[Stmt, ...]

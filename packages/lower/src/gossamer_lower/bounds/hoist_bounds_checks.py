@@ -13,8 +13,8 @@ from typing import NamedTuple
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, combine, expr_of
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -23,7 +23,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
-    IfThenElse,
     Module,
     Search,
     Stmt,
@@ -119,15 +118,16 @@ class _BoundsCheckHoister:
         # condition.
         if not self._point.is_stable(condition, loop.start, extent):
             return None
-        parts = self._parts(tuple(build.conjuncts(condition)), loop)
-        every = None if parts is None else build.conjoined(parts)
+        parts = self._parts(tuple(conjuncts(condition)), loop)
+        every = None if parts is None else conjunction(*parts)
         if every is None:
             return None
         count = build.integer_value(extent)
-        runs = Compare("gt", extent, build.ZERO)
         # A loop without iterations checks nothing, so the hoisted guard must not stop the kernel
         # either.
-        return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
+        if count is None or count <= 0:
+            every = short_circuit_implication(Compare("gt", extent, build.ZERO), every)
+        return Guard(every, guard.buffer)
 
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
         """Return conditions before the loop that are equivalent to the parts in all its iterations."""
@@ -192,4 +192,6 @@ def _range_conditions(progression: _Progression, extent: Expr, size: Expr) -> It
     # first + step * (extent - 1) < size as a quotient: the product may overflow. A single iteration
     # has extent - 1 == 0, for which the step does not matter.
     steps = build.floordiv(room, build.sub(extent, build.ONE))
-    yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", progression.step, steps), TRUE)
+    yield short_circuit_implication(
+        Compare("gt", extent, build.ONE), Compare("le", progression.step, steps)
+    )

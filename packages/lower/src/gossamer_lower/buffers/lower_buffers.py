@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC, is_atomic, mark_of, shared_names
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import is_varied
+from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -215,7 +215,7 @@ class _BufferLowerer:
             location.add(*self._conditions.of_window(node, extent))
         inside = location.is_present()
         if inside is not None:
-            inside = IfThenElse(Compare("ge", node.begin, node.end), TRUE, inside)
+            inside = short_circuit_or(Compare("ge", node.begin, node.end), inside)
             begin = IfThenElse(inside, begin, build.index(-1))
             end = IfThenElse(inside, end, build.ZERO)
         search = msgspec.structs.replace(

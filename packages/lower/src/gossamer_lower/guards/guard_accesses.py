@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.lane_projection import lanes_of_access
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -34,7 +35,7 @@ from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
-from gossamer_lower.guards.guard_list import GuardList, disjunction
+from gossamer_lower.guards.guard_list import GuardList
 from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_body
@@ -147,7 +148,7 @@ class _AccessGuarder(PointVisitor):
         # A scalar access under a false predicate does not
         # happen. For vectors, the check has the mask inside.
         if access.predicate is not None and lanes is None:
-            unless = disjunction(unless, Unary("not", access.predicate))
+            unless = short_circuit_or(unless, Unary("not", access.predicate))
         if condition is not None:
             guards.require(condition, unless, access.buffer)
 
@@ -156,9 +157,9 @@ class _AccessGuarder(PointVisitor):
         self._guard(node.condition, unless, guards)
         opposite = Unary("not", node.condition)
         with self._unproved.holding(node.condition):
-            self._guard(node.if_true, disjunction(unless, opposite), guards)
+            self._guard(node.if_true, short_circuit_or(unless, opposite), guards)
         with self._unproved.holding(opposite):
-            self._guard(node.if_false, disjunction(unless, node.condition), guards)
+            self._guard(node.if_false, short_circuit_or(unless, node.condition), guards)
 
     def _require_proved_weight(self, loop: For) -> None:
         """Raise an error unless the weight is proved in bounds. Load balancing evaluates it at any iteration

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from gossamer_ir.arith.simplify import TRUE
-from gossamer_ir.core import build
-from gossamer_ir.nodes import Expr, Guard, IfThenElse
+from gossamer_ir.core.conditions import (
+    ShortCircuit,
+    as_short_circuit,
+    conjunction,
+    conjuncts,
+    short_circuit_or,
+)
+from gossamer_ir.nodes import Expr, Guard
 
 
 class GuardList(list[Guard]):
     """The guards before one statement, each part of a check only once.
 
+    >>> from gossamer_ir.core import build
     >>> from gossamer_ir.nodes import Compare
     >>> guards, inside = GuardList(), Compare("lt", build.index_var("i"), build.index_var("n"))
     >>> guards.require(inside, None, "X")
@@ -28,10 +34,10 @@ class GuardList(list[Guard]):
     def require(self, condition: Expr, unless: Expr | None, buffer: str) -> None:
         """Append a guard of the parts that no guard in the list checks. Without this, the guards of
         nested indirect indices would grow exponentially."""
-        parts = [part for part in build.conjuncts(condition) if not self._is_stated(part, unless)]
-        unstated = build.conjoined(parts)
+        parts = [part for part in conjuncts(condition) if not self._is_stated(part, unless)]
+        unstated = conjunction(*parts)
         if unstated is not None:
-            self.append(Guard(disjunction(unless, unstated), buffer))
+            self.append(Guard(short_circuit_or(unless, unstated), buffer))
             for part in parts:
                 self._stated[part].append(unless)
 
@@ -39,14 +45,9 @@ class GuardList(list[Guard]):
         """Return whether guards check the part already unless `unless`, or a prefix of it, holds."""
         exceptions = self._stated.get(part, ())
         while exceptions and unless is not None and unless not in exceptions:
-            match unless:
-                case IfThenElse(condition=first, if_true=value) if value == TRUE:
+            match as_short_circuit(unless):
+                case ShortCircuit("or", first, _):
                     unless = first
                 case _:
                     unless = None
         return unless in exceptions
-
-
-def disjunction(first: Expr | None, second: Expr) -> Expr:
-    """Return the disjunction; the second condition is evaluated only if the first does not hold."""
-    return second if first is None else IfThenElse(first, TRUE, second)

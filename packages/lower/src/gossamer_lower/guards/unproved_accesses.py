@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from gossamer_ir.analysis.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.lane_projection import LANE, in_lane, lane_count
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import conjunction, in_range, short_circuit_or
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Binary, Compare, Expr, IfThenElse, Lanes, Load, Search, Stmt, Store
+from gossamer_ir.nodes import Binary, Compare, Expr, Lanes, Load, Search, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.guards.lane_checks import in_all_lanes, in_end_lanes
 
@@ -69,12 +69,14 @@ class UnprovedAccesses:
             self._prover.assume_range(LANE.name, build.ZERO, lane_count(lanes))
             if mask is not None:
                 self._point.assume(in_lane(mask, LANE))
-            return build.conjoined(
-                in_all_lanes(part, index, mask=mask, lanes=lanes)
-                if mask is not None or not self._overflow.is_exact(part.lhs)
-                else in_end_lanes(part, index, lanes=lanes)
-                for index, extent in zip(access.indices, shape, strict=True)
-                for part in self._unproved_parts(in_lane(index, LANE), extent)
+            return conjunction(
+                *(
+                    in_all_lanes(part, index, mask=mask, lanes=lanes)
+                    if mask is not None or not self._overflow.is_exact(part.lhs)
+                    else in_end_lanes(part, index, lanes=lanes)
+                    for index, extent in zip(access.indices, shape, strict=True)
+                    for part in self._unproved_parts(in_lane(index, LANE), extent)
+                )
             )
 
     def of_window(self, search: Search) -> Expr | None:
@@ -82,15 +84,15 @@ class UnprovedAccesses:
         reads nothing, so it is always in bounds."""
         # The first and the last element are enough, since the window is contiguous.
         pairs = bounds_of_read(search, self._point.shapes[search.buffer])
-        unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
+        unproved = conjunction(*(part for pair in pairs for part in self._unproved_parts(*pair)))
         if unproved is None:
             return None
-        return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
+        return short_circuit_or(Compare("ge", search.begin, search.end), unproved)
 
     def _bounds_condition(self, access: Load | Store) -> Expr | None:
         shape = self._point.shapes[access.buffer]
         pairs = zip(access.indices, shape, strict=True)
-        return build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
+        return conjunction(*(part for pair in pairs for part in self._unproved_parts(*pair)))
 
     def _unproved_parts(self, index: Expr, extent: Expr) -> tuple[Compare, ...]:
         """Return the parts of 0 <= index < extent that are not proved."""
@@ -111,7 +113,7 @@ class UnprovedAccesses:
         if is_above and is_below:
             return
         is_exact = self._overflow.is_exact(wide)
-        above, below = build.in_range(index, extent)
+        above, below = in_range(index, extent)
         if not (is_above and is_exact):
             yield above
         if not (is_below and is_exact):

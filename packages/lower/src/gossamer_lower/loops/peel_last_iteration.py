@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gossamer_ir.arith.simplify import TRUE, simplify_body
+from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import TRUE, conjunction, conjuncts
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
@@ -93,11 +94,11 @@ class _LastIterationPeeler(PointVisitor):
                 return (self._without_conditions(stmt),)
             # Not into `else`: it runs where the condition fails, which the proof would exclude.
             case If():
-                parts = build.conjuncts(stmt.condition)
+                parts = conjuncts(stmt.condition)
                 left = [part for part in parts if not self.point.proves(part)]
                 body = tuple(
                     kept for inner in stmt.then_body for kept in self._unconditional(inner)
                 )
-                condition: Expr = build.conjoined(left) or TRUE
+                condition: Expr = conjunction(*left) or TRUE
                 return body if condition == TRUE else (If(condition, body, stmt.else_body),)
         return (stmt,)

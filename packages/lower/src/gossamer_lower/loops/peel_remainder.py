@@ -17,8 +17,9 @@ from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
-from gossamer_ir.arith.simplify import FALSE, TRUE, simplify_body
+from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import TRUE, conjuncts, short_circuit_conjuncts
 from gossamer_ir.nodes import (
     Allocate,
     Compare,
@@ -27,7 +28,6 @@ from gossamer_ir.nodes import (
     Function,
     Guard,
     If,
-    IfThenElse,
     Let,
     Module,
     Node,
@@ -152,7 +152,7 @@ class _RemainderPeeler:
             if isinstance(inner, Guard) or count is None or count < 2:
                 return None
             if isinstance(inner, If):
-                condition = next(build.conjuncts(inner.condition))
+                condition = next(conjuncts(inner.condition))
                 group = _group(condition, stmt.var, count)
                 # Otherwise unrolling decides the condition at compile time.
                 if group is not None and free_vars(condition) - {stmt.var} - unrolled:
@@ -248,11 +248,8 @@ def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -
     """Return whether a statement has no effect unless the bound holds."""
     if not isinstance(stmt, If) or stmt.else_body:
         return isinstance(stmt, (Allocate, Let))
-    first = next(build.conjuncts(stmt.condition))
-    # A conditional conjunction evaluates its condition first, so that is the part that decides.
-    while isinstance(first, IfThenElse) and first.if_false == FALSE:
-        first = next(build.conjuncts(first.condition))
-    return group.bounds(first, counts)
+    # The part that is evaluated first decides whether the others are evaluated.
+    return group.bounds(next(short_circuit_conjuncts(stmt.condition)), counts)
 
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:

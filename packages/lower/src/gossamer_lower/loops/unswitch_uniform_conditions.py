@@ -12,6 +12,7 @@ import msgspec
 
 from gossamer_ir.analysis.program_point import is_speculatable_before
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -88,7 +89,7 @@ def _unswitched_loop(loop: For, function: Function) -> Stmt:
     """Return the loop, under the loop-invariant parts of the condition around its whole body."""
     match loop.body:
         case (If(else_body=()) as inner,):
-            parts = list(build.conjuncts(inner.condition))
+            parts = list(conjuncts(inner.condition))
             # Each part on its own: `and` evaluates both operands, so none protects another one.
             moved = [
                 part
@@ -97,8 +98,9 @@ def _unswitched_loop(loop: For, function: Function) -> Stmt:
             ]
             kept = [part for part in parts if part not in moved]
             if moved:
-                body = _guarded_by(kept, inner.then_body)
-                return If(_conjunction_of(moved), (msgspec.structs.replace(loop, body=body),))
+                body = _under(kept, inner.then_body)
+                (unswitched,) = _under(moved, (msgspec.structs.replace(loop, body=body),))
+                return unswitched
     return loop
 
 
@@ -131,23 +133,19 @@ def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
         case For():
             return with_body(stmt, _split_body(stmt.body, lanes))
         case If(else_body=()):
-            parts = list(build.conjuncts(stmt.condition))
+            parts = list(conjuncts(stmt.condition))
             shared = [part for part in parts if not free_vars(part) & lanes]
             varying = [part for part in parts if free_vars(part) & lanes]
             body = _split_body(stmt.then_body, lanes)
             if shared:
-                return If(_conjunction_of(shared), _guarded_by(varying, body))
+                (unswitched,) = _under(shared, _under(varying, body))
+                return unswitched
             return with_sides(stmt, body, ())
         case If():
             return with_bodies(stmt, lambda inner: _split_body(inner, lanes))
     return stmt
 
 
-def _conjunction_of(parts: Sequence[Expr]) -> Expr:
-    condition = build.conjoined(parts)
-    assert condition is not None
-    return condition
-
-
-def _guarded_by(parts: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return (If(_conjunction_of(parts), body),) if parts else body
+def _under(parts: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    condition = conjunction(*parts)
+    return body if condition is None else (If(condition, body),)

@@ -8,7 +8,6 @@ it is invariant and with which each iteration begins, under the condition that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,8 @@ import msgspec
 
 from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.arith.affine import distance
-from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
 from gossamer_ir.core.expression_kinds import LAZY
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -177,8 +176,8 @@ class _SearchHoister(PointVisitor):
             condition = self._node(node.condition, path)
             return IfThenElse(
                 condition,
-                self._node(node.if_true, _conjunction(path, condition)),
-                self._node(node.if_false, _conjunction(path, Unary("not", condition))),
+                self._node(node.if_true, short_circuit_and(path, condition)),
+                self._node(node.if_false, short_circuit_and(path, Unary("not", condition))),
             )
         inner = map_children(node, lambda child: self._node(child, path))
         return self._result_of(inner, path) if isinstance(inner, Search) else inner
@@ -214,14 +213,16 @@ class _SearchHoister(PointVisitor):
         self._here.append(let)
         self._local.add(let.var.name)
         # Otherwise the array, or the condition, may change before the next equal search.
-        if is_constant(search, *_conjuncts(path), function=self.function):
+        if is_constant(search, *short_circuit_conjuncts(path), function=self.function):
             self._known.append(_EarlierSearch(search, self._parts(path), let.var))
         return let.var
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:
         """Return the parts of a condition that stay as they are."""
         return frozenset(
-            part for part in _conjuncts(condition) if is_constant(part, function=self.function)
+            part
+            for part in short_circuit_conjuncts(condition)
+            if is_constant(part, function=self.function)
         )
 
     def _fresh(self) -> Var:
@@ -251,24 +252,8 @@ class _SearchHoister(PointVisitor):
 def _value_where(condition: Expr, value: Expr) -> IfThenElse:
     """Return the value of a let if a condition holds, else 0."""
     if isinstance(value, IfThenElse):
-        return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
+        return IfThenElse(short_circuit_and(condition, value.condition), value.if_true, build.ZERO)
     return IfThenElse(condition, value, build.ZERO)
-
-
-def _conjunction(path: Expr | None, condition: Expr) -> Expr:
-    """Return the conjunction of two conditions. The second is evaluated only if the first holds: it may
-    read memory that exists only then."""
-    return condition if path is None else IfThenElse(path, condition, FALSE)
-
-
-def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """Yield the conjuncts of a condition, including those of conditional evaluation."""
-    for part in build.conjuncts(condition):
-        if isinstance(part, IfThenElse) and part.if_false == FALSE:
-            yield from _conjuncts(part.condition)
-            yield from _conjuncts(part.if_true)
-        else:
-            yield part
 
 
 def _is_harmless(node: object) -> bool:

@@ -13,8 +13,9 @@ import msgspec
 
 from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import TRUE, simplify_body
+from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gossamer_ir.analysis.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.core.build import in_range
+from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import Buffer, Expr, Load, Search
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.walk import collect

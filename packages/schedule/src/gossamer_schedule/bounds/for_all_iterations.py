@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.arith.simplify import FALSE
-from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
-from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
+from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value, sub
+from gossamer_ir.core.conditions import (
+    ShortCircuit,
+    as_short_circuit,
+    conjuncts,
+    short_circuit_conjunction,
+)
+from gossamer_ir.nodes import Compare, Expr, For
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.bounds.predicates import less_than, short_circuit_and
+from gossamer_schedule.bounds.predicates import less_than
 
 
 def for_all_iterations(
@@ -52,14 +57,17 @@ def _strongest_condition(
     if free_vars(condition).isdisjoint(last):
         return condition
     match condition:
-        case Compare(op="lt" | "le", lhs=lhs, rhs=rhs) if free_vars(rhs).isdisjoint(last):
+        case Compare(op="lt" | "le" as op, lhs=lhs, rhs=rhs) if free_vars(rhs).isdisjoint(last):
             # A sum that wraps in the last iteration may be small there, and large in one before.
             largest = _largest_value(lhs, last) if point.is_exact(lhs) else None
-            return None if largest is None else Compare(condition.op, largest, rhs)
-        case IfThenElse(condition=first, if_true=then) if condition.if_false == FALSE:
-            parts = [_strongest_condition(part, last, point) for part in (*conjuncts(first), then)]
+            return None if largest is None else Compare(op, largest, rhs)
+    match as_short_circuit(condition):
+        case ShortCircuit("and", first, second):
+            parts = [
+                _strongest_condition(part, last, point) for part in (*conjuncts(first), second)
+            ]
             known = [part for part in parts if part is not None]
-            return short_circuit_and(known) if len(known) == len(parts) else None
+            return short_circuit_conjunction(*known) if len(known) == len(parts) else None
     return None
 
 

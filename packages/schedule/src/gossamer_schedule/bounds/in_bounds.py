@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.core.build import in_range, index
+from gossamer_ir.core.build import index
+from gossamer_ir.core.conditions import in_range, short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
@@ -26,7 +27,6 @@ from gossamer_ir.traversal.effects import ELEMENT_NODES, HINTS, INDEXED_NODES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect, statements
-from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -66,7 +66,7 @@ def body_with_moved_accesses(
         tested = unproved.get(tuple(resolve(index, values) for index in indices), ())
         conditions = [_in_bounds_condition(indices[dim], lost[dim], buffer, top) for dim in tested]
         *others, last = new_indices(indices)
-        condition = short_circuit_and(conditions)
+        condition = short_circuit_conjunction(*conditions)
         if condition is not None:  # in the last index, which may be a vector
             last = IfThenElse(condition, last, OUT_OF_BOUNDS)
         return (*others, last)

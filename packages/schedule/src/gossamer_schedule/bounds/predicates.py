@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import Values
-from gossamer_ir.arith.simplify import FALSE
-from gossamer_ir.core.build import (
-    ZERO,
-    conjoined,
-    conjuncts,
-    in_range,
-    integer_value,
-    without_guard,
-)
+from gossamer_ir.core.build import ZERO, integer_value, without_guard
+from gossamer_ir.core.conditions import conjunction, conjuncts, in_range, short_circuit_and
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.references import free_vars
@@ -53,12 +44,12 @@ def with_range_condition(block: Block, loop: str, *, extent: Expr) -> Block:
     condition = Binary("and", *in_range(var, end))
     values = {item.var: item.value for item in block.iters}
     parts = [
-        IfThenElse(condition, part, FALSE)
+        short_circuit_and(condition, part)
         if _reads_in(part) and (not block.init or loop in free_vars(resolve(part, values)))
         else part
         for part in conjuncts(block.predicate)
     ]
-    return replace(block, predicate=conjoined((*parts, condition)))
+    return replace(block, predicate=conjunction(*parts, condition))
 
 
 def _variable_and_extent(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
@@ -103,20 +94,12 @@ def _guarded_conjunction(
     Parts of the predicate that load by that variable are evaluated only if the condition holds.
     """
     parts = [
-        IfThenElse(condition, part, FALSE)
+        short_circuit_and(condition, part)
         if any(name in free_vars(resolve(load, values)) for load in _reads_in(part))
         else part
         for part in conjuncts(predicate)
     ]
-    return conjoined((*parts, condition)) or condition
-
-
-def short_circuit_and(conditions: Sequence[Expr]) -> Expr | None:
-    """Return the short-circuit conjunction of conditions, None if there are none."""
-    result: Expr | None = None
-    for condition in reversed(conditions):
-        result = condition if result is None else IfThenElse(condition, result, FALSE)
-    return result
+    return conjunction(*parts, condition) or condition
 
 
 def _reads_in(expr: Expr) -> list[Load | Search]:

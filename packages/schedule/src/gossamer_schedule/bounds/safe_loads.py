@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.bounded_reads import BoundedReads
-from gossamer_ir.core.build import in_range
+from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import BlockIter, Expr, For, Function, Node, Range
 from gossamer_schedule.bounds.function_point import point_in_function
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import conjuncts, sub
+from gossamer_ir.core.build import sub
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
     Allocate,

@@ -10,7 +10,8 @@ from gossamer_ir.analysis.accesses import Access, accesses
 from gossamer_ir.analysis.init_nests import conditions_of_init
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.core.build import ZERO, conjoined, integer_value
+from gossamer_ir.core.build import ZERO, integer_value
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import (
     Allocate,
@@ -105,7 +106,7 @@ def _is_computed(
         return False
     known = _point_of_access(access, target)
     predicate = (
-        conjoined(conditions_of_init(enclosed_block(cursor))) if block.init else block.predicate
+        conjunction(*conditions_of_init(enclosed_block(cursor))) if block.init else block.predicate
     )
     visited = (item for item in block.iters if item.kind == "S")
     conditions = visit_conditions(replace(block, iters=tuple(visited), predicate=predicate), point)

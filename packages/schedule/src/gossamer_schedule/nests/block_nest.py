@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.effects import body_in
 from gossamer_schedule.cursor.cursor import Cursor, has_let

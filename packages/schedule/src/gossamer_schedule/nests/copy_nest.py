@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gossamer_ir.core.build import ONE, ZERO, add, conjoined, index_var
+from gossamer_ir.core.build import ONE, ZERO, add, index_var
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, IfThenElse, Range, Stmt
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer
@@ -65,7 +66,7 @@ def copy_nest(
         iters,
         substitute_body(body, in_block),
         init=substitute_body(init, in_block),
-        predicate=conjoined(substitute(part, in_block) for part in points.conditions),
+        predicate=conjunction(*(substitute(part, in_block) for part in points.conditions)),
     )
     for item in reversed(points.looped):
         extent = substitute(_loop_extent(item, points), values)
@@ -94,7 +95,7 @@ def _loop_extent(item: BlockIter, points: IterationDomain) -> Expr:
         return extent
     others = {iterator.var for iterator in points.iters} - needed
     evaluable = (part for part in points.conditions if not free_vars(part) & others)
-    condition = conjoined(part for part in evaluable if free_vars(part) & needed)
+    condition = conjunction(*(part for part in evaluable if free_vars(part) & needed))
     return extent if condition is None else IfThenElse(condition, extent, ZERO)
 
 

@@ -14,7 +14,8 @@ from gossamer_ir.analysis.init_nests import (
     variables_outside_init,
     without_loops,
 )
-from gossamer_ir.core.build import conjoined, conjuncts, index_var
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -79,7 +80,7 @@ def _init_block(cursor: Cursor, names: Mapping[str, str], *, namer: Namer, suffi
     }
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
-    predicate = conjoined(conditions_of_init(enclosed_block(cursor)))
+    predicate = conjunction(*conditions_of_init(enclosed_block(cursor)))
     return Block(
         namer.fresh(init_name(block.name, suffix=suffix)),
         iters,

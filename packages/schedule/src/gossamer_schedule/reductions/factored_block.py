@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.core.build import ZERO, conjoined, conjuncts, index_var
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -118,7 +119,7 @@ def factored_block(
         iters,
         (reduction.statement(terms),),
         init=tuple(filled),
-        predicate=conjoined(conditions),
+        predicate=conjunction(*conditions),
         annotations=block.annotations,
     )
     return reducing_block, part
@@ -209,7 +210,7 @@ def _split_conditions(
 
 
 def _select(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
-    condition = conjoined(conditions)
+    condition = conjunction(*conditions)
     return value if condition is None else IfThenElse(condition, value, other)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Set
 import msgspec
 
 from gossamer_ir.analysis.reductions import Reduction
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.references import free_vars

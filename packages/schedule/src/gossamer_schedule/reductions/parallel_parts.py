@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.reductions import Reduction, identity
-from gossamer_ir.arith.simplify import FALSE
-from gossamer_ir.core.build import ZERO, conjoined, conjuncts, index, index_var, mul
+from gossamer_ir.core.build import ZERO, index, index_var, mul
+from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_and
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -23,7 +23,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    IfThenElse,
     Load,
     Range,
     Store,
@@ -209,14 +208,16 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
     } - split_loops
     predicates = tuple(conjuncts(block.predicate))
     free = [free_vars(resolve(part, values)) for part in predicates]
-    guards = conjoined(
-        part
-        for part, names in zip(predicates, free, strict=True)
-        if names & split_loops or not names & inner
+    guards = conjunction(
+        *(
+            part
+            for part, names in zip(predicates, free, strict=True)
+            if names & split_loops or not names & inner
+        )
     )
     # The index of the element may read out of bounds where the other conditions fail.
-    guarded = condition if guards is None else IfThenElse(guards, condition, FALSE)
-    return replace(block, predicate=conjoined((*predicates, guarded)))
+    guarded = short_circuit_and(guards, condition)
+    return replace(block, predicate=conjunction(*predicates, guarded))
 
 
 def renamed_block(block: Block, names: dict[str, str], name: str) -> Block:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from gossamer_ir.core.build import ZERO, add, ceildiv, index, index_var, integer_value, mul
 from gossamer_ir.core.cache_line import LINE_BYTES
+from gossamer_ir.core.conditions import short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Buffer, Compare, Expr, For, If, Prefetch, Stmt
 from gossamer_ir.traversal.effects import READS
@@ -15,7 +16,6 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.bounds.checked_reads import with_bounds_checks
-from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.regions.consecutive_elements import ElementSpan
 
@@ -38,7 +38,7 @@ def guarded_prefetch(
         *_later_iteration_condition(cursor, span, later[var]),
         *with_bounds_checks(cursor, conditions, (*indices, count)),
     ]
-    condition = short_circuit_and(needed)
+    condition = short_circuit_conjunction(*needed)
     prefetches = _line_prefetches(cursor, ElementSpan(indices, count), buffer, namer=namer)
     return prefetches if condition is None else If(condition, (prefetches,))
 

@@ -25,13 +25,13 @@ from gossamer_ir.core.build import (
     ZERO,
     add,
     binary,
-    conjoined,
     floordiv,
     index,
     integer_value,
     mul,
     product,
 )
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of_values, names_if_gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.bounds.predicates import less_than
@@ -99,7 +99,7 @@ class BufferLayout(msgspec.Struct, frozen=True):
         inside = (
             less_than(self._index(name, indices), extent) for name, extent in self.padded.items()
         )
-        condition = conjoined(inside)
+        condition = conjunction(*inside)
         return None if condition is None else Unary("not", condition)
 
     def _index(self, var: str, indices: Sequence[Expr]) -> Expr:

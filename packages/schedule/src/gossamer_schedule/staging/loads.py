@@ -17,8 +17,8 @@ from gossamer_ir.analysis.init_nests import (
     loops_outside_init,
     without_loops,
 )
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core.build import ZERO, integer_value
+from gossamer_ir.core.conditions import short_circuit_conjunction, short_circuit_or
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -35,7 +35,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
-from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 
 Conjunction = tuple[Expr, ...]
@@ -99,10 +98,10 @@ def _disjunction(cases: Iterable[Conjunction]) -> Expr | None:
     """Return the condition that one of the cases holds; None if it always does."""
     condition: Expr | None = None
     for case in cases:
-        conjunction = short_circuit_and(case)
-        if conjunction is None:
+        holds = short_circuit_conjunction(*case)
+        if holds is None:
             return None
-        condition = conjunction if condition is None else IfThenElse(condition, TRUE, conjunction)
+        condition = short_circuit_or(condition, holds)
     return condition
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import is_varied
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,

@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outside_init
-from gossamer_ir.core.build import conjuncts, index_var
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Store, Var
 from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.references import free_vars

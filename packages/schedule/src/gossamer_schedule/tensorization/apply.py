@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import spatial_loops
-from gossamer_ir.core.build import conjoined, conjuncts, integer_value
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
@@ -250,4 +251,4 @@ def _required_full_condition(nest: StoreNest) -> Expr | None:
             f"'{nest.name}' is not known; its predicate is {text_of(nest.cursor.node.predicate)}.",
             place=nest.cursor.place,
         )
-    return conjoined(conditions)
+    return conjunction(*conditions)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import iterators_of_init
-from gossamer_ir.core.build import conjoined, conjuncts, index_var
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
@@ -34,7 +35,7 @@ def without_outer_blocks(cursor: Cursor) -> Cursor:
             return cursor
         joined = with_init
     values = {item.var: item.value for item in outer.iters}
-    predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
+    predicate = conjunction(*conjuncts(outer.predicate), *conjuncts(joined.predicate))
     joined = replace(joined, predicate=predicate)
     changed = cursor.replaced_by(
         substitute_body(with_single_block_replaced(outer.body, (joined,)), values)

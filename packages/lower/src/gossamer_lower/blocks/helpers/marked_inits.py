@@ -13,7 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.core.build import ONE, ZERO, add, conjoined, in_range, index_var, zero_of
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, zero_of
+from gossamer_ir.core.conditions import conjunction, in_range
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -93,7 +94,7 @@ class Marks:
         inside = If(is_open, (Store(name, store.indices, run), store))
         pairs = zip(store.indices, self._shapes[store.buffer], strict=True)
         # The mark is read before the store is checked, with the same indices.
-        exists = conjoined(part for pair in pairs for part in in_range(*pair))
+        exists = conjunction(*(part for pair in pairs for part in in_range(*pair)))
         return (inside,) if exists is None else (Guard(exists, store.buffer), inside)
 
 

@@ -8,8 +8,15 @@ from typing import Any
 
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import (
+    ShortCircuit,
+    as_short_circuit,
+    conjunction,
+    short_circuit_and,
+    short_circuit_conjuncts,
+    short_circuit_or,
+)
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, IfThenElse, Load, Search, Stmt, Unary
 from gossamer_ir.traversal.fields import LEAVES
@@ -96,20 +103,18 @@ class CheckRemover:
         """Return a condition without the checks that are proved; None if all of it is."""
         if condition in self._checks and self._holds(condition):
             return None
-        match condition:
+        match as_short_circuit(condition) or condition:
             case Binary(op="and", lhs=lhs, rhs=rhs):
-                return build.conjunction(self.without_proved(lhs), self.without_proved(rhs))
-            case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
+                return conjunction(self.without_proved(lhs), self.without_proved(rhs))
+            case ShortCircuit("and", first, second):
                 left = self.without_proved(first)
                 with self.holding(first):
                     right = self.without_proved(second)
-                if left is None or right is None:
-                    return left if right is None else right
-                return IfThenElse(left, right, FALSE)
-            case IfThenElse(condition=first, if_true=other, if_false=second) if other == TRUE:
+                return left if right is None else short_circuit_and(left, right)
+            case ShortCircuit("or", first, second):
                 with self.holding(Unary("not", first)):
                     right = self.without_proved(second)
-                return None if right is None else IfThenElse(self.expr(first), TRUE, right)
+                return None if right is None else short_circuit_or(self.expr(first), right)
         simplified: Expr = self.expr(condition)
         return simplified
 
@@ -172,16 +177,11 @@ def _dtype_of(start: Expr) -> str:
 
 
 def conditions_of(condition: Expr) -> Iterator[Expr]:
-    """Yield the conjuncts of a condition, including those of conditional evaluation."""
-    match condition:
-        case Binary(op="and", lhs=lhs, rhs=rhs):
-            yield from conditions_of(lhs)
-            yield from conditions_of(rhs)
-        case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
-            yield from conditions_of(first)
-            yield from conditions_of(second)
-        case Unary(op="not", operand=IfThenElse(if_true=other) as either) if other == TRUE:
-            yield Unary("not", either.condition)
-            yield Unary("not", either.if_false)
-        case _:
-            yield condition
+    """Yield the conjuncts of a condition. `not (a or b)` has two: `not a` and `not b`."""
+    for part in short_circuit_conjuncts(condition):
+        negated = as_short_circuit(part.operand) if isinstance(part, Unary) else None
+        if negated is not None and negated.op == "or":
+            yield Unary("not", negated.first)
+            yield Unary("not", negated.second)
+        else:
+            yield part

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gossamer_ir.arith.affine import Affine, affine_of, combine, normal_form
-from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
     Block,
     Compare,
@@ -113,10 +113,8 @@ class FiberConditions:
         if extent is None:
             return None
         if variable.name not in self._extents:
-            lowered: Expr = self._without_checks(self._lower(extent))
-            while isinstance(lowered, IfThenElse) and lowered.if_false == build.ZERO:
-                lowered = lowered.if_true
-            self._extents[variable.name] = lowered
+            lowered = self._without_checks(self._lower(extent))
+            self._extents[variable.name] = build.without_guard(lowered)
         return self._extents[variable.name]
 
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from gossamer_ir.arith.simplify import FALSE, TRUE
 from gossamer_ir.core import build
-from gossamer_ir.nodes import Binary, Compare, Expr, IfThenElse
+from gossamer_ir.core.conditions import ShortCircuit, as_short_circuit, short_circuit_conjuncts
+from gossamer_ir.nodes import Compare, Expr
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -22,8 +22,9 @@ class Check(msgspec.Struct, frozen=True):
 class PositionChecks(dict[Expr, Check]):
     """The comparisons that check positions, each with a way to prove it.
 
+    >>> from gossamer_ir.core.conditions import conjunction
     >>> checks, i, n = PositionChecks(), build.index_var("i"), build.index_var("n")
-    >>> inside = Binary("and", checks.compare("ge", i, n), checks.compare("lt", i, n))
+    >>> inside = conjunction(checks.compare("ge", i, n), checks.compare("lt", i, n))
     >>> checks.are_checks(inside), checks.are_checks(Compare("lt", n, i))
     (True, False)
     """
@@ -42,11 +43,10 @@ class PositionChecks(dict[Expr, Check]):
 
     def are_checks(self, condition: Expr) -> bool:
         """Return whether a condition consists of recorded checks only."""
-        match condition:
-            case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
-                return self.are_checks(first) and self.are_checks(second)
-            case IfThenElse(if_true=other, if_false=second) if other == TRUE:
+        return all(map(self._is_check, short_circuit_conjuncts(condition)))
+
+    def _is_check(self, condition: Expr) -> bool:
+        match as_short_circuit(condition):
+            case ShortCircuit("or", _, second):
                 return self.are_checks(second)
-            case Binary(op="and", lhs=first, rhs=second):
-                return self.are_checks(first) and self.are_checks(second)
         return condition in self

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
     Block,
     BlockIter,

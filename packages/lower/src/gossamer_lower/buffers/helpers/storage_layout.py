@@ -13,6 +13,7 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -148,7 +149,7 @@ class StorageLayout:
                     self.checks.compare("ge", position, end),
                     self.checks.compare("lt", position, end),
                 ]
-        inside = build.conjoined(parts)
+        inside = conjunction(*parts)
         return offset if inside is None else IfThenElse(inside, offset, build.index(-1))
 
     def _is_plain(self, position: Expr, width: Expr, extra: int) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 from gossamer_ir.analysis.bounded_reads import BoundedReads
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -169,7 +170,7 @@ class _SearchExtractor:
         values = {**values, **bound}
         inside = around
         if block.predicate is not None:
-            parts = build.conjuncts(block.predicate)
+            parts = conjuncts(block.predicate)
             inside = (*around, *(self._resolved(part, values) for part in parts))
         init = self.body(block.init, inside, values)
         body = self.body(block.body, inside, values)

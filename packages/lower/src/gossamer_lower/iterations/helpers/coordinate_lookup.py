@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_padded
+from gossamer_ir.core.conditions import in_range
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -162,7 +163,7 @@ class Lookups:
     def _fiber_bounds(
         self, axis: Axis, above: tuple[Expr, ...], index: AccessIndex
     ) -> tuple[Expr, ...]:
-        both = build.in_range(index.coordinate, self._buffers.extent(axis, above))
+        both = in_range(index.coordinate, self._buffers.extent(axis, above))
         if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:
             return both[1:]
         return both

@@ -16,6 +16,7 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PREPROCESS, is_preprocess
 from gossamer_ir.core.axis_kinds import is_full, is_varied, width_of
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
@@ -185,8 +186,8 @@ def where_searchable(nest: Stmt) -> Stmt:
     for search in _searches(nest, frozenset()):
         count = build.integer_value(search.end)
         part = Compare("gt", search.end, build.ZERO)
-        if (count is None or count <= 0) and part not in build.conjuncts(condition):
-            condition = build.conjunction(condition, part)
+        if (count is None or count <= 0) and part not in conjuncts(condition):
+            condition = conjunction(condition, part)
     return nest if condition is None else If(condition, (nest,))
 
 
@@ -202,7 +203,7 @@ def _searches(node: Node, given: frozenset[Expr]) -> Iterator[Search]:
     ):
         yield node
     if isinstance(node, If):
-        inside = given | set(build.conjuncts(node.condition))
+        inside = given | set(conjuncts(node.condition))
         for stmt in node.then_body:
             yield from _searches(stmt, inside)
         for part in (node.condition, *node.else_body):

@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import is_full, is_padded
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -182,7 +183,7 @@ class NestBuilder:
         # The slot is skipped instead of shortened: rows keep one length, which vectors need.
         if is_padded(axis):
             slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
-            nest.predicate = build.conjunction(nest.predicate, slot)
+            nest.predicate = conjunction(nest.predicate, slot)
 
 
 def is_unit(axis: Axis) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core.conditions import FALSE
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import short_circuit_and
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -85,8 +85,8 @@ class SearchCells(msgspec.Struct, frozen=True):
         # The value may be smaller than the last one: then the search starts again at the begin.
         is_too_far = Unary("not", self.precedes(build.sub(low, build.ONE)))
         next_low = build.add(low, step)
-        is_ahead = IfThenElse(
-            Compare("le", next_low, end), self.precedes(build.sub(next_low, build.ONE)), FALSE
+        is_ahead = short_circuit_and(
+            Compare("le", next_low, end), self.precedes(build.sub(next_low, build.ONE))
         )
         # The last doubling overshot: the result lies
         # within step - 1 elements, and within the window.
@@ -110,7 +110,7 @@ class SearchCells(msgspec.Struct, frozen=True):
         begin of the window if that is a constant, else with 0."""
         begin, end = self.search.begin, self.search.end
         low = cell_value(self.low)
-        is_ahead = IfThenElse(Compare("lt", low, stop), self.precedes(low), FALSE)
+        is_ahead = short_circuit_and(Compare("lt", low, stop), self.precedes(low))
         rest = Select(Compare("eq", low, stop), build.sub(end, low), build.ZERO)
         # A constant begin is the initial value of the cursor; another one may have grown since.
         is_within = build.integer_value(begin) is not None

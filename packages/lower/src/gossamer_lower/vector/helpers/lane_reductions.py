@@ -17,8 +17,15 @@ from gossamer_ir.analysis.program_point import (
 from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads_buffer
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
-from gossamer_ir.arith.simplify import FALSE, simplify_body
+from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import (
+    ShortCircuit,
+    as_short_circuit,
+    conjunction,
+    conjuncts,
+    short_circuit_and,
+)
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
@@ -26,11 +33,9 @@ from gossamer_ir.nodes import (
     Binary,
     Broadcast,
     Buffer,
-    Const,
     Expr,
     For,
     If,
-    IfThenElse,
     LaneReduce,
     Lanes,
     Load,
@@ -41,10 +46,10 @@ from gossamer_ir.nodes import (
     Store,
     VScale,
 )
+from gossamer_ir.traversal.effects import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_ir.traversal.walk import contains
 from gossamer_lower.vector.helpers.vector_form import Vectors
 
 
@@ -147,7 +152,7 @@ class LaneReducer:
         lanes are scalable.
         """
         lanes = build.integer_value(inner.extent)
-        parts = list(build.conjuncts(reduction.condition))
+        parts = list(conjuncts(reduction.condition))
         for part in parts:
             bound = _bound_of(outer, inner, part)
             # If the loops end before the bound, the remainder
@@ -160,7 +165,7 @@ class LaneReducer:
                 continue
             if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue
-            rest = build.conjoined([other for other in parts if other is not part])
+            rest = conjunction(*[other for other in parts if other is not part])
             # A scalar remainder under further conditions would
             # be a loop with branches, slower than masks.
             return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
@@ -220,7 +225,7 @@ def lane_reduction(loop: For) -> LaneReduction | None:
     condition: Expr | None = None
     body = loop.body
     while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
-        condition = _conjunction(condition, body[0].condition)
+        condition = conjunction_with_lazy_reads(condition, body[0].condition)
         body = body[0].then_body
     if len(body) != 1 or not isinstance(body[0], Store):
         return None
@@ -232,14 +237,6 @@ def lane_reduction(loop: For) -> LaneReduction | None:
         return None
     reduction = match_reduction(body[0])
     return None if reduction is None else LaneReduction(reduction, condition)
-
-
-def _conjunction(outer: Expr | None, inner: Expr) -> Expr:
-    """Return the conjunction of both conditions. An inner one that reads memory is evaluated only if the
-    outer one holds."""
-    if outer is None or not contains(Load, inner):
-        return build.conjunction(outer, inner) or inner
-    return IfThenElse(outer, inner, FALSE)
 
 
 def reduced_at_once(loop: For, reduction: LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
@@ -269,18 +266,16 @@ _OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
 def _shared_part(condition: Expr | None, var: str) -> Expr | None:
     """Return the part of a condition that is uniform across lanes. The accumulation stays under it,
     because the element may be out of bounds otherwise."""
-    match condition:
-        case None:
-            return None
-        case Binary(op="and"):
-            parts = [_shared_part(side, var) for side in (condition.lhs, condition.rhs)]
-            return build.conjunction(*parts)
-        case IfThenElse(if_false=Const(text="False")):
-            outer = _shared_part(condition.condition, var)
-            inner = _shared_part(condition.if_true, var)
-            if inner is None or outer is not condition.condition:
+    if condition is None:
+        return None
+    match as_short_circuit(condition) or condition:
+        case Binary(op="and", lhs=lhs, rhs=rhs):
+            return conjunction(_shared_part(lhs, var), _shared_part(rhs, var))
+        case ShortCircuit("and", first, second):
+            outer, inner = _shared_part(first, var), _shared_part(second, var)
+            if inner is None or outer is not first:
                 return outer
-            return IfThenElse(outer, inner, FALSE)
+            return short_circuit_and(outer, inner)
     return None if var in free_vars(condition) else condition
 
 

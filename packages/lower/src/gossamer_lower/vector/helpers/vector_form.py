@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.arith.simplify import is_true, simplify
+from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
+from gossamer_ir.core.conditions import conjunction, is_true
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of
 from gossamer_ir.errors import UnsupportedError
@@ -106,7 +107,7 @@ class Vectors:
             )
         value = self.vector(self.value(stmt.value, mask))
         own = None if stmt.predicate is None else self.vector(self.value(stmt.predicate, mask))
-        predicate = build.conjunction(mask, own)
+        predicate = conjunction(mask, own)
         # A blend keeps the accumulator in a register; a masked store would force it to memory.
         if predicate is not None and self._is_whole(stmt.buffer, indices):
             old = Load(stmt.buffer, indices, dtype_of(value))
@@ -123,8 +124,8 @@ class Vectors:
             return (*lets, If(condition, then_body, else_body))
         condition = self._once(condition)
         lets = self.after_lets()
-        inside = build.conjunction(mask, condition)
-        outside = build.conjunction(mask, Unary("not", condition))
+        inside = conjunction(mask, condition)
+        outside = conjunction(mask, Unary("not", condition))
         return (*lets, *self.body(stmt.then_body, inside), *self.body(stmt.else_body, outside))
 
     def _let(self, stmt: Let, mask: Expr | None) -> Let:
@@ -216,8 +217,8 @@ class Vectors:
         # The sides of a `Select` are always evaluated, so they are not masked by its condition.
         is_lazy = isinstance(expr, IfThenElse)
         condition = self._once(condition) if is_lazy else condition
-        inside = build.conjunction(mask, condition) if is_lazy else mask
-        outside = build.conjunction(mask, Unary("not", condition)) if is_lazy else mask
+        inside = conjunction(mask, condition) if is_lazy else mask
+        outside = conjunction(mask, Unary("not", condition)) if is_lazy else mask
         if_true = self.vector(self.value(expr.if_true, inside))
         return Select(condition, if_true, self.vector(self.value(expr.if_false, outside)))
 
@@ -249,7 +250,7 @@ class Vectors:
             return Load(expr.buffer, indices, expr.dtype, own, expr.passthrough)
         if own is None and self._is_whole(expr.buffer, indices):
             return Load(expr.buffer, indices, self.dtype(expr.dtype))
-        predicate = build.conjunction(mask, None if own is None else self.vector(own))
+        predicate = conjunction(mask, None if own is None else self.vector(own))
         if predicate is None:
             return Load(expr.buffer, indices, self.dtype(expr.dtype))
         # Masked-off lanes need a value; 0 is cheap, and the select or store above ignores it.

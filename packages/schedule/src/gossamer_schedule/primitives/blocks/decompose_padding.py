@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
-from gossamer_ir.core.build import conjoined, conjuncts
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
 from gossamer_ir.traversal.effects import READS, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
@@ -158,7 +158,7 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
     loops = _own_loops(nest)
     parts = [(part, loop_bound_of(part, block, loops)) for part in conjuncts(padded.inside)]
     remaining = [part for part, bound in parts if bound is None]
-    predicate = conjoined((*conjuncts(block.predicate), *remaining))
+    predicate = conjunction(*conjuncts(block.predicate), *remaining)
     store = Store(padded.buffer, padded.indices, padded.value)
     interior: Stmt = replace(block, body=(store,), predicate=predicate)
     for loop in reversed(loops):

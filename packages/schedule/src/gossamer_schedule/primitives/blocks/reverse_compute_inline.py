@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import conjoined, conjuncts
+from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_conjunction
 from gossamer_ir.nodes import Block, Expr, Load, Store, Var
 from gossamer_ir.traversal.effects import READS, all_buffers, buffers_accessed, buffers_named
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.bounds.function_point import point_in_function
-from gossamer_schedule.bounds.predicates import short_circuit_and
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
@@ -237,7 +236,7 @@ def _extended_predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None
     New conditions that read buffers are evaluated only where the others hold, since elsewhere the elements
     that they read may not exist.
     """
-    conjunction = (*conjuncts(block.predicate), *conditions)
-    return (
-        short_circuit_and(conjunction) if buffers_accessed(*conditions) else conjoined(conjunction)
-    )
+    parts = (*conjuncts(block.predicate), *conditions)
+    if buffers_accessed(*conditions):
+        return short_circuit_conjunction(*parts)
+    return conjunction(*parts)

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import conjuncts, integer_value
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.effects import ELEMENT_ACCESSES, READS, effects_of

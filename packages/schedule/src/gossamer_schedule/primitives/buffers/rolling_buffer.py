@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
+from gossamer_ir.core.build import add, index, index_var, sub
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.init_conflicts import is_determined_by_element
 from gossamer_ir.nodes import (
     Allocate,
@@ -261,7 +262,7 @@ def _with_new_elements_only(
         Compare("eq", index_var(loop.var), loop.start),
         Compare("ge", index_var(window.var), kept),
     )
-    predicate = conjoined((*conjuncts(block.predicate), is_new))
+    predicate = conjunction(*conjuncts(block.predicate), is_new)
     restricted = replace(block, predicate=predicate, reads=None, writes=None)
     changed = cursor.replaced_by((restricted,))
     if not block.init:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import loops_outside_init, reduction_loops
 from gossamer_ir.analysis.invariants import is_constant, mutable_buffers
 from gossamer_ir.arith.simplify import simplify
-from gossamer_ir.core.build import ZERO, conjuncts, floordiv, integer_value, mul
+from gossamer_ir.core.build import ZERO, floordiv, integer_value, mul
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Range, Stmt, Var

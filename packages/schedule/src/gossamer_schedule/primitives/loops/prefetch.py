@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.core.build import conjuncts
+from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node
 from gossamer_ir.traversal.effects import body_in, buffers_accessed
