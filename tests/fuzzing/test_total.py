@@ -155,7 +155,7 @@ REFUSED = ("marked loop",)
 MODULES = corpus()
 STAGES = {module.stage for module in MODULES.values()}
 ARGUMENTS = {
-    "specialize_buffer": [
+    "substitute_buffer": [
         {"buffer": buffer, **more}
         for buffer in ("X", "Y", "P", "A_data", "J_indptr", "none")
         for more in (

@@ -45,12 +45,12 @@ For every script of the testkit, at every stage, these tables show which passes 
 lowered twice: as written, and with the schedule that the rules choose for `{TARGET.text}`.
 A pass that leads from the loop stage to the flat stage is applied to the output of the passes before it;
 every other pass is applied to the module of the stage. `lower_math` is given the instructions of the
-target. `specialize_buffer` replaces the elements of the first read-only buffer of floats by ones.
+target. `substitute_buffer` replaces the elements of the first read-only buffer of floats by ones.
 
 * `{ACCEPTED}`: the pass returns a correct module, for both versions of the program.
 * A letter: the pass raises the error that the last table lists.
 * Two signs: the first is for the program as written, the second for the scheduled one.
-* An empty cell: the program starts at a later stage, or has no buffer for `specialize_buffer`.
+* An empty cell: the program starts at a later stage, or has no buffer for `substitute_buffer`.
 
 A test compares the tables with the passes, and fails if a pass raises an error that is not listed."""
 
@@ -74,7 +74,7 @@ def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
     """Return the arguments of a pass besides the module; None if the pass cannot be applied to it."""
     if name == "lower_math":
         return {"instructions": list(resolve(TARGET)[0].instructions(TARGET))}
-    if name == "specialize_buffer" and module.stage in PASSES[name].takes:
+    if name == "substitute_buffer" and module.stage in PASSES[name].takes:
         return ones(module)
     return {}
 

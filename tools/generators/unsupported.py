@@ -41,12 +41,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.inspector.no_search": "extracting searches where none depends on index arrays only",
         "lower.inspector.marked_blocks": "blocks marked `preprocess` that depend on the rest of the "
         "program",
-        "lower.specialize_buffer.unknown": "specializing a buffer that is not a parameter",
-        "lower.specialize_buffer.written": "replacing a buffer that is written by an expression",
-        "lower.specialize_buffer.search": "replacing a buffer that is searched by an expression",
-        "lower.specialize_buffer.rank": "specializing a buffer with another number of dimensions",
-        "lower.specialize_buffer.dtype": "replacing a buffer by an expression of another dtype",
-        "lower.specialize_buffer.shape": "specializing a buffer to a shape where an extent is a "
+        "lower.substitute_buffer.unknown": "replacing a buffer that is not a parameter",
+        "lower.substitute_buffer.written": "replacing a buffer that is written by an expression",
+        "lower.substitute_buffer.search": "replacing a buffer that is searched by an expression",
+        "lower.substitute_buffer.rank": "replacing a buffer with another number of dimensions",
+        "lower.substitute_buffer.dtype": "replacing a buffer by an expression of another dtype",
+        "lower.substitute_buffer.shape": "fixing the shape of a buffer where an extent is a "
         "different constant, or an expression that is not a single parameter",
         "lower.hoist_searches.depends_on_loop": "a search in a weight or in the condition of `while` "
         "that depends on the loop",

@@ -134,7 +134,7 @@ MODULES = {
 }
 ARGUMENTS = {
     "lower_math": {"instructions": ["sqrt"]},
-    "specialize_buffer": {"buffer": "J_indices", "indices": ["p"], "value": "n - 1"},
+    "substitute_buffer": {"buffer": "J_indices", "indices": ["p"], "value": "n - 1"},
 }
 SEARCHED = program("for i in T.serial(n): Y[T.search('lower', P, begin=0, end=n, value=i)] = 1")
 SEARCHING = {"loop": SEARCHED, "position": replace(SEARCHED, stage="position")}

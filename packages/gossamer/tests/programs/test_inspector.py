@@ -115,4 +115,4 @@ def test_arguments_of_a_pass_are_read_by_what_it_takes():
     with pytest.raises(ArgumentError, match="expected text"):
         apply_pass("extract_inspector", fused(), arguments={"dtype": 64})
     with pytest.raises(ArgumentError, match="expected a list of integers"):
-        apply_pass("specialize_buffer", fused(), arguments={"buffer": "X_data", "shape": ["a"]})
+        apply_pass("substitute_buffer", fused(), arguments={"buffer": "X_data", "shape": ["a"]})

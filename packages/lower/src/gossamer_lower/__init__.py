@@ -3,6 +3,8 @@
 `passes.py` lists them, and `python -m tools.generate pass_imports` writes these exports.
 """
 
+from gossamer_lower.arguments.remove_unused_args import remove_unused_args
+from gossamer_lower.arguments.substitute_buffer import substitute_buffer
 from gossamer_lower.blocks.expand_reducers import expand_reducers
 from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
@@ -28,8 +30,6 @@ from gossamer_lower.memory.hoist_allocations import hoist_allocations
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches
-from gossamer_lower.specialize.remove_unused_args import remove_unused_args
-from gossamer_lower.specialize.specialize_buffer import specialize_buffer
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
@@ -61,8 +61,8 @@ __all__ = [
     "peel_last_iteration",
     "peel_remainder",
     "remove_unused_args",
-    "specialize_buffer",
     "split_index_set",
+    "substitute_buffer",
     "unroll_loops",
     "unswitch_on_alignment",
     "unswitch_uniform_conditions",

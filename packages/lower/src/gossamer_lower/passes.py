@@ -13,6 +13,8 @@ from collections.abc import Callable
 from gossamer_ir.analysis.regions import declare_regions
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.nodes import Module
+from gossamer_lower.arguments.remove_unused_args import remove_unused_args
+from gossamer_lower.arguments.substitute_buffer import substitute_buffer
 from gossamer_lower.blocks.expand_reducers import expand_reducers
 from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
@@ -37,8 +39,6 @@ from gossamer_lower.memory.hoist_allocations import hoist_allocations
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches
-from gossamer_lower.specialize.remove_unused_args import remove_unused_args
-from gossamer_lower.specialize.specialize_buffer import specialize_buffer
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
@@ -57,8 +57,8 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # results.
     use_inspector_results,
     # Before everything below, so that each later pass can use the constants.
-    specialize_buffer,
-    # After specialization, which is what leaves arguments unused.
+    substitute_buffer,
+    # After the substitution, which leaves arguments unused.
     remove_unused_args,
     # --- To plain statements.
     # First, so that no pass below needs a case for `Combine`.

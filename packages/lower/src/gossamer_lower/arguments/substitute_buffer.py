@@ -1,4 +1,4 @@
-"""Specializes a kernel to the values of an array, given as an expression, or to its shape."""
+"""Substitutes an expression for the elements of an array, or constants for its shape."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
+from gossamer_lower.arguments.remove_unused_args import remove_unused_args
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.specialize.remove_unused_args import remove_unused_args
 
 
 @lowering_pass(takes=("loop",), on_request=True)
-def specialize_buffer(
+def substitute_buffer(
     module: Module,
     *,
     buffer: str,
@@ -35,7 +35,7 @@ def specialize_buffer(
 
     `value` is an expression of the indices, by the names in `indices`, and of scalar parameters. It is not
     checked that the array has these values (an index array of a banded matrix, all ones). The parameter is
-    removed. Raises `UnsupportedError`: `lower.specialize_buffer.unknown` (no such buffer is passed),
+    removed. Raises `UnsupportedError`: `lower.substitute_buffer.unknown` (no such buffer is passed),
     `.written`, `.search` (the buffer is searched), `.rank`, `.dtype`, `.shape` (an extent is not a single
     parameter, or another constant); `VerifyError` if `value` is not an expression of the language;
     `ParseError` for a name in it that is not a scalar parameter.
@@ -43,11 +43,11 @@ def specialize_buffer(
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
     >>> before = program("for i in T.serial(n): Y[i] = X[P[i]]")
-    >>> after = specialize_buffer(before, buffer="P", indices=("j",), value="n - 1 - j")
+    >>> after = substitute_buffer(before, buffer="P", indices=("j",), value="n - 1 - j")
     >>> print(body_text(after))
     for i in T.serial(n):
         Y[i] = X[n - 1 - i]
-    >>> print(body_text(specialize_buffer(before, buffer="X", shape=(8,))))
+    >>> print(body_text(substitute_buffer(before, buffer="X", shape=(8,))))
     for i in T.serial(8):
         Y[i] = X[P[i]]
     """
@@ -70,7 +70,7 @@ def _passed_buffer(function: Function, name: str) -> Buffer:
             return buffer
     names = [f"'{buffer.name}'" for buffer in function.buffers if buffer.handle is not None]
     raise UnsupportedError(
-        "lower.specialize_buffer.unknown",
+        "lower.substitute_buffer.unknown",
         f"No buffer '{name}' is passed to '{function.name}'.",
         hint=f"Buffer parameters: {', '.join(names) or 'none'}.",
     )
@@ -86,7 +86,7 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
             continue
         if build.integer_value(extent) != size:
             raise UnsupportedError(
-                "lower.specialize_buffer.shape",
+                "lower.substitute_buffer.shape",
                 f"An extent of '{name}' cannot be {size}: the extent is another constant or not a single "
                 "parameter, or the size is negative.",
             )
@@ -96,7 +96,7 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
 def _require_rank(name: str, rank: int, given: int) -> None:
     if given != rank:
         raise UnsupportedError(
-            "lower.specialize_buffer.rank",
+            "lower.substitute_buffer.rank",
             f"'{name}' has {rank} {'dimension' if rank == 1 else 'dimensions'}, but {given} "
             f"{'is' if given == 1 else 'are'} given.",
         )
@@ -111,7 +111,7 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
     dtype = dtype_of(expr)
     if dtype not in ("int64", buffer.dtype):
         raise UnsupportedError(
-            "lower.specialize_buffer.dtype",
+            "lower.substitute_buffer.dtype",
             f"'{name}' holds {buffer.dtype}, but '{value}' is of dtype {dtype}.",
         )
 
@@ -137,12 +137,12 @@ def _require_only_loaded(function: Function, name: str) -> None:
         for node in walk(stmt):
             if isinstance(node, WRITES) and node.buffer == name:
                 raise UnsupportedError(
-                    "lower.specialize_buffer.written",
+                    "lower.substitute_buffer.written",
                     f"The buffer '{name}' is written, so it cannot be replaced by an expression.",
                 )
             if isinstance(node, READS) and not isinstance(node, Load) and node.buffer == name:
                 raise UnsupportedError(
-                    "lower.specialize_buffer.search",
+                    "lower.substitute_buffer.search",
                     f"'{name}' is searched, which needs an array.",
                     hint="Remove the searches with use_inspector_results first.",
                 )

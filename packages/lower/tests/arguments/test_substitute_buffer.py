@@ -1,4 +1,4 @@
-"""`specialize_buffer`: arrays are replaced by expressions, and shapes by constants."""
+"""`substitute_buffer`: arrays are replaced by expressions, and shapes by constants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from searching_programs import HEAD, run_on, to_flat
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.script import parse_module
-from gossamer_lower import lower_buffers, lower_iterations, specialize_buffer
+from gossamer_lower import lower_buffers, lower_iterations, substitute_buffer
 from gossamer_testkit.examples import program
 from gossamer_testkit.show import body_text
 
@@ -27,11 +27,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("code", WRONG)
-def test_what_is_not_specialized_is_refused_by_name(code):
+def test_what_cannot_be_substituted_is_refused_by_name(code):
     module, arguments = WRONG[code]
     with pytest.raises(UnsupportedError) as caught:
-        specialize_buffer(module, **arguments)
-    assert caught.value.code in (f"lower.specialize_buffer.{code}", "lower.specialize_buffer.rank")
+        substitute_buffer(module, **arguments)
+    assert caught.value.code in (f"lower.substitute_buffer.{code}", "lower.substitute_buffer.rank")
 
 
 def test_the_indices_of_a_band_need_no_array():
@@ -45,8 +45,8 @@ def test_the_indices_of_a_band_need_no_array():
 """
     )
     module = lower_buffers(lower_iterations(parse_module(source)))
-    plain = specialize_buffer(module, buffer="J_indptr", indices=("i",), value="i * 2")
-    banded = specialize_buffer(plain, buffer="J_indices", indices=("e",), value="e // 2 + e % 2")
+    plain = substitute_buffer(module, buffer="J_indptr", indices=("i",), value="i * 2")
+    banded = substitute_buffer(plain, buffer="J_indices", indices=("e",), value="e // 2 + e % 2")
     assert {"p", "q"}.isdisjoint(param.name for param in banded.functions[0].params)
     assert "J_ind" not in body_text(banded)
     m, a = 5, np.arange(10, dtype="float32")
@@ -57,7 +57,7 @@ def test_the_indices_of_a_band_need_no_array():
 
 
 def test_a_shape_becomes_constant():
-    module = specialize_buffer(READING, buffer="X", shape=(4,))
+    module = substitute_buffer(READING, buffer="X", shape=(4,))
     assert [param.name for param in module.functions[0].params] == ["x", "y", "p"]
     with pytest.raises(UnsupportedError, match="cannot be 5"):
-        specialize_buffer(module, buffer="X", shape=(5,))
+        substitute_buffer(module, buffer="X", shape=(5,))

@@ -1,0 +1,1 @@
+"""Arguments of kernels: arrays replaced by known values, unused parameters removed."""

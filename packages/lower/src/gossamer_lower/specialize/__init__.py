@@ -1,1 +1,0 @@
-"""Specialization: arrays replaced by known values, unused parameters removed."""
