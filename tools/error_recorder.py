@@ -36,7 +36,6 @@ _tests: dict[str, set[str]] = defaultdict(set)
 _initialize, _report = CodedError.__init__, VerifyContext.report
 _ROOT = str(Path(__file__).resolve().parents[1])
 _TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[^\s',]*/")
-_FOLDERS = re.compile(r"/tmp/[^\s',]*/")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 
 
@@ -45,7 +44,6 @@ def stable(text: str) -> str:
     if not tempfile.gettempdir().startswith(_ROOT):
         text = text.replace(_ROOT, "<root>")
     without = _TEMPORARY.sub("<folder>/", text).replace(_ROOT, "<root>")
-    without = _FOLDERS.sub("<folder>/", without)
     return _ADDRESS.sub("<address>", without)
 
 
