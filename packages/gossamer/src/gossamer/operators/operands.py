@@ -13,9 +13,9 @@ from gossamer.operators.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.nodes import CompressedVaried
 
 if TYPE_CHECKING:
     from gossamer.kernel_cache import Built
@@ -63,9 +63,11 @@ class Sparse(NamedTuple):
 
     def variant(self, features: int | None = None, *, dtype: str = "") -> Variant:
         """Return the variant of an operator for the matrix; the dtype is by default that of the matrix."""
-        axis = self.storage.format.axes[1]
-        assert isinstance(axis, CompressedVaried)
-        return Variant(dtype or self.dtype, axis.indptr_dtype, axis.indices_dtype, features)
+        axis = self.storage.format.axes[-1]
+        offsets, columns = indptr_of(axis), indices_of(axis)
+        assert offsets is not None
+        assert columns is not None
+        return Variant(dtype or self.dtype, offsets.dtype, columns.dtype, features)
 
 
 class Operands(NamedTuple):
@@ -133,12 +135,15 @@ def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
 def is_csr(tensor: SparseTensor) -> bool:
     """Return whether the tensor's description, for which its arrays were checked, is that of CSR."""
     description, axis = tensor.format, tensor.format.axes[-1]
-    return isinstance(axis, CompressedVaried) and description == csr(
+    offsets, columns = indptr_of(axis), indices_of(axis)
+    if offsets is None or columns is None:
+        return False
+    return description == csr(
         description.buffer.dtype,
-        indptr_dtype=axis.indptr_dtype,
-        indices_dtype=axis.indices_dtype,
-        sorted=axis.sorted,
-        unique=axis.unique,
+        indptr_dtype=offsets.dtype,
+        indices_dtype=columns.dtype,
+        sorted=columns.sorted,
+        unique=columns.unique,
     )
 
 

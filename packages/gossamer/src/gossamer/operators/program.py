@@ -7,7 +7,8 @@ from functools import lru_cache
 import msgspec
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
-from gossamer_ir.nodes import CompressedVaried, Function, Module
+from gossamer_ir.core.axis_kinds import with_index_dtypes
+from gossamer_ir.nodes import Function, Module
 
 
 class OperatorProgram(msgspec.Struct, frozen=True):
@@ -61,11 +62,7 @@ def _parse(script: str) -> Module:
 
 def _with_options(function: Function, variant: Variant) -> Function:
     axes = tuple(
-        msgspec.structs.replace(
-            axis, indptr_dtype=variant.indptr_dtype, indices_dtype=variant.indices_dtype
-        )
-        if isinstance(axis, CompressedVaried)
-        else axis
+        with_index_dtypes(axis, indptr=variant.indptr_dtype, indices=variant.indices_dtype)
         for axis in function.axes
     )
     added = ((CHECK_INDEX_ARRAYS, True),) if variant.checks else ()
