@@ -19,10 +19,11 @@ from typing import Any, TypeAlias
 import gossamer
 from benchmarks.operator_case import OperatorCase
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
+from gossamer.calls.matrices import CHECKED
+from gossamer.calls.operands import Operands
+from gossamer.calls.program import module_of
 from gossamer.kernel_cache import build_kernel
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operands import CHECKED, Operands
-from gossamer.operators.program import module_of
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module

@@ -16,9 +16,9 @@ import pytest
 from scipy import sparse
 
 import gossamer
+from gossamer.calls.program import Variant, module_of
 from gossamer.kernel_cache import build_kernel
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import default_schedule, lower_by_stage
 from gossamer.resolve_target import resolve
 from gossamer_ir.errors import UnsupportedError
@@ -181,7 +181,7 @@ BUILD = """
 import json, sys
 from gossamer.kernel_cache import build_kernel
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant, module_of
+from gossamer.calls.program import Variant, module_of
 from gossamer_backend import ArtifactCache
 from gossamer_ir.interchange.records import Schedule, Stats, Step
 
@@ -245,12 +245,13 @@ def test_the_installed_command_checks_its_result(op, tmp_path):
 
 NAMED = """
 import json, sys
-from gossamer.operators.kernels import kernel_for
+from gossamer.calls.kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant
+from gossamer.calls.program import Variant
 from gossamer_ir.interchange.records import Stats
 
-built = kernel_for(operator_named("spmm").program, Variant(features=9), stats=Stats(9, 9, 30, 9, 0))
+request = KernelRequest(operator_named("spmm").program, Variant(features=9), Stats(9, 9, 30, 9, 0))
+built = kernel_for(request)
 slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.metadata")
 print(json.dumps({"cached": built.cached, "imported": [name for name in slow if name in sys.modules]}))
 """

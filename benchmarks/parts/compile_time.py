@@ -37,13 +37,13 @@ if done_before != "import gossamer":
     import llvmlite.binding
 
     parts = ("ir", "formats", "backend", "schedule", "lower", "llvm", "generic_cpu")
-    for name in ("gossamer.operators", *(f"gossamer_{part}" for part in parts)):
+    for name in ("gossamer.calls", "gossamer.operators", *(f"gossamer_{part}" for part in parts)):
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-from gossamer.operators.kernels import kernel_for
+from gossamer.calls.kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant
+from gossamer.calls.program import Variant
 from gossamer_ir.interchange.records import Stats
 
 stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)
@@ -52,7 +52,7 @@ stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, e
 def script_to_callable(name):
     program = operator_named(name).program
     variant = Variant(features=features if program.features else None)
-    return kernel_for(program, variant, stats=stats)
+    return kernel_for(KernelRequest(program, variant, stats))
 
 
 if done_before == "another kernel":

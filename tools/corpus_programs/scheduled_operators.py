@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gossamer.calls.program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module

@@ -105,7 +105,7 @@ def lower_by_stage(
 def next_stage(module: Module) -> Module:
     """Lower a module to the next stage.
 
-    >>> from gossamer.operators.program import Variant, module_of
+    >>> from gossamer.calls.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> position = next_stage(module_of(PROGRAM, Variant()))
     >>> position.stage, next_stage(position).stage
@@ -149,7 +149,7 @@ def stage_texts(
 ) -> dict[str, str]:
     """Return the text of a module at each stage, and the texts of the backend (`llvm`, `asm`).
 
-    >>> from gossamer.operators.program import Variant, module_of
+    >>> from gossamer.calls.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> texts = stage_texts(module_of(PROGRAM, Variant()))
     >>> list(texts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import gossamer as gs
+from gossamer.calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import default_schedule, flat_module
 from gossamer.resolve_target import resolve
 from gossamer_ir.interchange.records import Schedule, Stats

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gossamer as gs
+from gossamer.calls.program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant, module_of
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

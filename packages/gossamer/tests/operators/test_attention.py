@@ -9,8 +9,8 @@ from masks import KINDS
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.calls.program import Variant, module_of
 from gossamer.operators.attention import PROGRAM
-from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import lower_by_stage
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import UserError

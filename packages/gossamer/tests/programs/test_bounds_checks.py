@@ -6,8 +6,8 @@ import pytest
 from script_runs import program
 from sparse_programs import PROGRAMS
 
+from gossamer.calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import flat_module, lower_by_stage
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer.calls.program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.operators.program import Variant, module_of
 from gossamer.pipeline import flat_module
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import (
-    NATIVE,
-    Operands,
-    dense_operand,
-    dtype_of,
-    number_operand,
-    output,
-    pattern_operand,
-)
-from gossamer.operators.operator import operator
-from gossamer.operators.portions import has_long_rows
-from gossamer.operators.program import OperatorProgram
+from gossamer.calls.matrices import NATIVE, pattern_operand
+from gossamer.calls.operands import Operands, dense_operand, dtype_of, number_operand, output
+from gossamer.calls.operator import operator
+from gossamer.calls.program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
 from gossamer.operators.spmm import spmm
 from gossamer_formats import Array, SparseTensor
@@ -163,7 +155,7 @@ def attention(
     if isinstance(Q, np.ndarray) and Q.ndim > 2:
         return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     checked = operands(pattern, Q, K, V, scale)
-    if has_long_rows(checked):
+    if checked.has_long_rows:
         return _compute_in_blocks(checked, out=out, target=target)
     return attention.run(checked, out=out, target=target)
 

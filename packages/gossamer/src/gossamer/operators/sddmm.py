@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.operators.operands import Operands, dense_operand, dtype_of, pattern_operand
-from gossamer.operators.operator import operator
-from gossamer.operators.program import OperatorProgram
+from gossamer.calls.matrices import pattern_operand
+from gossamer.calls.operands import Operands, dense_operand, dtype_of
+from gossamer.calls.operator import operator
+from gossamer.calls.program import OperatorProgram
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import Operands, dense_operand, sparse_operand
-from gossamer.operators.operator import operator
-from gossamer.operators.program import OperatorProgram
-from gossamer.operators.scaling import is_scaled, scaled_product
+from gossamer.calls.matrices import sparse_operand
+from gossamer.calls.operands import Operands, dense_operand
+from gossamer.calls.operator import operator
+from gossamer.calls.program import OperatorProgram
+from gossamer.calls.scaled_products import is_scaled, scaled_product
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 

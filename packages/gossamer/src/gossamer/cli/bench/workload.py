@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.calls.kernels import kernel_for
+from gossamer.calls.operands import Operands
+from gossamer.calls.program import module_of
 from gossamer.cli.bench.accuracy import Comparison, compare
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import operator_named
-from gossamer.operators.operands import Operands
-from gossamer.operators.program import module_of
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, to_scipy
 from gossamer_ir.interchange.records import Schedule
@@ -34,7 +35,7 @@ class Workload:
         self._operator, self._target = operator, target
         self._variant = operands.variant()
         if self.out.size and tensor.nnz:
-            built = operands.kernel(operator.program, target)
+            built = kernel_for(operands.request(operator.program), target=target)
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
 
     def run(self) -> Array:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from gossamer.operators.kernels import kernel_for
-from gossamer.operators.operands import dense_operand
-from gossamer.operators.program import OperatorProgram, Variant
+from gossamer.calls.kernels import KernelRequest
+from gossamer.calls.operands import dense_operand
+from gossamer.calls.program import OperatorProgram, Variant
 from gossamer_formats import Array
 from gossamer_formats.arrays.borrowed_matrices import borrow_blocks
-from gossamer_ir.interchange.records import Target
-
-if TYPE_CHECKING:
-    from gossamer.kernel_cache import Built
 
 SCRIPT = """\
 @T.prim_func
@@ -55,24 +51,24 @@ def is_in_blocks(matrix: Any) -> bool:
 
 class BlockOperands(NamedTuple):
     """The checked operands of one product: the arrays of the matrix (`data` has the blocks), the dense
-    matrix, and the shape of the result."""
+    matrix, and the shape and the dtype of the result."""
 
     indptr: Array
     indices: Array
     data: Array
     right: Array
     shape: tuple[int, int]
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of all values."""
-        name: str = self.data.dtype.name
-        return name
+    dtype: str
 
     @property
     def dense(self) -> dict[str, Array]:
         """The dense operand by parameter."""
         return {"b": self.right}
+
+    @property
+    def output(self) -> str:
+        """The parameter of the result."""
+        return "c"
 
     @property
     def inputs(self) -> tuple[Array, ...]:
@@ -89,13 +85,17 @@ class BlockOperands(NamedTuple):
         """True if there are no blocks, so that the result is zero."""
         return self.data.size == 0
 
-    def kernel(self, _program: OperatorProgram, target: str | Target | None) -> Built:
-        """Return the kernel for blocks of this size."""
+    @property
+    def plan_key(self) -> None:
+        """None: calls with blocks have no plans."""
+        return None
+
+    def request(self, _program: OperatorProgram) -> KernelRequest:
+        """Return the request for the kernel for blocks of this size."""
         _, height, width = self.data.shape
         sizes = (("height", height), ("width", width))
         indptr, indices = self.indptr.dtype.name, self.indices.dtype.name
-        variant = Variant(self.dtype, indptr, indices, self.shape[1], sizes)
-        return kernel_for(PROGRAM, variant, stats=None, target=target)
+        return KernelRequest(PROGRAM, Variant(self.dtype, indptr, indices, self.shape[1], sizes))
 
     def arguments(self, _program: OperatorProgram, result: Array) -> dict[str, Array]:
         """Return all arrays of the call by parameter of the kernel."""
@@ -109,10 +109,15 @@ class BlockOperands(NamedTuple):
             "indices": self.indices,
         }
 
+    def cut_long_rows(self) -> None:
+        """None: rows of blocks are never cut."""
+        return
+
 
 def operands_in_blocks(A: Any, B: Array) -> BlockOperands:  # noqa: N803
     """Return the checked operands of `spmm` for a SciPy matrix in blocks."""
     indptr, indices, data = borrow_blocks(A)
     rows, columns = A.shape
-    dense = dense_operand("B", B, dtype=data.dtype.name, shape=(columns, None))
-    return BlockOperands(indptr, indices, data, dense, (rows, dense.shape[1]))
+    dtype = data.dtype.name
+    dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
+    return BlockOperands(indptr, indices, data, dense, (rows, dense.shape[1]), dtype)

@@ -16,7 +16,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operators import NAMES, kernels, operator, operator_named
+from gossamer.calls import kernels, plans
+from gossamer.operators import NAMES, operator_named
 from gossamer_formats import SparseTensor, from_scipy
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, FormatError, GossamerError
@@ -395,11 +396,11 @@ def test_heads_must_be_those_of_all_operands():
 @pytest.fixture
 def _kernels_check(monkeypatch):
     """Kernels check the index arrays of SciPy matrices of any size themselves."""
-    monkeypatch.setattr(operator, "MIN_FUSED_CHECK", 0)
+    monkeypatch.setattr(plans, "MIN_FUSED_CHECK", 0)
 
 
 def checking_plans(op: str) -> list[Any]:
-    plans = [plans.checking() for plans in operator_named(op)._plans.values()]
+    plans = [plans.checking() for plans in operator_named(op)._plans.by_key.values()]
     return [plan for plan in plans if plan is not None]
 
 
@@ -450,7 +451,7 @@ def test_large_matrices_are_checked_by_the_kernel(op):
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     indices = random.integers(0, rows, indptr[-1]).astype(np.int32)
     A = sparse.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(rows, rows))
-    assert A.nnz > operator.MIN_FUSED_CHECK
+    assert A.nnz > plans.MIN_FUSED_CHECK
     shapes = {"spmm": [(rows, 4)], "spmv": [(rows,)], "sddmm": [(rows, 4)] * 2}[op]
     dense = [random.integers(-2, 3, shape).astype(np.float32) for shape in shapes]
     function = getattr(gs, op)

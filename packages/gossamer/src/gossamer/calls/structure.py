@@ -15,15 +15,14 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer.operators.operands import NATIVE, VALUES, Sparse, is_csr
-from gossamer.operators.portions import LONG_ROW
+from gossamer.calls.long_rows import LONG_ROW
+from gossamer.calls.matrices import DTYPE_NUMBERS, VALUES, Sparse, is_csr
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
 from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers
 from gossamer_backend.fork import compiling
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.checks.storage_checks import INDEX_DTYPES
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.records import size_class
 
@@ -40,7 +39,7 @@ class Structure(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-_MEMO = "gossamer.operators.structure"
+_MEMO = "gossamer.calls.structure"
 """The name under which a tensor keeps its structure."""
 
 
@@ -55,25 +54,6 @@ def structure_of(matrix: Any) -> Structure | None:
             structure = memo.setdefault(_MEMO, _of_tensor(matrix))
         return structure
     return _of_scipy(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
-
-
-def key_of(matrix: Sparse) -> object:
-    """Return the key of plans that fit a checked matrix."""
-    indptr, indices, values = matrix.arrays.values()
-    number = _KEYS[indptr.dtype, indices.dtype, values.dtype]
-    return number, size_class(matrix.rows, matrix.columns, matrix.nnz)
-
-
-_KEYS = {
-    (np.dtype(indptr), np.dtype(indices), values): number
-    for number, (indptr, indices, values) in enumerate(
-        (indptr, indices, values)
-        for indptr in INDEX_DTYPES
-        for indices in INDEX_DTYPES
-        for values in NATIVE.values()
-    )
-}
-"""A number for each combination of dtypes."""
 
 
 _scipy_types: set[type[Any]] = set()
@@ -94,7 +74,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
         return None
     arrays = tuple(matrix.arrays.values())
     sizes = (matrix.rows, matrix.columns, matrix.nnz)
-    return Structure(key_of(matrix), fixed_arguments(arrays, sizes), arrays)
+    return Structure(matrix.plan_key, fixed_arguments(arrays, sizes), arrays)
 
 
 def _of_scipy(matrix: Any) -> Structure | None:
@@ -105,7 +85,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
     indptr, indices, data = arrays = matrix.indptr, matrix.indices, matrix.data
     if not (type(indptr) is type(indices) is type(data) is np.ndarray):
         return None
-    number = _KEYS.get((indptr.dtype, indices.dtype, data.dtype))
+    number = DTYPE_NUMBERS.get((indptr.dtype, indices.dtype, data.dtype))
     rows, columns = matrix.shape
     if number is None or not rows or indptr.shape != (rows + 1,):
         return None
@@ -155,9 +135,9 @@ def _first_check(number: int, arguments: FixedArguments, workspace: int) -> bool
 
 @cache
 def _check(number: int) -> _Check | None:
-    """Return a function for a number of `_KEYS`. It checks that the offsets never decrease, and that the
-    columns are within the matrix. None if it cannot be compiled for the default target."""
-    indptr, indices, _ = next(dtypes for dtypes, key in _KEYS.items() if key == number)
+    """Return a function for a number of `DTYPE_NUMBERS`. It checks that the offsets never decrease, and that
+    the columns are within the matrix. None if it cannot be compiled for the default target."""
+    indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     with compiling:
         from gossamer.kernel_cache import build_named
         from gossamer_backend.checks.check_program import ArrayTest, check_module

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operators import operator, portions
+from gossamer.calls import long_rows, operands, portions, run_program
 from gossamer_formats import from_scipy
 
 LONG = 2**24 + 2**21
@@ -65,8 +65,8 @@ def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
-    monkeypatch.setattr(portions, "LONG_ROW", row)
-    monkeypatch.setattr(portions, "BLOCK_ELEMENTS", 3)
+    monkeypatch.setattr(operands, "LONG_ROW", row)
+    monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     getattr(gs, op).forget()
     for given in (A, from_scipy(A)):
@@ -95,7 +95,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
             gs.spmm(A, B)
 
     seen = []
-    original = operator.row_portions
+    original = run_program.row_portions
 
     def counted(*given: Any) -> Any:
         for part in original(*given):
@@ -104,7 +104,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
                 threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             yield part
 
-    monkeypatch.setattr(operator, "row_portions", counted)
+    monkeypatch.setattr(run_program, "row_portions", counted)
     # Processes that a shell starts in the background ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

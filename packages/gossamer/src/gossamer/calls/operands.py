@@ -1,73 +1,20 @@
-"""Operands of the operators: arguments of users, converted to arrays for kernels."""
+"""Operands of the operators over a matrix in CSR: arguments of users, checked and converted for kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operators.kernels import default_check, kernel_for
-from gossamer.operators.program import OperatorProgram, Variant
+from gossamer.calls.kernels import KernelRequest
+from gossamer.calls.long_rows import LONG_ROW, block_offsets
+from gossamer.calls.matrices import NATIVE, VALUES, Sparse
+from gossamer.calls.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
-from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Stats, Target
-
-if TYPE_CHECKING:
-    from gossamer.kernel_cache import Built
-
-VALUES = "a"
-"""The parameter for the values of a matrix."""
-
-CHECKED = ("indptr", "indices")
-"""The parameters for arrays whose contents were checked when the operands were."""
-
-NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
-
-
-class Sparse(NamedTuple):
-    """A checked CSR matrix: a tensor's own arrays, or those of a SciPy matrix for one call."""
-
-    storage: Storage
-    tensor: SparseTensor | None
-
-    @property
-    def rows(self) -> int:
-        return self.storage.sizes["m"]
-
-    @property
-    def columns(self) -> int:
-        return self.storage.sizes["n"]
-
-    @property
-    def nnz(self) -> int:
-        return self.storage.sizes["nnz"]
-
-    @property
-    def dtype(self) -> str:
-        return self.storage.format.buffer.dtype
-
-    @property
-    def arrays(self) -> dict[str, Array]:
-        """Its arrays by the names of the kernels' parameters."""
-        arrays = self.storage.arrays
-        return {"indptr": arrays["indptr"], "indices": arrays["indices"], VALUES: arrays["data"]}
-
-    def stats(self) -> Stats:
-        """The stats of the matrix that rules for schedules use."""
-        return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
-
-    def variant(self, features: int | None = None, *, dtype: str = "") -> Variant:
-        """Return the variant of an operator for the matrix; the dtype is by default that of the matrix."""
-        axis = self.storage.format.axes[-1]
-        offsets, columns = indptr_of(axis), indices_of(axis)
-        assert offsets is not None
-        assert columns is not None
-        return Variant(dtype or self.dtype, offsets.dtype, columns.dtype, features)
 
 
 class Operands(NamedTuple):
@@ -96,13 +43,25 @@ class Operands(NamedTuple):
         """True if the result is zero, or empty, as there is nothing to sum."""
         return self.matrix.nnz == 0 or self.features == 0
 
+    @property
+    def plan_key(self) -> object:
+        """The key of plans that fit the matrix."""
+        return self.matrix.plan_key
+
+    @property
+    def has_long_rows(self) -> bool:
+        """True if the matrix has rows whose elements cannot be added one by one."""
+        matrix = self.matrix
+        is_possible = self.dtype == "float32" and matrix.nnz > LONG_ROW
+        return is_possible and matrix.stats().longest_row > LONG_ROW
+
     def variant(self) -> Variant:
-        """The variant of the operator for these operands."""
+        """Return the variant of the operator for these operands."""
         return self.matrix.variant(self.features, dtype=self.dtype)
 
-    def kernel(self, program: OperatorProgram, target: str | Target | None) -> Built:
-        """Return the kernel of a program for these operands."""
-        return kernel_for(program, self.variant(), stats=self.matrix.stats(), target=target)
+    def request(self, program: OperatorProgram) -> KernelRequest:
+        """Return the request for the kernel of a program."""
+        return KernelRequest(program, self.variant(), self.matrix.stats())
 
     def arguments(self, program: OperatorProgram, result: Array) -> dict[str, Array]:
         """Return all arrays of the call by parameter of the kernel."""
@@ -111,50 +70,17 @@ class Operands(NamedTuple):
             del arrays[VALUES]
         return {**arrays, **self.dense, self.output: result}
 
-
-def sparse_operand(matrix: Any) -> Sparse:
-    """Return a `SparseTensor` as it is; a SciPy matrix is converted to CSR and checked (`FormatError`)."""
-    if isinstance(matrix, SparseTensor):
-        _require_csr(matrix)
-        return Sparse(matrix.storage, matrix)
-    tensor = borrow_scipy(matrix, check=default_check())
-    return Sparse(tensor, None)
-
-
-def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
-    """Like `sparse_operand`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
-    converted to this dtype ("": float32)."""
-    kind = getattr(getattr(matrix, "dtype", None), "kind", "")
-    # Only bools and integers are converted, which adjacency matrices have.
-    if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
-        return sparse_operand(matrix)
-    tensor = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
-    return Sparse(tensor, None)
-
-
-def is_csr(tensor: SparseTensor) -> bool:
-    """Return whether the tensor's description, for which its arrays were checked, is that of CSR."""
-    description, axis = tensor.format, tensor.format.axes[-1]
-    offsets, columns = indptr_of(axis), indices_of(axis)
-    if offsets is None or columns is None:
-        return False
-    return description == csr(
-        description.buffer.dtype,
-        indptr_dtype=offsets.dtype,
-        indices_dtype=columns.dtype,
-        sorted=columns.sorted,
-        unique=columns.unique,
-    )
-
-
-def _require_csr(tensor: SparseTensor) -> None:
-    if not is_csr(tensor):
-        raise ArgumentError(
-            "operand.format",
-            f"The tensor's description is named '{tensor.format.name}' but differs from "
-            "gossamer_formats.csr().",
-            hint="Make it with from_scipy or from_arrays.",
+    def cut_long_rows(self) -> tuple[Operands, Array] | None:
+        """Return operands whose matrix has a row for each block of a row, and the number of the first block
+        of each row; None if every row can be added one by one. Columns and values are shared."""
+        if not self.has_long_rows:
+            return None
+        offsets, starts = block_offsets(self.matrix.arrays["indptr"])
+        storage, rows = self.matrix.storage, len(offsets) - 1
+        cut = storage._replace(
+            sizes={**storage.sizes, "m": rows}, arrays={**storage.arrays, "indptr": offsets}
         )
+        return self._replace(matrix=Sparse(cut, None), shape=(rows, *self.shape[1:])), starts
 
 
 def dtype_of(name: str, value: Any) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gossamer.bounded_dict import put_bounded
-from gossamer.operators.program import OperatorProgram, Variant, module_of
+from gossamer.calls.program import OperatorProgram, Variant, module_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target
@@ -33,15 +33,17 @@ def default_check() -> FactChecker:
         return fact_checker(DEFAULT_TARGET)
 
 
-def kernel_for(
-    program: OperatorProgram,
-    variant: Variant,
-    *,
-    stats: Stats | None,
-    target: str | Target | None = None,
-) -> Built:
-    """Return the kernel for a variant of a program, with the schedule that rules choose for the class of
-    these stats."""
+class KernelRequest(NamedTuple):
+    """The program and the variant of a kernel. The rules choose its schedule by the class of the stats."""
+
+    program: OperatorProgram
+    variant: Variant
+    stats: Stats | None = None
+
+
+def kernel_for(request: KernelRequest, *, target: str | Target | None = None) -> Built:
+    """Return the kernel of a request, with the schedule that rules choose."""
+    program, variant, stats = request
     wanted = DEFAULT_TARGET if target is None else target
     name = wanted if isinstance(wanted, str) else parse_target(wanted).text
     stats = None if stats is None else stats.rounded()

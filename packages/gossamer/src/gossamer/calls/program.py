@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -15,7 +15,8 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
     the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
     values of the matrix ("" if only its structure is read). If it `sums_rows`, its output has the sums of
-    products over rows; if it also `adds`, it adds them to what the output contains."""
+    products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
+    `adds`, it adds the sums to what the output contains. The script does neither: see `scaled`."""
 
     name: str
     script: str
@@ -23,6 +24,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     features: str = ""
     values: str = "a"
     sums_rows: bool = False
+    scales: bool = False
     adds: bool = False
 
 
@@ -39,9 +41,22 @@ class Variant(msgspec.Struct, frozen=True):
     checks: bool = False
 
 
+FACTOR = "alpha"
+"""The parameter of a program that scales."""
+
+
+@cache
+def scaled(program: OperatorProgram, *, adds: bool) -> OperatorProgram:
+    """Return the program that multiplies each value of the matrix by `alpha`; if it `adds`, it adds to its
+    output."""
+    name = f"{program.name}_{'added' if adds else 'scaled'}"
+    return msgspec.structs.replace(program, name=name, scales=True, adds=adds)
+
+
 @lru_cache(maxsize=64)
 def module_of(program: OperatorProgram, variant: Variant) -> Module:
     """Return a variant of a program at the coordinate stage."""
+    from gossamer.calls.scale_values import remove_inits, scale_values
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
@@ -49,6 +64,10 @@ def module_of(program: OperatorProgram, variant: Variant) -> Module:
         sizes[program.features] = variant.features
     dtypes = dict.fromkeys(program.buffers, variant.dtype)
     module = specialize(_parse(program.script), sizes, dtypes=dtypes)
+    if program.scales:
+        module = scale_values(module, handle=program.values, factor=FACTOR)
+    if program.adds:
+        module = remove_inits(module)
     functions = tuple(_with_options(function, variant) for function in module.functions)
     return msgspec.structs.replace(module, functions=functions)
 

@@ -1,0 +1,1 @@
+"""Calls of operators: checked operands, kernels of programs, plans of repeated calls."""

@@ -1,0 +1,33 @@
+"""Rows that are too long for one sum.
+
+A kernel adds the elements of a row in the dtype of its result. So a very long row is cut into blocks, whose
+sums are added in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats import Array
+
+LONG_ROW = 1 << 24
+"""The number of elements from which on float32 cannot count: 1 added to 2**24 is 2**24."""
+
+BLOCK_ELEMENTS = 1 << 16
+"""The number of elements of a block of a long row."""
+
+
+def block_offsets(indptr: Array) -> tuple[Array, Array]:
+    """Return the offsets of blocks, and the number of the first block of each row. An empty row has one
+    block.
+
+    >>> offsets, starts = block_offsets(np.array([0, 2, 2, BLOCK_ELEMENTS + 5]))
+    >>> offsets.tolist() == [0, 2, 2, BLOCK_ELEMENTS + 2, BLOCK_ELEMENTS + 5], starts.tolist()
+    (True, [0, 1, 2])
+    """
+    begins = indptr[:-1].astype(np.int64)
+    counts = np.maximum(1, -(-(indptr[1:] - begins) // BLOCK_ELEMENTS))
+    starts = np.cumsum(counts) - counts
+    row = np.repeat(np.arange(len(counts)), counts)
+    offsets = begins[row] + BLOCK_ELEMENTS * (np.arange(len(row)) - starts[row])
+    return np.append(offsets, indptr[-1]).astype(indptr.dtype), starts

@@ -1,0 +1,197 @@
+"""Operators: callables with a fast path for operands in their usual form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import update_wrapper
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+
+import numpy as np
+from numpy import ndarray
+
+from gossamer.calls.kernels import kernel_for
+from gossamer.calls.matrices import CHECKED
+from gossamer.calls.operands import output
+from gossamer.calls.plans import Plans
+from gossamer.calls.portions import BoundPortions, is_much_work, row_portions
+from gossamer.calls.program import OperatorProgram
+from gossamer.calls.run_program import Checked, run_program
+from gossamer.calls.structure import structure_of
+from gossamer_backend import BoundCall, CallPlan
+from gossamer_formats import Array
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.typed_calls import typed
+
+P = ParamSpec("P")
+
+
+class Operator(Generic[P]):
+    """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
+
+    `program` is compiled for the dtypes and sizes of the operands. A call first tries the plan of an earlier
+    one: operands in their usual form are checked by straight-line code. Everything else is left to
+    `function`, which converts operands or raises the error.
+    """
+
+    def __init__(
+        self,
+        program: OperatorProgram,
+        function: Callable[P, Array],
+        *,
+        operands: Callable[..., Checked],
+        adapt: Callable[..., tuple[Any, ...]] | None = None,
+    ) -> None:
+        """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
+        if they are others than those of the call."""
+        self.program = program
+        self._operands = operands
+        self._function = function
+        self._adapt = adapt
+        self._plans = Plans()
+        update_wrapper(self, function)
+
+    @property
+    def plans(self) -> tuple[CallPlan, ...]:
+        """The plans of earlier calls."""
+        return tuple(pair.plan for pair in self._plans.by_key.values())
+
+    def forget(self) -> None:
+        """Drop all plans; later calls make them again."""
+        self._plans.by_key.clear()
+
+    @property
+    def name(self) -> str:
+        """The name of the operator."""
+        return self.program.name
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    def __reduce__(self) -> str:
+        """Pickle the name, as for a function: other processes have plans of their own."""
+        return self.name
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *operands: P.args, **options: P.kwargs) -> Array:
+            """Return the result; operands and errors are those of the function."""
+
+    else:
+
+        def __call__(
+            self,
+            *operands: Any,
+            out: Array | None = None,
+            target: str | Target | None = None,
+            **named: Any,
+        ) -> Array:
+            if len(operands) > 1 and not named:
+                result = self._run_by_plan(operands, out, target)
+                if result is not None:
+                    return result
+            return self._function(*operands, out=out, target=target, **named)
+
+    def _run_by_plan(
+        self, operands: tuple[Any, ...], out: Array | None, target: str | Target | None
+    ) -> Array | None:
+        """Return the result by the plan of an earlier call; None if there is none that accepts the
+        operands."""
+        first = operands[1]
+        structure = structure_of(operands[0]) if type(first) is ndarray else None
+        if structure is None:
+            return None
+        key, arguments, _ = structure
+        pair = self._plans.by_key.get((key, target, first.shape[1:]))
+        if pair is None:
+            return None
+        dense = operands[1:] if self._adapt is None else self._adapt(*operands[1:])
+        return pair.run(arguments, dense, out)
+
+    def operands(self, *given: Any) -> Checked:
+        """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
+        wrong."""
+        parameters = signature(self._operands).parameters
+        wanted = tuple(name for name, at in parameters.items() if at.default is at.empty)
+        if not len(wanted) <= len(given) <= len(parameters):
+            raise ArgumentError(
+                "operator.operands",
+                f"The number of operands of {self.name} is {len(given)}; expected {len(wanted)}: "
+                f"{', '.join(wanted)}.",
+            )
+        return self._operands(*given)
+
+    def run(self, operands: Checked, *, out: Array | None, target: str | Target | None) -> Array:
+        """Return the result for checked operands, in `out` if it is given."""
+        return run_program(self.program, operands, out=out, target=target, plans=self._plans)
+
+    @typed
+    def bind(
+        self,
+        *operands: Any,
+        out: Array,
+        target: str | Target | None = None,
+        check: bool = False,
+    ) -> BoundCall:
+        """Return the operator bound to these arrays, which are checked once: a call only runs the kernel.
+
+        Operands (also numbers), `out` and errors are as for a call; dense operands must be C-contiguous, as
+        they are read again at each call. The values of arrays may change between calls, but not the
+        structure of a SciPy matrix. Rows of more than 2**24 elements are not added in blocks. A
+        `SparseTensor`'s index arrays were checked when it was made; with `check` they are checked again, and
+        `ArgumentError` has the position of the first violation.
+
+        >>> import numpy as np, scipy.sparse, gossamer as gs
+        >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
+        >>> x, y = np.array([1.0, 3.0]), np.empty(2)
+        >>> step = gs.spmv.bind(A, x, out=y)
+        >>> step()
+        >>> y
+        array([6., 0.])
+        >>> x[:] = 10
+        >>> step()
+        >>> y
+        array([20.,  0.])
+        """
+        checked = self.operands(*operands)
+        for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
+            # Numbers have no memory that the caller could write to later.
+            if isinstance(given, np.ndarray):
+                _require_itself(operand, given)
+        _, result = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
+        kernel = kernel_for(checked.request(self.program), target=target).kernel
+        arrays: dict[str, Any] = {**checked.arguments(self.program, result)}
+        whole = kernel.bind(verified=CHECKED, check=check, **arrays)
+        if not is_much_work(checked.products):
+            return whole
+        portions: Iterable[dict[str, Any]] = row_portions(
+            kernel.signature, arrays, checked.products
+        )
+        calls = [kernel.bind(verified=CHECKED, **portion) for portion in portions]
+        return BoundPortions(calls, whole.arguments)
+
+
+def operator(
+    program: OperatorProgram,
+    operands: Callable[..., Checked],
+    *,
+    adapt: Callable[..., tuple[Any, ...]] | None = None,
+) -> Callable[[Callable[P, Array]], Operator[P]]:
+    """Decorate the function that computes an operator for operands of any form; see `Operator`."""
+
+    def decorated(function: Callable[P, Array]) -> Operator[P]:
+        return Operator(program, function, operands=operands, adapt=adapt)
+
+    return decorated
+
+
+def _require_itself(operand: Array, dense: Array) -> None:
+    """Raise unless the operands can be used without a copy, which later writes of the caller would not
+    reach."""
+    if operand is not dense and not np.shares_memory(operand, dense):
+        raise ArgumentError(
+            "operand.contiguity",
+            f"A dense operand has the strides {dense.strides}; expected a C-contiguous array.",
+            hint="Copy it with numpy.ascontiguousarray, and write to the copy.",
+        )

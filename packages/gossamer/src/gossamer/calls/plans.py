@@ -1,0 +1,106 @@
+"""Plans of repeated calls: kernels that are called with operands in their usual form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gossamer.bounded_dict import put_bounded
+from gossamer.calls.kernels import KernelRequest, kernel_for
+from gossamer.calls.portions import is_much_work
+from gossamer.calls.run_program import Checked
+from gossamer.calls.structure import POINTERS, SCALARS
+from gossamer_backend import CallPlan, Kernel
+from gossamer_backend.call.plan import FixedArguments
+from gossamer_formats import Array
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+
+MAX_PLANS = 1024
+"""The number of plans that an operator keeps; the first is dropped."""
+
+MIN_FUSED_CHECK = 131_072
+"""The number of nonzeros from which a kernel checks index arrays itself, block by block. Fewer are still in
+the caches when the kernel reads them after the check, and do not pay for another kernel. Measured beyond it,
+on two threads: 1 to 20 percent of a call, 8 in the mean, against 2 to 25, 12 in the mean, for a check
+before."""
+
+
+class PlanPair(NamedTuple):
+    """The plan for arrays that were checked, and a function that returns the one whose kernel checks index
+    arrays itself, or None if no kernel can."""
+
+    plan: CallPlan
+    checking: Callable[[], CallPlan | None]
+
+    def run(
+        self, arguments: FixedArguments, dense: tuple[Any, ...], out: Array | None
+    ) -> Array | None:
+        """Return the result by one of the plans; None if it refuses the arrays."""
+        plan = self.plan
+        if len(dense) != plan.inputs:
+            return None
+        # An array that was passed must stay as it is if an
+        # index is wrong, so all are checked before.
+        if arguments.check is None or out is not None or arguments.scalars[-1] < MIN_FUSED_CHECK:
+            return plan.run(arguments, *dense, out)
+        checking = self.checking()
+        if checking is None:
+            return plan.run(arguments, *dense, out)
+        try:
+            return checking.run(arguments._replace(check=None), *dense, None)
+        except ArgumentError as error:
+            if error.code != "kernel.out_of_bounds":
+                raise
+            return None
+
+
+class Plans:
+    """The plans of an operator's earlier calls, `by_key`: the key of the matrix, the target, and the sizes of
+    the first dense operand after the first one."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[tuple[object, str | Target | None, tuple[int, ...]], PlanPair] = {}
+
+    def keep(
+        self,
+        operands: Checked,
+        request: KernelRequest,
+        kernel: Kernel,
+        *,
+        target: str | Target | None,
+    ) -> None:
+        """Keep a plan of the kernel of a request for later calls with such operands."""
+        matrix = operands.plan_key
+        # Long calls run in portions, and do not notice the microseconds that a plan saves.
+        if matrix is None or is_much_work(operands.products):
+            return
+        (first, *_) = operands.dense.values()
+        key = (matrix, target, first.shape[1:])
+        stored = self.by_key.get(key)
+        # The kernel changes with the stats of the matrix.
+        if stored is not None and stored.plan.kernel is kernel:
+            return
+        passed = (*operands.dense, operands.output)
+        checking = partial(_checking_plan, request, passed, target=target)
+        pair = PlanPair(_plan(kernel, passed), cache(checking))
+        put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
+
+
+def _checking_plan(
+    request: KernelRequest, passed: tuple[str, ...], *, target: str | Target | None
+) -> CallPlan | None:
+    """Return the plan of a kernel that checks the index arrays; None if that is left to callers."""
+    variant = msgspec.structs.replace(request.variant, checks=True)
+    kernel = kernel_for(request._replace(variant=variant), target=target).kernel
+    if any(param.facts for param in kernel.signature.buffers):
+        return None
+    return _plan(kernel, passed)
+
+
+def _plan(kernel: Kernel, passed: tuple[str, ...]) -> CallPlan:
+    """Return the plan of a kernel that is called with the structure of a matrix and the `passed` arrays."""
+    return kernel.plan(pointers=POINTERS, scalars=SCALARS, passed=passed)
