@@ -15,6 +15,8 @@ import gossamer_lower
 from gossamer_ir.analysis.regions import declare_regions
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import LOWERING_PASSES
+from gossamer_ir.nodes import STAGES
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
@@ -47,6 +49,12 @@ WITHOUT_PASSES = ("gossamer_lower", "helpers", "axes", "guards", "statements")
 def modules_of_the_package():
     for info in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower."):
         yield importlib.import_module(info.name)
+
+
+@pytest.mark.parametrize("stage", STAGES[:-1])
+def test_a_pass_lowers_each_stage_to_the_next_one(stage):
+    record = PASSES[LOWERING_PASSES[stage]]
+    assert (record.takes, record.gives) == ((stage,), STAGES[STAGES.index(stage) + 1])
 
 
 def test_every_pass_of_the_package_is_listed_once():

@@ -13,6 +13,7 @@ from gossamer.resolve_target import plugin_of, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import (
+    LOWERING_PASSES,
     SCHEDULED_STAGES,
     Decision,
     Schedule,
@@ -53,7 +54,7 @@ def _report_without_reasons(schedule: Schedule, plugin: str) -> ScheduleReport:
     """Return the report of a schedule for which a plugin's rule gives no reasons."""
     why = "its rules come before those of gossamer, and this one gives no reasons"
     decisions = (
-        Decision(f"the {stage} steps of the plugin", why, getattr(schedule, stage), stage=stage)
+        Decision(f"the {stage} steps of the plugin", why, schedule.traces[stage], stage=stage)
         for stage in SCHEDULED_STAGES
     )
     pattern = f"one that the plugin '{plugin}' has a rule for"
@@ -76,11 +77,7 @@ def lower_by_stage(
     from gossamer_lower import bounds_check_flat, lower_math
     from gossamer_schedule import replay
 
-    traces = {
-        "coordinate": schedule.coordinate,
-        "position": schedule.position,
-        "loop": schedule.loop,
-    }
+    traces = schedule.traces
     current = verify(module)
     _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":
@@ -111,10 +108,9 @@ def next_stage(module: Module) -> Module:
     >>> position.stage, next_stage(position).stage
     ('position', 'loop')
     """
-    from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+    from gossamer_lower.pass_manager import PASSES
 
-    lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
-    return lower[module.stage](module)
+    return PASSES[LOWERING_PASSES[module.stage]].function(module)
 
 
 def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
@@ -128,7 +124,7 @@ def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
     return lower
 
 
-def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> None:
+def _require_no_earlier_trace(stage: StageName, traces: Mapping[StageName, Trace]) -> None:
     """Raise if the schedule has a trace for a stage that the module has passed: it would be ignored
     silently."""
     for earlier in STAGES[: STAGES.index(stage)]:

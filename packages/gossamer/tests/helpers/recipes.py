@@ -9,12 +9,12 @@ import numpy as np
 from script_runs import call
 
 from gossamer.kernel_cache import build_kernel
+from gossamer.pipeline import next_stage
 from gossamer_backend import Registry
-from gossamer_ir.interchange.records import Schedule
+from gossamer_ir.interchange.records import SCHEDULED_STAGES, Schedule
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify import verify
-from gossamer_lower import lower_buffers, lower_iterations
 from gossamer_schedule import ScheduleBuilder
 
 INTRINSICS = Registry().plugin("generic-cpu").intrinsics
@@ -33,16 +33,15 @@ def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
     """The module after each step of a recipe (at each stage, first the unscheduled module), and the
     schedule."""
     found, traces = [], {}
-    lower = {"coordinate": lower_iterations, "position": lower_buffers}
-    stages = ("coordinate", "position", "loop")
-    for stage in stages[stages.index(module.stage) :]:
+    for stage in SCHEDULED_STAGES[SCHEDULED_STAGES.index(module.stage) :]:
         builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
         found.append(builder.module)
         for op, names, options in recipe.get(stage, ()):
             getattr(builder, op)(*names, **options)
             found.append(verify(builder.module))
         traces[stage] = builder.trace
-        module = lower[stage](builder.module) if stage in lower else builder.module
+        if stage != SCHEDULED_STAGES[-1]:
+            module = next_stage(builder.module)
     return found, Schedule(**traces)
 
 

@@ -130,8 +130,7 @@ def _titled_text(name: str, text: str) -> str:
 
 
 def _traces(work: Workload) -> tuple[Trace, ...]:
-    schedule = work.schedule()
-    return schedule.coordinate, schedule.position, schedule.loop
+    return tuple(work.schedule().traces.values())
 
 
 def _check(console: Console, work: Workload) -> None:

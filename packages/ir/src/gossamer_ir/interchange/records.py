@@ -6,12 +6,13 @@ Records are plain data that msgspec encodes; decoding one executes no code.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, Union, get_args
 
 import msgspec
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Expr, Fact
+from gossamer_ir.nodes import Expr, Fact, StageName
 
 Arg: TypeAlias = Union[bool, int, str, tuple[Union[bool, int, str, None], ...], None]
 """An argument of a trace step; an expression is given as its script text."""
@@ -38,6 +39,12 @@ Trace: TypeAlias = tuple[Step, ...]
 ScheduledStage: TypeAlias = Literal["coordinate", "position", "loop"]
 SCHEDULED_STAGES: tuple[ScheduledStage, ...] = get_args(ScheduledStage)
 """The stages for which a schedule has a trace."""
+LOWERING_PASSES: Mapping[StageName, str] = {
+    "coordinate": "lower_iterations",
+    "position": "lower_buffers",
+    "loop": "lower_to_flat",
+}
+"""The pass that lowers a module of each stage to the next one."""
 
 
 class Schedule(Record, frozen=True):
@@ -46,6 +53,11 @@ class Schedule(Record, frozen=True):
     coordinate: Trace = ()
     position: Trace = ()
     loop: Trace = ()
+
+    @property
+    def traces(self) -> Mapping[StageName, Trace]:
+        """The trace of each of the `SCHEDULED_STAGES`."""
+        return {stage: getattr(self, stage) for stage in SCHEDULED_STAGES}
 
 
 class Decision(Record, frozen=True):

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Step, Trace
+from gossamer_ir.interchange.records import LOWERING_PASSES, SCHEDULED_STAGES, Step, Trace
 from gossamer_ir.nodes import StageName
 from gossamer_schedule.definition.arguments import value_text, variadic_argument
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.trace.registry import PRIMITIVES
 
 LOWERINGS: Mapping[StageName, str] = {
-    "coordinate": "lower_iterations",
-    "position": "lower_buffers",
+    stage: LOWERING_PASSES[stage] for stage in SCHEDULED_STAGES[:-1]
 }
 """The step that lowers a module of each stage, in the trace of a builder. It has the name of the pass, so
 that `gossamer opt` can apply the trace."""
