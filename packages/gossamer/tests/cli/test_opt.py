@@ -90,7 +90,7 @@ def test_every_pass_on_every_program_keeps_its_promise(opt, name):
 def test_steps_are_done_in_order_those_of_the_trace_first(opt, tmp_path):
     path = tmp_path / "trace.json"
     step = {"op": "split", "args": {"loop": "i", "factors": [None, 8]}}
-    path.write_text(json.dumps([step, {"op": "simplify"}]))
+    path.write_text(json.dumps([step, {"op": "simplify", "args": {}}]))
     found = opt(
         SCALE, "--trace", str(path), "--pass", 'vectorize(loop="i_1")', "--pass", "lower_to_flat"
     )
@@ -160,9 +160,9 @@ def test_a_file_or_trace_that_cannot_be_read_is_named(opt, tmp_path):
     path.write_text('[{"op": 3}]')
     found = opt(SCALE, "--trace", str(path))
     assert (found.status, found.out) == (2, "")
-    assert "option.trace" in found.err
+    assert "schedule.trace.json" in found.err
     path.write_text("[" * 100_000)
-    assert "option.trace" in opt(SCALE, "--trace", str(path)).err
+    assert "schedule.trace.json" in opt(SCALE, "--trace", str(path)).err
 
 
 @pytest.mark.parametrize(

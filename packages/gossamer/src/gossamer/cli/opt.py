@@ -42,12 +42,13 @@ def opt(
     Those of an installed plugin are <plugin>.<name>. The intrinsics that steps name are those of the target.
     The module is verified before the first step and after each.
     """
-    from gossamer.cli.single_steps import apply_steps, steps_text, to_module, to_step, to_trace
+    from gossamer.cli.single_steps import apply_steps, steps_text, to_module, to_step
+    from gossamer_schedule.trace.codec import trace_from_json
 
     if listed:
         print(steps_text())
         return
-    wanted = [*to_trace(_read(trace, "--trace"))] if trace is not None else []
+    wanted = [*trace_from_json(_read(trace, "--trace"))] if trace is not None else []
     wanted += map(to_step, steps or [])
     module = apply_steps(
         to_module(_read(file, "The program"), name=_file_name(file)),

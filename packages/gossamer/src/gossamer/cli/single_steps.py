@@ -8,14 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from gossamer import resolve_target
 from gossamer.cli.plugin_passes import pass_records
 from gossamer.resolve_target import plugin_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_ir.errors import ArgumentError, Diagnostic, PluginError, VerifyError
-from gossamer_ir.interchange.records import Step, Trace
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import Parsed, parse_text
@@ -72,30 +70,11 @@ def to_step(text: str) -> Step:
         ) from None
 
 
-def to_trace(text: str) -> Trace:
-    """Return the steps of a JSON list of `{"op": ..., "args": {...}}`; raise `ArgumentError`
-    (`option.trace`)."""
-    try:
-        steps = msgspec.json.decode(text.encode(), type=list[_Given])
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise ArgumentError(
-            "option.trace",
-            f"The trace is not a list of steps: {error}.",
-            hint='Each step has the form {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
-        ) from None
-    return tuple(_step(step.op, step.args) for step in steps)
-
-
 def _step(op: str, args: dict[str, Any]) -> Step:
     """Return a step with lists replaced by tuples, as in traces."""
     return Step(
         op, {name: tuple(arg) if isinstance(arg, list) else arg for name, arg in args.items()}
     )
-
-
-class _Given(msgspec.Struct, forbid_unknown_fields=True):
-    op: str
-    args: dict[str, Any] = {}
 
 
 def to_module(text: str, *, name: str) -> Module:
@@ -224,4 +203,4 @@ def _pass_line(record: PassRecord) -> str:
     return f"  {record.name:<32}  {stages}{without}"
 
 
-__all__ = ["apply_steps", "steps_text", "to_module", "to_step", "to_trace"]
+__all__ = ["apply_steps", "steps_text", "to_module", "to_step"]

@@ -28,7 +28,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     names_used,
     slots_before,
 )
-from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 
 PREFETCH = PrefetchThresholds(least_row=128, least_operand=2, with_alignment=True)
 """When prefetching pays. Several computations per row keep the hardware prefetcher from reaching the next
@@ -58,7 +58,7 @@ WORK_PER_ROW = 16
         "are buffers of one row, one per thread, sized for its longest row"
     ),
 )
-def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> ScheduleReport | None:
+def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = _iterations(module)
     if found is None:
@@ -80,7 +80,7 @@ def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> Schedul
     )
     decisions = (together, *(decision for part in known for decision in part))
     rows = _parallel(function, iterations, machine)
-    return ScheduleReport("fused_rows", f"parts of the same rows: {names}", (*decisions, rows))
+    return PatternMatch(f"parts of the same rows: {names}", (*decisions, rows))
 
 
 def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:

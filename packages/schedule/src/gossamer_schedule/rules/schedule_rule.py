@@ -7,15 +7,24 @@ the rules.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import signature
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec
 
 import msgspec
 
-from gossamer_ir.interchange.records import ScheduleReport
+from gossamer_ir.interchange.records import Decision, ScheduleReport
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
 
-Rule = TypeVar("Rule", bound=Callable[..., ScheduleReport | None])
+P = ParamSpec("P")
+
+
+class PatternMatch(NamedTuple):
+    """What a rule returns for a program that it recognizes: the pattern in words, and its decisions in order.
+    `schedule_rule` makes a `ScheduleReport` with the name of the rule from it."""
+
+    pattern: str
+    decisions: tuple[Decision, ...] = ()
 
 
 class RowPart(NamedTuple):
@@ -50,20 +59,27 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         return "part" in signature(self.function).parameters
 
 
-def schedule_rule(*, pattern: str, programs: str, schedule: str) -> Callable[[Rule], Rule]:
+def schedule_rule(
+    *, pattern: str, programs: str, schedule: str
+) -> Callable[[Callable[P, PatternMatch | None]], Callable[P, ScheduleReport | None]]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
-    A rule takes the module, the `Machine` and the `Stats` of the data (None if unknown). It returns a report,
-    or None for a program that it does not recognize. A rule of a plugin takes the target instead of the
-    machine; `apply_rule` calls a rule with a target.
+    A rule takes the module, the `Machine` and the `Stats` of the data (None if unknown). It returns a match,
+    or None for a program that it does not recognize; the decorated function returns the report of the match.
+    A rule of a plugin takes the target instead of the machine; `apply_rule` calls a rule with a target.
     """
 
-    def decorate(function: Rule) -> Rule:
-        record = RuleRecord(
-            function=function, pattern=pattern, programs=programs, schedule=schedule
-        )
-        vars(function)["schedule_rule"] = record
-        return function
+    def decorate(
+        implementation: Callable[P, PatternMatch | None],
+    ) -> Callable[P, ScheduleReport | None]:
+        @wraps(implementation)
+        def rule(*args: P.args, **keywords: P.kwargs) -> ScheduleReport | None:
+            match = implementation(*args, **keywords)
+            return None if match is None else ScheduleReport(implementation.__name__, *match)
+
+        record = RuleRecord(function=rule, pattern=pattern, programs=programs, schedule=schedule)
+        vars(rule)["schedule_rule"] = record
+        return rule
 
     return decorate
 

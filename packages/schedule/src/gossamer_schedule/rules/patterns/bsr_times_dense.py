@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.machine import Machine
@@ -19,7 +19,7 @@ from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
 from gossamer_schedule.rules.plan import AccumulatorLoops, Plan, VectorLoops
 from gossamer_schedule.rules.recognize.block_reduction import BlockReduction, block_reduction
-from gossamer_schedule.rules.schedule_rule import schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
 
 UNROLLED_PANELS = 8
 """Maximum number of panels that are unrolled if the last one is partial, so that no row is masked. (Masks of
@@ -48,9 +48,7 @@ class _Loops(NamedTuple):
     programs="BSR times a matrix or a vector",
     schedule="a tile of rows and features in registers",
 )
-def bsr_times_dense(
-    module: Module, machine: Machine, _stats: Stats | None
-) -> ScheduleReport | None:
+def bsr_times_dense(module: Module, machine: Machine, _stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.
@@ -72,7 +70,7 @@ def bsr_times_dense(
         _panels(pattern, tile, loops),
         _parallel(pattern, tile),
     )
-    return ScheduleReport("bsr_times_dense", pattern.text, decisions)
+    return PatternMatch(pattern.text, decisions)
 
 
 def _tile_text(tile: Tile) -> str:

@@ -6,13 +6,13 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, Machine, grain
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
-from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code, in a loop over rows."""
@@ -30,7 +30,7 @@ WORK_PER_ROW = 4
 )
 def elementwise(
     module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
-) -> ScheduleReport | None:
+) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
     A part always has a loop over rows. Its elements run one at a time if its rows are short.
@@ -40,7 +40,7 @@ def elementwise(
         return None
     lanes = machine.lanes(pattern.dtype)
     if part is None and pattern.is_flat:
-        return ScheduleReport("elementwise", pattern.text, _flat(pattern, lanes))
+        return PatternMatch(pattern.text, _flat(pattern, lanes))
     chosen = _by_rows(pattern, lanes, stats)
     if part is not None and stats is not None and stats.mean_row <= part.short_row:
         why = (
@@ -48,7 +48,7 @@ def elementwise(
             f"vectors pay above {part.short_row}"
         )
         chosen = (Decision("one element at a time", why), *chosen[1:])
-    return ScheduleReport("elementwise", pattern.text, chosen)
+    return PatternMatch(pattern.text, chosen)
 
 
 def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:

@@ -6,13 +6,13 @@ This is only a part of fused rows. By themselves, such programs are dense.
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
 from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
-from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 
 
 @schedule_rule(
@@ -22,7 +22,7 @@ from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
 )
 def rowwise_dense(
     module: Module, machine: Machine, _stats: Stats | None, *, part: RowPart | None = None
-) -> ScheduleReport | None:
+) -> PatternMatch | None:
     """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
     if part is None or found is None:
@@ -32,7 +32,7 @@ def rowwise_dense(
     if not axes or not all(map(is_dense_root, axes)) or not _is_assignment(iteration):
         return None
     if len(axes) == 1:
-        return ScheduleReport("rowwise_dense", f"a value for each row {iteration.vars[0]}")
+        return PatternMatch(f"a value for each row {iteration.vars[0]}")
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
     dtypes = {
@@ -47,7 +47,7 @@ def rowwise_dense(
         most=machine.accumulators,
     )
     text = f"a value for each feature {iteration.vars[1]} of row {iteration.vars[0]}"
-    return ScheduleReport("rowwise_dense", text, (vectors,))
+    return PatternMatch(text, (vectors,))
 
 
 def _is_assignment(iteration: Iteration) -> bool:

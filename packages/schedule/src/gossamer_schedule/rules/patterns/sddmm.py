@@ -12,7 +12,7 @@ import msgspec
 from gossamer_ir.core.axis_kinds import is_padded, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import indptr_name
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
@@ -37,7 +37,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     single_iteration,
     slots_before,
 )
-from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group. The remainder of a row runs one nonzero at a time."""
@@ -101,7 +101,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
 )
 def sddmm(
     module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
-) -> ScheduleReport | None:
+) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program.
 
     Elements of a part run one at a time if its rows are short.
@@ -111,7 +111,7 @@ def sddmm(
         return None
     thresholds = ALONE if part is None else part
     decisions = _decisions(pattern, machine, stats, thresholds)
-    return ScheduleReport("sddmm", pattern.text, decisions)
+    return PatternMatch(pattern.text, decisions)
 
 
 def _decisions(

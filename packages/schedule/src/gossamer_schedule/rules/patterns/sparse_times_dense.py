@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
@@ -33,7 +33,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     single_iteration,
     sparse_reduction,
 )
-from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 
 UNROLLED_TILES = 4
 """Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
@@ -65,7 +65,7 @@ WORK_PER_ROW = 4
 )
 def sparse_times_dense(
     module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
-) -> ScheduleReport | None:
+) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
 
     Vectors of a part are not aligned: the row is an iterator of the block around all parts. The result of a
@@ -87,7 +87,7 @@ def sparse_times_dense(
         # In a part, the row is an iterator of the block around all parts.
         has_rows = part is None and _has_rows_and_init(*program)
         decisions = _in_tiles(pattern, gather, machine, stats, has_rows=has_rows, part=part)
-    return ScheduleReport("sparse_times_dense", pattern.text, decisions)
+    return PatternMatch(pattern.text, decisions)
 
 
 def _in_tiles(

@@ -7,13 +7,13 @@ even if they are short: one masked load reads a row, without a branch that depen
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
+from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import Machine
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
-from gossamer_schedule.rules.schedule_rule import RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 
 MIDDLE_ROW = 16
 """Minimum mean number of gathered terms per row for vectors to pay. Where gathers are fast, the remainder
@@ -56,7 +56,7 @@ WORK_PER_ROW = 4
 )
 def spmv_rows(
     module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
-) -> ScheduleReport | None:
+) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
     Contiguous terms of a part also run one at a time if its rows are short.
@@ -71,7 +71,7 @@ def spmv_rows(
     if pattern.is_contiguous and mean is not None and mean <= short_row:
         vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
     decisions = (_in_register(pattern), vectors, rows)
-    return ScheduleReport("spmv_rows", pattern.text, decisions)
+    return PatternMatch(pattern.text, decisions)
 
 
 def _in_register(pattern: SparseReduction) -> Decision:
