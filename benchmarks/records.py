@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from benchmarks.machine.machine_description import Machine
+from benchmarks.machine.machine_description import MachineDescription
 from benchmarks.machine.roofline import Roofline
 from benchmarks.matrices import Kind
 
@@ -175,7 +175,7 @@ class Run(msgspec.Struct, frozen=True):
     `foreign` is the mean of processors that other processes used (None: not recorded)."""
 
     date: str
-    machine: Machine
+    machine: MachineDescription
     versions: dict[str, str]
     settings: dict[str, str]
     rooflines: tuple[Roofline, ...]

@@ -14,7 +14,7 @@ VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-class Machine(msgspec.Struct, frozen=True):
+class MachineDescription(msgspec.Struct, frozen=True):
     """A name, the processor by model name, family and model, its vendor, and the rest of the machine."""
 
     name: str
@@ -27,14 +27,14 @@ class Machine(msgspec.Struct, frozen=True):
     python: str
 
 
-def describe_machine(name: str = "") -> Machine:
+def describe_machine(name: str = "") -> MachineDescription:
     """Describe this machine; its name is by default that of its processor."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     processors = len(os.sched_getaffinity(0))
     python = platform.python_version()
     cpu = cpu_name()
     vendor = vendor_name()
-    return Machine(
+    return MachineDescription(
         name=short_name(name or cpu),
         cpu=cpu,
         vendor=vendor,

@@ -23,7 +23,7 @@ from tests.generated.defects.broken_compilers import Defect
 from tests.generated.defects.broken_lowered_steps import DEFECTS as STEPS
 from tests.generated.defects.broken_passes import DEFECTS
 from tests.generated.lowered.judging import MACHINE_CODE, finding_of, interpreted
-from tests.generated.lowered.native_process import Machine
+from tests.generated.lowered.native_process import NativeProcess
 from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.programs.lowered_program import Lowered
 from tests.generated.lowered.step_drawing import Steps, replayed
@@ -125,20 +125,20 @@ def _text(number: int) -> str | None:
         return None
 
 
-def is_shown_by_code(defect: CodeDefect, broken: Machine, number: int) -> bool:
+def is_shown_by_code(defect: CodeDefect, broken: NativeProcess, number: int) -> bool:
     """Return whether the defect changes the machine code, and its results."""
     right = _text(number)
     with defect.planted():
         if right is None or right == _text(number):
             return False
-    finding = finding_of(program(number), machine=broken)
+    finding = finding_of(program(number), process=broken)
     if finding is None or finding.where != MACHINE_CODE or finding.is_refusal:
         return False
-    with Machine() as whole:
-        return finding_of(program(number), machine=whole) is None
+    with NativeProcess() as whole:
+        return finding_of(program(number), process=whole) is None
 
 
 @pytest.mark.parametrize("defect", CODE, ids=lambda defect: defect.says)
 def test_code_generation_with_a_defect_is_caught(defect: CodeDefect, is_shown_within) -> None:
-    with Machine(CODE.index(defect)) as broken:
+    with NativeProcess(CODE.index(defect)) as broken:
         assert is_shown_within(PROGRAMS, lambda number: is_shown_by_code(defect, broken, number))

@@ -14,14 +14,20 @@ import pytest
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
-from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from tests.generated.checks.wrong_calls import CALLS, draw_call
 from tests.generated.fuzz import lowered_programs
-from tests.generated.fuzz.lowered_programs import OF_COORDINATES, Programs, drawn, judge, machine
+from tests.generated.fuzz.lowered_programs import (
+    OF_COORDINATES,
+    Programs,
+    drawn,
+    judge,
+    native_process,
+)
 from tests.generated.lowered.evaluator import evaluated
 from tests.generated.lowered.features import REQUIRED, features
 from tests.generated.lowered.judging import finding_of
-from tests.generated.lowered.native_process import Machine, Outcome
+from tests.generated.lowered.native_process import NativeProcess, Outcome
 from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.step_drawing import COMMON, WEIGHTS
 from tests.generated.oracle.coordinate_tables import Undecided
@@ -36,8 +42,8 @@ SCHEDULED = {"seed": "tests", "native": 0.1, "scheduled": 1.0}
 @pytest.fixture(scope="module", autouse=True)
 def process():
     yield
-    machine().close()
-    machine.cache_clear()
+    native_process().close()
+    native_process.cache_clear()
 
 
 def test_programs_mean_the_same_before_and_after_each_pass():
@@ -53,7 +59,7 @@ def test_programs_mean_the_same_before_and_after_each_pass():
 def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
     for number in range(25):
         program = draw_lowered(Random(f"tests/{stage}/{number}"), stage)
-        found = finding_of(program, machine=machine() if number % 8 == 0 else None)
+        found = finding_of(program, process=native_process() if number % 8 == 0 else None)
         assert found is None or found.is_refusal, f"{number}: {found}\n{program}"
 
 
@@ -141,7 +147,7 @@ def test_a_domain_that_reads_out_of_bounds_decides_nothing():
 
 def test_a_process_that_dies_is_a_finding_and_another_one_goes_on():
     flat = lower_to_flat(parse_module(CHASE % 3))
-    with Machine() as running:
+    with NativeProcess() as running:
         assert running.run(flat, _called(), {}).arrays["y"].tolist() == [0, 2, 3, 0]
         running._process.kill()
         assert running.run(flat, _called(), {}) == Outcome("the process dies: exit code -9")

@@ -13,7 +13,7 @@ from gossamer_ir.script import parse_module
 from gossamer_lower import lower_iterations
 from gossamer_schedule.primitives.loops.parallel import parallel
 from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
-from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from gossamer_testkit import script_names
 from gossamer_testkit.examples import ROW_SUM, SCALE, SPMM_COORDINATE
 from tests.generated.checks.disagreements import verdict_of

@@ -1,10 +1,10 @@
 """The lists of primitives in `gossamer_schedule`.
 
 The folder `primitives` is the only list that is kept by hand: a primitive is a module with a function
-of its own name under `@primitive`. From the folder follow the names of `trace/registry.py`, the methods of
-`trace/fluent_primitives.py`, the lists of the package's `__init__.py`, and the tables of its README. They are
-written out, not computed when the package is imported, so that type checkers and the documentation site see
-each of them.
+of its own name under `@primitive`. From the folder follow the names of `trace/primitive_table.py`, the
+methods of `trace/fluent_primitives.py`, the lists of the package's `__init__.py`, and the tables of its
+README. They are written out, not computed when the package is imported, so that type checkers and the
+documentation site see each of them.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def files() -> dict[Path, str]:
         f"    {name} = fluent({name})\n" for name in sorted(name for _, name in named)
     )
     homes = _homes({name: module for module, name in named})
-    registry, fluent = PACKAGE / "trace/registry.py", PACKAGE / "trace/fluent_primitives.py"
+    table, fluent = PACKAGE / "trace/primitive_table.py", PACKAGE / "trace/fluent_primitives.py"
     package = PACKAGE / "__init__.py"
     exporting = _IMPORTS.sub(guarded, package.read_text())
     exported = imported_names(exporting)
     return {
-        registry: _HOMES.sub(homes, registry.read_text()),
+        table: _HOMES.sub(homes, table.read_text()),
         fluent: _METHODS.sub(methods, _IMPORTS.sub(imports, fluent.read_text())),
         package: _HOMES.sub(_homes(exported), _EXPORTS.sub(_listed([*exported]), exporting)),
         README: _TABLES.sub(lambda _: tables(), README.read_text()),

@@ -46,7 +46,7 @@ class Defect:
 
 def _load_primitives() -> None:
     """Import all primitives, which are otherwise imported when they are first used."""
-    tuple(import_module("gossamer_schedule.trace.registry").PRIMITIVES.values())
+    tuple(import_module("gossamer_schedule.trace.primitive_table").PRIMITIVES.values())
 
 
 DEFECTS = (

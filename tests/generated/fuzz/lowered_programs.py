@@ -28,7 +28,7 @@ from tests.generated.loop_nests.chains import draw_chain
 from tests.generated.loop_nests.nests import draw_nest
 from tests.generated.lowered.features import NATIVELY, REQUIRED, features
 from tests.generated.lowered.judging import MACHINE_CODE, Finding, finding_of
-from tests.generated.lowered.native_process import Machine
+from tests.generated.lowered.native_process import NativeProcess
 from tests.generated.lowered.programs.draw_lowered import draw_lowered
 from tests.generated.lowered.programs.lowered_program import Lowered
 from tests.generated.lowered.step_drawing import Steps, replayed
@@ -75,9 +75,9 @@ class Programs(Tally):
 
 
 @cache
-def machine() -> Machine:
+def native_process() -> NativeProcess:
     """The process that runs machine code for this one."""
-    return Machine()
+    return NativeProcess()
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Case:
 
     def finding(self) -> Finding | None:
         """Check the program; draws the steps of the schedule as well."""
-        on = machine() if self.is_native else None
-        return finding_of(self.program, machine=on, schedule=self.steps)
+        on = native_process() if self.is_native else None
+        return finding_of(self.program, process=on, schedule=self.steps)
 
 
 def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
@@ -196,7 +196,7 @@ def report(number: int, how: Mapping[str, Any], console: Console) -> None:
     finding, program = case.finding(), case.program
     traces = {} if case.steps is None else case.steps.traces
     if finding is not None and not finding.is_refusal:
-        on = machine() if finding.where == MACHINE_CODE else None
+        on = native_process() if finding.where == MACHINE_CODE else None
         program, traces, finding = smallest(program, traces, finding, on)
     show_program(program, console)
     for stage, trace in traces.items():
@@ -210,14 +210,14 @@ def report(number: int, how: Mapping[str, Any], console: Console) -> None:
 
 
 def smallest(
-    program: Lowered, traces: Traces, finding: Finding, on: Machine | None
+    program: Lowered, traces: Traces, finding: Finding, on: NativeProcess | None
 ) -> tuple[Lowered, Traces, Finding]:
     """The fewest steps and the smallest program that fail after the same pass, with the failure."""
 
     def wrong(candidate: Lowered, steps: Traces) -> Finding | None:
         schedule = replayed(steps) if any(steps.values()) else None
         try:
-            found = finding_of(candidate, machine=on, schedule=schedule)
+            found = finding_of(candidate, process=on, schedule=schedule)
         except Undecided:
             return None
         is_same = found is not None and not found.is_refusal and found.where == finding.where

@@ -20,7 +20,7 @@ from gossamer_ir.verify import diagnostics
 from tests.generated.checks.compilers import BEFORE, COMPILER, Compiler
 from tests.generated.checks.races import Race, require_no_race
 from tests.generated.lowered.limited_interpreter import TooManySteps, run_limited
-from tests.generated.lowered.native_process import Machine, Outcome
+from tests.generated.lowered.native_process import NativeProcess, Outcome
 from tests.generated.lowered.programs.lowered_program import Lowered
 from tests.generated.schedules.sequences import Traces
 
@@ -57,11 +57,11 @@ def finding_of(
     program: Lowered,
     compiler: Compiler = COMPILER,
     *,
-    machine: Machine | None = None,
+    process: NativeProcess | None = None,
     schedule: Scheduler | None = None,
 ) -> Finding | None:
     """Interprets the program as it is and after each pass that changes it, then runs it as machine code on
-    `machine`. `schedule` is applied before the passes of each stage."""
+    `process`. `schedule` is applied before the passes of each stage."""
     found = interpreted(program, program.module, "the program")
     if len(program.text) % PRINTED == 0:
         found = found or _text(program)
@@ -86,7 +86,7 @@ def finding_of(
         if found is not None:
             return None if _is_left_out(found, schedule) else found
         module = after
-    return None if machine is None else _run(program, module, machine)
+    return None if process is None else _run(program, module, process)
 
 
 def _is_left_out(found: Finding, schedule: Scheduler | None) -> bool:
@@ -156,8 +156,8 @@ def interpreted(
     return what and Finding(where, what, print_module(module))
 
 
-def _run(program: Lowered, flat: Module, machine: Machine) -> Finding | None:
-    outcome: Outcome = machine.run(flat, program.arrays, program.sizes)
+def _run(program: Lowered, flat: Module, process: NativeProcess) -> Finding | None:
+    outcome: Outcome = process.run(flat, program.arrays, program.sizes)
     what = outcome.what
     if outcome.code is not None:
         if outcome.code == "kernel.out_of_bounds":

@@ -29,7 +29,7 @@ class Outcome:
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-class Machine:
+class NativeProcess:
     """A process that compiles and runs flat modules; it is replaced if it crashes. It may have one of
     `broken_code.DEFECTS`."""
 

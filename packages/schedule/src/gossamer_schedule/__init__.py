@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
     from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
     from gossamer_schedule.result import Result
-    from gossamer_schedule.trace.registry import PRIMITIVES
+    from gossamer_schedule.trace.primitive_table import PRIMITIVES
     from gossamer_schedule.trace.replay import apply, replay
 
 __all__ = [
@@ -153,7 +153,7 @@ __all__ = [
 
 _HOMES = {
     "AmbiguousNameWarning": "gossamer_schedule.cursor.ambiguity",
-    "PRIMITIVES": "gossamer_schedule.trace.registry",
+    "PRIMITIVES": "gossamer_schedule.trace.primitive_table",
     "Result": "gossamer_schedule.result",
     "ScheduleBuilder": "gossamer_schedule.builder",
     "add_unit_loop": "gossamer_schedule.primitives.loops.add_unit_loop",

@@ -38,7 +38,7 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 from gossamer_schedule.trace.fluent_primitives import Fluent
-from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from gossamer_schedule.trace.replay import apply
 
 

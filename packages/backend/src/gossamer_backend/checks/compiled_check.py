@@ -94,13 +94,13 @@ class GeneratedCheck:
     ) -> bool:
         """Run the kernel for these facts; False also if there is none."""
         read = {fact.buffer: arrays[fact.buffer] for fact in facts}
-        plans = _test_plans(
+        checks = _buffer_checks(
             facts, tuple((name, array.dtype, array.ndim) for name, array in read.items())
         )
-        if plans is None:
+        if checks is None:
             return False
-        kernel = self._kernel(tuple(plan.test for plan in plans))
-        values = [_test_arguments(plan, scalars, arrays) for plan in plans]
+        kernel = self._kernel(tuple(check.test for check in checks))
+        values = [_test_arguments(check, scalars, arrays) for check in checks]
         if kernel is None or None in values:
             return False
         return _kernel_accepts(kernel, [value for group in values if group for value in group])
@@ -150,7 +150,7 @@ def _kernel_accepts(kernel: Kernel, values: Sequence[Array | int]) -> bool:
     return status == OK
 
 
-class _Plan(NamedTuple):
+class _BufferCheck(NamedTuple):
     """The test of one buffer, and the facts that give its parameters."""
 
     buffer: str
@@ -168,27 +168,29 @@ class _Order(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _test_plans(
+def _buffer_checks(
     facts: tuple[_Local, ...], layouts: tuple[_Layout, ...]
-) -> tuple[_Plan, ...] | None:
-    """Return a plan for each buffer, offsets first; None if one cannot be tested."""
+) -> tuple[_BufferCheck, ...] | None:
+    """Return a check for each buffer, offsets first; None if one cannot be tested."""
     index = stated_fact_index(facts)
-    plans: list[_Plan] = []
+    checks: list[_BufferCheck] = []
     for layout in sorted(layouts, key=lambda layout: _is_cut(layout[0], index)):
-        plan = _test_plan(index, layout, before=plans)
-        if plan is None:
+        check = _buffer_check(index, layout, before=checks)
+        if check is None:
             return None
-        plans.append(plan)
-    return tuple(plans)
+        checks.append(check)
+    return tuple(checks)
 
 
 def _is_cut(buffer: str, index: FactIndex) -> bool:
     return any(fact.indptr is not None for fact in index.about(buffer, SortedSegments))
 
 
-def _test_plan(index: FactIndex, layout: _Layout, *, before: Sequence[_Plan]) -> _Plan | None:
-    """Return the plan for a buffer, or None. At most one order can be tested; if it is within segments, their
-    offsets must have been tested before."""
+def _buffer_check(
+    index: FactIndex, layout: _Layout, *, before: Sequence[_BufferCheck]
+) -> _BufferCheck | None:
+    """Return the check for a buffer, or None. At most one order can be tested; if it is within segments,
+    their offsets must have been tested before."""
     name, dtype, dimensions = layout
     segments = index.about(name, SortedSegments)
     orders = [
@@ -206,20 +208,20 @@ def _test_plan(index: FactIndex, layout: _Layout, *, before: Sequence[_Plan]) ->
     test = ArrayTest(
         dtype.name, in_range=bool(ranges), padded=pad is not None, distinct=is_distinct
     )
-    plan = _Plan(name, test, ranges, pad, None)
-    return _with_order_test(plan, orders[0], dimensions, before=before) if orders else plan
+    check = _BufferCheck(name, test, ranges, pad, None)
+    return _with_order_test(check, orders[0], dimensions, before=before) if orders else check
 
 
 def _with_order_test(
-    plan: _Plan, order: _Order, dimensions: int, *, before: Sequence[_Plan]
-) -> _Plan | None:
-    """Return the plan with the test of an order; None if that is within segments whose offsets were not
+    check: _BufferCheck, order: _Order, dimensions: int, *, before: Sequence[_BufferCheck]
+) -> _BufferCheck | None:
+    """Return the check with the test of an order; None if that is within segments whose offsets were not
     tested before."""
     kind: Literal["unique", "sorted"] = "unique" if order.unique else "sorted"
     offsets = order.indptr
     if offsets is None:
-        in_rows = msgspec.structs.replace(plan.test, order=kind, in_rows=dimensions > 1)
-        return plan._replace(test=in_rows)
+        in_rows = msgspec.structs.replace(check.test, order=kind, in_rows=dimensions > 1)
+        return check._replace(test=in_rows)
     tested = [
         number
         for number, earlier in enumerate(before)
@@ -228,60 +230,64 @@ def _with_order_test(
     # Unchecked offsets could make the kernel read out of bounds.
     if not tested:
         return None
-    in_segments = msgspec.structs.replace(plan.test, order=kind, offsets=tested[0])
-    return plan._replace(test=in_segments, offsets=offsets)
+    in_segments = msgspec.structs.replace(check.test, order=kind, offsets=tested[0])
+    return check._replace(test=in_segments, offsets=offsets)
 
 
 def _test_arguments(
-    plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]
+    check: _BufferCheck, scalars: Scalars, arrays: Mapping[str, Array]
 ) -> list[Array | int] | None:
     """Return the arguments of a test in the order of its parameters; None if they cannot be passed."""
-    array = arrays[plan.buffer]
-    if plan.offsets is not None and not _are_offsets_of(arrays[plan.offsets], array):
+    array = arrays[check.buffer]
+    if check.offsets is not None and not _are_offsets_of(arrays[check.offsets], array):
         return None
     values: list[Array | int] = [array, array.size]
     for arguments_of in _ARGUMENTS:
-        arguments = arguments_of(plan, scalars, arrays)
+        arguments = arguments_of(check, scalars, arrays)
         if arguments is None:
             return None
         values += arguments
     return values
 
 
-def _of_range(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...] | None:
+def _of_range(
+    check: _BufferCheck, scalars: Scalars, arrays: Mapping[str, Array]
+) -> tuple[int, ...] | None:
     """Return the least and the greatest value allowed; None if there is no such value."""
-    if not plan.ranges:
+    if not check.ranges:
         return ()
-    limits = np.iinfo(plan.test.dtype)
-    low = max(evaluate_size(fact.low, scalars, arrays=arrays) for fact in plan.ranges)
-    last = min(evaluate_size(fact.high, scalars, arrays=arrays) for fact in plan.ranges) - 1
+    limits = np.iinfo(check.test.dtype)
+    low = max(evaluate_size(fact.low, scalars, arrays=arrays) for fact in check.ranges)
+    last = min(evaluate_size(fact.high, scalars, arrays=arrays) for fact in check.ranges) - 1
     low, last = max(low, int(limits.min)), min(last, int(limits.max), 2**63 - 1)
     return (low, last) if low <= last else None
 
 
-def _of_rows(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...]:
+def _of_rows(check: _BufferCheck, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...]:
     """Return the length of a row."""
-    return arrays[plan.buffer].shape[-1:] if plan.test.in_rows else ()
+    return arrays[check.buffer].shape[-1:] if check.test.in_rows else ()
 
 
 def _of_distinct(
-    plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]
+    check: _BufferCheck, scalars: Scalars, arrays: Mapping[str, Array]
 ) -> tuple[int, ...] | None:
     """Return the span of the values; None if it is too large for a list of marks."""
-    return _value_range(arrays[plan.buffer]) if plan.test.distinct else ()
+    return _value_range(arrays[check.buffer]) if check.test.distinct else ()
 
 
-def _of_pad(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> tuple[int, ...] | None:
+def _of_pad(
+    check: _BufferCheck, scalars: Scalars, arrays: Mapping[str, Array]
+) -> tuple[int, ...] | None:
     """Return the value of padding; None if the dtype of the array cannot represent it."""
-    if plan.pad is None:
+    if check.pad is None:
         return ()
-    limits = np.iinfo(plan.test.dtype)
-    pad = evaluate_size(plan.pad.length, scalars, arrays=arrays)
+    limits = np.iinfo(check.test.dtype)
+    pad = evaluate_size(check.pad.length, scalars, arrays=arrays)
     return (pad,) if limits.min <= pad <= limits.max else None
 
 
 _Arguments: TypeAlias = Callable[
-    [_Plan, Scalars, Mapping[str, Array]], Union[tuple[int, ...], None]
+    [_BufferCheck, Scalars, Mapping[str, Array]], Union[tuple[int, ...], None]
 ]
 _ARGUMENTS: tuple[_Arguments, ...] = (_of_range, _of_rows, _of_distinct, _of_pad)
 """The arguments of each property that a test can have, in the order of its parameters. A property that is

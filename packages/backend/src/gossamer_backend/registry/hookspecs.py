@@ -32,8 +32,8 @@ ScheduleRule: TypeAlias = Callable[[Module, Target, Stats | None], ScheduleRepor
 if it does not apply; stats may be unknown.
 
 It can use the rules of gossamer by `explain` and `apply_rule` of `gossamer_schedule.plugin_api`, which have
-the same signature. Within gossamer, rules take a `Machine` and a `part` instead of the target: one signature
-for both kinds belongs to the next version of the plugin API."""
+the same signature. Within gossamer, rules take `HardwareParams` and a `part` instead of the target: one
+signature for both kinds belongs to the next version of the plugin API."""
 
 
 class Pass(msgspec.Struct, frozen=True):

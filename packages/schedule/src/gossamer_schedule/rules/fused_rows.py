@@ -18,7 +18,7 @@ from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Tra
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.patterns import PATTERN_RULES
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
@@ -58,7 +58,9 @@ WORK_PER_ROW = 16
         "are buffers of one row, one per thread, sized for its longest row"
     ),
 )
-def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> PatternMatch | None:
+def fused_rows(
+    module: Module, hardware: HardwareParams, stats: Stats | None
+) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = _iterations(module)
     if found is None:
@@ -66,7 +68,8 @@ def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> Pattern
     function, iterations = found
     fused = _fused(module, iterations)
     parts = [
-        _part(module, function, iteration, machine=machine, stats=stats) for iteration in iterations
+        _part(module, function, iteration, hardware=hardware, stats=stats)
+        for iteration in iterations
     ]
     known = [decisions for decisions in parts if decisions is not None]
     if fused is None or len(known) < len(parts):
@@ -79,7 +82,7 @@ def fused_rows(module: Module, machine: Machine, stats: Stats | None) -> Pattern
         stage="coordinate",
     )
     decisions = (together, *(decision for part in known for decision in part))
-    rows = _parallel(function, iterations, machine)
+    rows = _parallel(function, iterations, hardware)
     return PatternMatch(f"parts of the same rows: {names}", (*decisions, rows))
 
 
@@ -125,14 +128,14 @@ def _part(
     function: Function,
     iteration: Iteration,
     *,
-    machine: Machine,
+    hardware: HardwareParams,
     stats: Stats | None,
 ) -> tuple[Decision, ...] | None:
     """Return the decisions of the rule for an iteration by itself, without those on the loop over rows; None
     if no rule matches."""
     alone = replace(module, functions=(replace(function, body=(iteration,)),))
     for rule in PART_RULES:
-        choice = rule.function(alone, machine, stats, part=PART)
+        choice = rule.function(alone, hardware, stats, part=PART)
         if choice is not None:
             return tuple(_within_rows(choice, row=iteration.vars[0]))
     return None
@@ -147,14 +150,16 @@ def _within_rows(choice: ScheduleReport, *, row: str) -> Iterator[Decision]:
             yield replace(decision, steps=steps)
 
 
-def _parallel(function: Function, iterations: Sequence[Iteration], machine: Machine) -> Decision:
+def _parallel(
+    function: Function, iterations: Sequence[Iteration], hardware: HardwareParams
+) -> Decision:
     """Run rows in parallel. They are weighted by their elements if a part iterates over elements."""
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
     fibers = [over[1] for over in axes if len(over) > 1 and not is_full(over[1])]
     before = slots_before(fibers[0], row, element=row) if fibers else ""
     dtypes = [buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
-    lanes = machine.lanes(dtypes[0])
+    lanes = hardware.lanes(dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)
     return parallel_rows(row, before=before, per_row=WORK_PER_ROW, vectors=work or 1)
 

@@ -1,1 +1,1 @@
-"""Traces: the registry of primitives, replaying their steps, and steps as text."""
+"""Traces: the table of primitives, replaying their steps, and steps as text."""

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import LOWERING_PASSES, SCHEDULED_STAGES, S
 from gossamer_ir.nodes import StageName
 from gossamer_schedule.definition.arguments import value_text, variadic_argument
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.primitive_table import PRIMITIVES
 
 LOWERINGS: Mapping[StageName, str] = {
     stage: LOWERING_PASSES[stage] for stage in SCHEDULED_STAGES[:-1]

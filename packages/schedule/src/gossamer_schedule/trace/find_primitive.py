@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.result import Result
-from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.primitive_table import PRIMITIVES
 
 PluginPrimitives: TypeAlias = Mapping[str, Callable[..., Result]]
 """The primitives of a plugin by their names in steps, `<plugin>.<name>`."""

@@ -17,7 +17,7 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.cost.machine import machine_of
+from gossamer_schedule.rules.cost.hardware_params import hardware_params
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.patterns.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.recognize.block_reduction import block_reduction
@@ -69,7 +69,7 @@ LOOP = f"""{PARAMETERS}
 """
 WIDE = Target("generic-cpu")
 NARROW = Target.parse("generic-cpu:vector_bits=256")
-CPU = machine_of(WIDE)
+CPU = hardware_params(WIDE)
 
 
 def sized(text, *, height=None, width=None, features=None, dtype="float32"):
@@ -181,16 +181,16 @@ TILES = [
 )
 def test_tiles(height, features, target, dtype, rows, vectors, lanes):
     found = pattern_of(height=height, width=4, features=features, dtype=dtype)
-    assert best_tile(found, machine_of(target)) == (rows, vectors, lanes)
+    assert best_tile(found, hardware_params(target)) == (rows, vectors, lanes)
 
 
 @pytest.mark.parametrize("target", [WIDE, NARROW])
 def test_accumulators_leave_registers_for_operands(target):
-    pattern, machine = pattern_of(), machine_of(target)
+    pattern, hardware = pattern_of(), hardware_params(target)
     for height in range(1, 70):
         for features in (*range(1, 70), 100, 512, None):
-            tile = best_tile(replace(pattern, height=height, features=features), machine)
-            assert tile.rows * tile.vectors <= 1.5 * machine.accumulators
+            tile = best_tile(replace(pattern, height=height, features=features), hardware)
+            assert tile.rows * tile.vectors <= 1.5 * hardware.accumulators
 
 
 def scheduled(target=WIDE, **sizes):

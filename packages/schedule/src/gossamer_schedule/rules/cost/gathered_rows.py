@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.recognize.gathers import Gather
 
 LINES_AHEAD = 48
@@ -34,19 +34,19 @@ nonzeros, 0.7 to 0.9 with 2 to 7)."""
 
 
 def aligned_to_rows(
-    gather: Gather, machine: Machine, stats: Stats | None, *, most: int | None = None
+    gather: Gather, hardware: HardwareParams, stats: Stats | None, *, most: int | None = None
 ) -> Decision:
     """Decide whether vectors begin at aligned addresses of the gathered rows.
 
     Rows of whole vectors all have the same alignment. They have at most so many vectors (None: any number).
     """
-    lanes = machine.lanes(gather.dtype)
+    lanes = hardware.lanes(gather.dtype)
     vectors, rest = divmod(gather.features or 0, lanes)
     size = gather.operand_bytes(stats)
     if not gather.operand or rest or vectors < LEAST_ALIGNED or (most and vectors > most):
         why = "gathered rows are not a few whole vectors, which would all have the same alignment"
         return Decision("vectors begin at the first feature", why)
-    largest = machine.shared_cache // (1 if _has_many_uses(stats) else ALIGNED_PART)
+    largest = hardware.shared_cache // (1 if _has_many_uses(stats) else ALIGNED_PART)
     if size > largest:
         why = (
             f"{gather.operand} has {megabytes(size)}, and masked loads take longer above "
@@ -74,14 +74,14 @@ class PrefetchThresholds(NamedTuple):
     least_operand: float
     with_alignment: bool = False
 
-    def operand_bytes(self, machine: Machine) -> int:
-        """Return the minimum bytes of the operand on a machine."""
-        return int(self.least_operand * machine.private_cache)
+    def operand_bytes(self, hardware: HardwareParams) -> int:
+        """Return the minimum bytes of the operand on some hardware."""
+        return int(self.least_operand * hardware.private_cache)
 
 
 def prefetched(
     gather: Gather,
-    machine: Machine,
+    hardware: HardwareParams,
     stats: Stats | None,
     prefetch: PrefetchThresholds,
     *,
@@ -90,12 +90,12 @@ def prefetched(
 ) -> Decision:
     """Return the decision whether rows are prefetched: if a row and the operand, which has a row for each
     column of the matrix, are large enough. The loop over nonzeros reads one of so many tiles of a row."""
-    why_not = why_not_prefetched(gather, machine, stats, prefetch, is_aligned=is_aligned)
+    why_not = why_not_prefetched(gather, hardware, stats, prefetch, is_aligned=is_aligned)
     if why_not:
         return Decision("no prefetching", why_not)
     lines = max(1, gather.row_bytes // tiles // LINE_BYTES)
     distance = max(LEAST_DISTANCE, min(LONGEST_DISTANCE, LINES_AHEAD // lines))
-    size, least = gather.operand_bytes(stats), prefetch.operand_bytes(machine)
+    size, least = gather.operand_bytes(stats), prefetch.operand_bytes(hardware)
     return Decision(
         f"rows of {gather.operand} prefetched {distance} elements ahead",
         f"a row has {gather.row_bytes} bytes (prefetching pays from {prefetch.least_row}), and "
@@ -106,7 +106,7 @@ def prefetched(
 
 def why_not_prefetched(
     gather: Gather,
-    machine: Machine,
+    hardware: HardwareParams,
     stats: Stats | None,
     prefetch: PrefetchThresholds,
     *,
@@ -130,7 +130,7 @@ def why_not_prefetched(
         )
     if stats is None:
         return f"without statistics of the data, the size of {gather.operand} is unknown"
-    size, least = gather.operand_bytes(stats), prefetch.operand_bytes(machine)
+    size, least = gather.operand_bytes(stats), prefetch.operand_bytes(hardware)
     if size < least:
         return f"{gather.operand} has {megabytes(size)}; prefetching pays from {megabytes(least)}"
     return ""

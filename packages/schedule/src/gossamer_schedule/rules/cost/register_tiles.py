@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.recognize.block_reduction import BlockReduction
 
 MOST_VECTORS = 4
@@ -29,14 +29,14 @@ class Tile(NamedTuple):
     lanes: int
 
 
-def best_tile(pattern: BlockReduction, machine: Machine) -> Tile:
+def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> Tile:
     """Return the cheapest tile whose accumulators fit the registers.
 
     The rows of a tile divide the height of a block unless it has only small divisors. With a known number of
     features, accumulators take up to three quarters of the registers. Otherwise they take half, since masks
     also need registers.
     """
-    lanes, budget = _lanes(pattern, machine), _budget(pattern, machine)
+    lanes, budget = _lanes(pattern, hardware), _budget(pattern, hardware)
     tiles = [
         Tile(rows, vectors, lanes)
         for rows in _heights(pattern.height, budget)
@@ -46,29 +46,29 @@ def best_tile(pattern: BlockReduction, machine: Machine) -> Tile:
     return min(tiles, key=lambda tile: _cost(tile, pattern))
 
 
-def tile_reason(pattern: BlockReduction, machine: Machine) -> str:
+def tile_reason(pattern: BlockReduction, hardware: HardwareParams) -> str:
     """Return the reason for `best_tile` in words."""
     height = "an unknown number of" if pattern.height is None else str(pattern.height)
     features = "an unknown number of" if pattern.features is None else str(pattern.features)
     of_features = f", {features} features" if pattern.feature else ""
     return (
         f"blocks have {height} rows{of_features}; of the tiles of at most "
-        f"{_budget(pattern, machine)} registers it costs least, if a multiply-add costs 1, a broadcast "
+        f"{_budget(pattern, hardware)} registers it costs least, if a multiply-add costs 1, a broadcast "
         f"{BROADCAST_COST} and a vector of the dense operand {LOAD_COST}"
     )
 
 
-def _budget(pattern: BlockReduction, machine: Machine) -> int:
+def _budget(pattern: BlockReduction, hardware: HardwareParams) -> int:
     """Return the maximum number of registers for accumulators."""
-    half = machine.accumulators
+    half = hardware.accumulators
     return half if pattern.features is None else half + half // 2
 
 
-def _lanes(pattern: BlockReduction, machine: Machine) -> int:
+def _lanes(pattern: BlockReduction, hardware: HardwareParams) -> int:
     """Return the lanes of a register, or fewer if those hold all features."""
     if not pattern.feature:
         return 1
-    lanes = machine.lanes(pattern.dtype)
+    lanes = hardware.lanes(pattern.dtype)
     while pattern.features is not None and lanes // 2 >= pattern.features:
         lanes //= 2
     return lanes

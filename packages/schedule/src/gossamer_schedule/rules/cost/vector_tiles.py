@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 
 SYMBOLIC_VECTORS = 4
 """Vectors per tile if the number of features is known at run time only. All of them are masked."""
@@ -33,23 +33,28 @@ class Tiling(NamedTuple):
 
 
 def tiling_of(
-    features: int | None, dtype: str, machine: Machine, *, is_aligned: bool, is_prefetched: bool
+    features: int | None,
+    dtype: str,
+    hardware: HardwareParams,
+    *,
+    is_aligned: bool,
+    is_prefetched: bool,
 ) -> Tiling:
     """Return the fewest tiles that hold all features, all of the same size.
 
     Aligned vectors are one more than the features fill; a tile may hold one more, too. Tiles of rows that are
     prefetched are smaller.
 
-    >>> tiling_of(512, "float32", Machine(), is_aligned=False, is_prefetched=True)[:3]
+    >>> tiling_of(512, "float32", HardwareParams(), is_aligned=False, is_prefetched=True)[:3]
     (4, 8, 16)
     """
-    lanes = machine.lanes(dtype)
+    lanes = hardware.lanes(dtype)
     if features is None:
         return Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False, is_aligned=False, limit="")
     while lanes // 2 >= features:
         lanes //= 2
     vectors = -(-features // lanes) + is_aligned
-    most = min(machine.accumulators, LARGEST_TILE // lanes)
+    most = min(hardware.accumulators, LARGEST_TILE // lanes)
     limit = f"{most} at most, half of the registers and {LARGEST_TILE} features"
     if is_aligned:
         most += 1

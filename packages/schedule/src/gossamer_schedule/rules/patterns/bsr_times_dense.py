@@ -14,12 +14,12 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
-from gossamer_schedule.rules.plan import AccumulatorLoops, Plan, VectorLoops
 from gossamer_schedule.rules.recognize.block_reduction import BlockReduction, block_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
+from gossamer_schedule.rules.trace_builder import AccumulatorLoops, TraceBuilder, VectorLoops
 
 UNROLLED_PANELS = 8
 """Maximum number of panels that are unrolled if the last one is partial, so that no row is masked. (Masks of
@@ -48,19 +48,21 @@ class _Loops(NamedTuple):
     programs="BSR times a matrix or a vector",
     schedule="a tile of rows and features in registers",
 )
-def bsr_times_dense(module: Module, machine: Machine, _stats: Stats | None) -> PatternMatch | None:
+def bsr_times_dense(
+    module: Module, hardware: HardwareParams, _stats: Stats | None
+) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
-    tile = best_tile(pattern, machine)
-    ordering = Plan()
+    tile = best_tile(pattern, hardware)
+    ordering = TraceBuilder()
     loops = _ordered(ordering, pattern, tile)
-    accumulating = Plan()
+    accumulating = TraceBuilder()
     accumulators = _in_registers(accumulating, pattern, tile, loops)
     decisions = (
-        Decision(_tile_text(tile), tile_reason(pattern, machine), ordering.steps),
+        Decision(_tile_text(tile), tile_reason(pattern, hardware), ordering.steps),
         Decision(
             "the tile in registers during the loop over the blocks of its row",
             "elements of a block and of the dense operand are read once per tile, the result is written once",
@@ -84,7 +86,7 @@ def _in_code(
     pattern: BlockReduction, tile: Tile, loops: _Loops, accumulators: AccumulatorLoops
 ) -> Iterator[Decision]:
     """Vectorize the lanes of a tile, then unroll its vectors and rows."""
-    vectorizing, unrolling = Plan(), Plan()
+    vectorizing, unrolling = TraceBuilder(), TraceBuilder()
     nests = _vectorized(vectorizing, pattern, tile, loops=loops.features, accumulators=accumulators)
     if vectorizing.steps:
         why = f"neighboring features {pattern.feature} are contiguous"
@@ -108,10 +110,10 @@ def _panels(pattern: BlockReduction, tile: Tile, loops: _Loops) -> Decision:
     if height > UNROLLED_PANELS * tile.rows:
         why = f"more than {UNROLLED_PANELS} copies are too much code, so rows are masked"
         return Decision("a loop over panels of rows", why)
-    plan = Plan()
-    plan.add("unroll", loop=loops.panel)
+    trace = TraceBuilder()
+    trace.add("unroll", loop=loops.panel)
     why = "only the last panel is partial, so no row is masked"
-    return Decision("panels of rows unrolled", why, plan.steps)
+    return Decision("panels of rows unrolled", why, trace.steps)
 
 
 def _tiles(pattern: BlockReduction, tile: Tile) -> int | None:
@@ -121,22 +123,22 @@ def _tiles(pattern: BlockReduction, tile: Tile) -> int | None:
     return -(-pattern.features // (tile.vectors * tile.lanes))
 
 
-def _ordered(plan: Plan, pattern: BlockReduction, tile: Tile) -> _Loops:
+def _ordered(trace: TraceBuilder, pattern: BlockReduction, tile: Tile) -> _Loops:
     """Order the loops as tile, panel, position, inner position, row, vector, lane. Loops of one iteration are
     not made."""
-    features = _feature_loops(plan, pattern, tile)
-    panel, row = _row_loops(plan, pattern, tile)
+    features = _feature_loops(trace, pattern, tile)
+    panel, row = _row_loops(trace, pattern, tile)
     outside = (pattern.row, features.tile, panel)
     # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
     inside = (pattern.position, pattern.inner_position, row, features.vector, features.lane)
-    plan.add("reorder", loops=tuple(loop for loop in (*outside, *inside) if loop))
+    trace.add("reorder", loops=tuple(loop for loop in (*outside, *inside) if loop))
     return _Loops(panel, row, features)
 
 
-def _feature_loops(plan: Plan, pattern: BlockReduction, tile: Tile) -> VectorLoops:
+def _feature_loops(trace: TraceBuilder, pattern: BlockReduction, tile: Tile) -> VectorLoops:
     if tile.lanes == 1:
         return VectorLoops(pattern.feature, "", "")
-    return plan.split_in_vectors(
+    return trace.split_in_vectors(
         pattern.feature,
         tiles=_tiles(pattern, tile),
         vectors=tile.vectors,
@@ -145,24 +147,24 @@ def _feature_loops(plan: Plan, pattern: BlockReduction, tile: Tile) -> VectorLoo
     )
 
 
-def _row_loops(plan: Plan, pattern: BlockReduction, tile: Tile) -> tuple[str, str]:
+def _row_loops(trace: TraceBuilder, pattern: BlockReduction, tile: Tile) -> tuple[str, str]:
     """Return the loop over panels and the loop over the rows of a panel."""
     # One panel: splitting would only add a loop with one iteration.
     if tile.rows == pattern.height:
         return "", pattern.inner_row
     if tile.rows == 1:
         return pattern.inner_row, ""
-    panel, row = plan.split(pattern.inner_row, factors=(None, tile.rows))
+    panel, row = trace.split(pattern.inner_row, factors=(None, tile.rows))
     return panel, row
 
 
 def _in_registers(
-    plan: Plan, pattern: BlockReduction, tile: Tile, loops: _Loops
+    trace: TraceBuilder, pattern: BlockReduction, tile: Tile, loops: _Loops
 ) -> AccumulatorLoops:
     """Accumulate a tile in a local buffer, which is copied row by row."""
     vector, lane = loops.features.vector, loops.features.lane
     elements = tuple(loop for loop in (pattern.inner_row, pattern.feature) if loop)
-    accumulators = plan.accumulate_locally(
+    accumulators = trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
         holder=loops.panel or loops.features.tile or pattern.row,
@@ -171,12 +173,12 @@ def _in_registers(
         elements=elements,
     )
     if lane and tile.rows > 1 and elements != tuple(sorted(elements, key=pattern.order.index)):
-        plan.add("reorder", loops=tuple(accumulators.copy[loop] for loop in elements))
+        trace.add("reorder", loops=tuple(accumulators.copy[loop] for loop in elements))
     return accumulators
 
 
 def _vectorized(
-    plan: Plan,
+    trace: TraceBuilder,
     pattern: BlockReduction,
     tile: Tile,
     *,
@@ -186,7 +188,7 @@ def _vectorized(
     """Vectorize the lanes of the block, of its init and of its copy. Return the loops of the three."""
     if not loops.lane:
         return ()
-    copy = plan.split_in_vectors(
+    copy = trace.split_in_vectors(
         accumulators.copy[pattern.feature],
         tiles=1,
         vectors=tile.vectors,
@@ -195,7 +197,7 @@ def _vectorized(
     )
     nests = (loops, accumulators.init_of(loops), copy)
     for nest in nests:
-        plan.add("vectorize", loop=nest.lane)
+        trace.add("vectorize", loop=nest.lane)
     return nests
 
 

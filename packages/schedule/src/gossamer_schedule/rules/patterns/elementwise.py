@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, Machine, grain
+from gossamer_schedule.rules.cost.hardware_params import (
+    FULL_VECTORS_PER_THREAD,
+    HardwareParams,
+    grain,
+)
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code, in a loop over rows."""
@@ -29,7 +33,7 @@ WORK_PER_ROW = 4
     ),
 )
 def elementwise(
-    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
@@ -38,7 +42,7 @@ def elementwise(
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    lanes = machine.lanes(pattern.dtype)
+    lanes = hardware.lanes(pattern.dtype)
     if part is None and pattern.is_flat:
         return PatternMatch(pattern.text, _flat(pattern, lanes))
     chosen = _by_rows(pattern, lanes, stats)
@@ -52,7 +56,7 @@ def elementwise(
 
 
 def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:
-    fusing, splitting, running = Plan(), Plan(), Plan()
+    fusing, splitting, running = TraceBuilder(), TraceBuilder(), TraceBuilder()
     loop = fusing.sparse_fuse(
         pattern.iteration, axes=pattern.axes, variables=(pattern.row, pattern.position)
     )
@@ -78,21 +82,21 @@ def _by_rows(pattern: Elementwise, lanes: int, stats: Stats | None) -> tuple[Dec
     if stats is not None and stats.longest_row <= SHORT_ROW:
         why = f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"
         return Decision("one element at a time", why), rows
-    splitting = Plan()
+    splitting = TraceBuilder()
     _split(splitting, pattern.position, lanes)
     return _vectors(pattern, lanes, splitting), rows
 
 
-def _split(plan: Plan, loop: str, lanes: int) -> str:
+def _split(trace: TraceBuilder, loop: str, lanes: int) -> str:
     """Plan vectors for a loop. Return the loop over the vectors."""
-    outer, lane = plan.split(loop, factors=(None, lanes))
-    plan.add("vectorize", loop=lane)
+    outer, lane = trace.split(loop, factors=(None, lanes))
+    trace.add("vectorize", loop=lane)
     return outer
 
 
-def _vectors(pattern: Elementwise, lanes: int, plan: Plan) -> Decision:
+def _vectors(pattern: Elementwise, lanes: int, trace: TraceBuilder) -> Decision:
     return Decision(
         f"vectors of {lanes} elements",
         f"a register has {lanes} lanes of {pattern.dtype}; the last vector is masked",
-        plan.steps,
+        trace.steps,
     )

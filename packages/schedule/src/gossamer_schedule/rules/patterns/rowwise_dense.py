@@ -8,11 +8,11 @@ from __future__ import annotations
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
-from gossamer_schedule.rules.cost.machine import Machine
-from gossamer_schedule.rules.plan import Plan
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 
 @schedule_rule(
@@ -21,7 +21,7 @@ from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedul
     schedule="features in vectors, unrolled if they are few",
 )
 def rowwise_dense(
-    module: Module, machine: Machine, _stats: Stats | None, *, part: RowPart | None = None
+    module: Module, hardware: HardwareParams, _stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
@@ -43,8 +43,8 @@ def rowwise_dense(
     vectors = _vectors(
         iteration.vars[1],
         integer_value(axes[1].length),
-        lanes=machine.lanes(dtypes[store.buffer]),
-        most=machine.accumulators,
+        lanes=hardware.lanes(dtypes[store.buffer]),
+        most=hardware.accumulators,
     )
     text = f"a value for each feature {iteration.vars[1]} of row {iteration.vars[0]}"
     return PatternMatch(text, (vectors,))
@@ -62,12 +62,12 @@ def _is_assignment(iteration: Iteration) -> bool:
 
 def _vectors(feature: str, count: int | None, *, lanes: int, most: int) -> Decision:
     """Return the split into vectors. They are unrolled if there are at most `most`."""
-    plan = Plan()
+    trace = TraceBuilder()
     is_unrolled = count is not None and 0 < count <= most * lanes
-    outer, lane = plan.split(
+    outer, lane = trace.split(
         feature, factors=(-(-count // lanes) if count is not None and is_unrolled else None, lanes)
     )
-    plan.add("vectorize", loop=lane)
+    trace.add("vectorize", loop=lane)
     if is_unrolled:
-        plan.add("unroll", loop=outer)
-    return Decision(f"vectors of {lanes} features", "features are contiguous", plan.steps)
+        trace.add("unroll", loop=outer)
+    return Decision(f"vectors of {lanes} features", "features are contiguous", trace.steps)

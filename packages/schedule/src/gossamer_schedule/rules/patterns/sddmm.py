@@ -20,9 +20,8 @@ from gossamer_schedule.rules.cost.gathered_rows import (
     aligned_to_rows,
     prefetched,
 )
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.regular_reads import (
     is_dense_root,
@@ -38,6 +37,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     slots_before,
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group. The remainder of a row runs one nonzero at a time."""
@@ -100,7 +100,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
     ),
 )
 def sddmm(
-    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program.
 
@@ -110,13 +110,13 @@ def sddmm(
     if pattern is None or pattern.features == 0:
         return None
     thresholds = ALONE if part is None else part
-    decisions = _decisions(pattern, machine, stats, thresholds)
+    decisions = _decisions(pattern, hardware, stats, thresholds)
     return PatternMatch(pattern.text, decisions)
 
 
 def _decisions(
     pattern: SampledProducts,
-    machine: Machine,
+    hardware: HardwareParams,
     stats: Stats | None,
     thresholds: RowPart,
 ) -> tuple[Decision, ...]:
@@ -126,7 +126,7 @@ def _decisions(
     if not pattern.is_regular:
         why = "an operand is read, or products are combined, in a way that vectors cannot do"
         return Decision("one product at a time", why), _parallel(pattern, pattern.features)
-    lanes = machine.lanes(pattern.dtype)
+    lanes = hardware.lanes(pattern.dtype)
     rows = _parallel(pattern, _vectors(pattern, lanes))
     if pattern.is_padded:
         why = "each slot is tested for padding, so groups would branch as often"
@@ -134,9 +134,9 @@ def _decisions(
     prefetch, short_row = thresholds.prefetch, thresholds.short_row
     if stats is not None and stats.mean_row <= short_row:
         why = f"rows have {stats.mean_row:.3g} elements on average; groups pay above {short_row}"
-        sums = _sums(pattern, machine, stats, prefetch=prefetch, loop=pattern.position)
+        sums = _sums(pattern, hardware, stats, prefetch=prefetch, loop=pattern.position)
         return Decision("one element at a time", why), *sums, rows
-    return *_grouped(pattern, machine, stats, prefetch), rows
+    return *_grouped(pattern, hardware, stats, prefetch), rows
 
 
 def _group(stats: Stats | None, vectors: int | None) -> tuple[int, str]:
@@ -193,11 +193,14 @@ def pattern_of(module: Module) -> SampledProducts | None:
 
 
 def _grouped(
-    pattern: SampledProducts, machine: Machine, stats: Stats | None, prefetch: PrefetchThresholds
+    pattern: SampledProducts,
+    hardware: HardwareParams,
+    stats: Stats | None,
+    prefetch: PrefetchThresholds,
 ) -> tuple[Decision, ...]:
     """Process nonzeros in groups, each nonzero with its partial sums."""
-    group, why = _group(stats, _vectors(pattern, machine.lanes(pattern.dtype)))
-    splitting, unrolling = Plan(), Plan()
+    group, why = _group(stats, _vectors(pattern, hardware.lanes(pattern.dtype)))
+    splitting, unrolling = TraceBuilder(), TraceBuilder()
     _, inner = splitting.split(pattern.position, factors=(None, group))
     unrolling.add("unroll", loop=inner)
     return (
@@ -206,7 +209,7 @@ def _grouped(
             f"one transpose-reduce turns the partial sums of a group into its results; {why}",
             splitting.steps,
         ),
-        *_sums(pattern, machine, stats, prefetch=prefetch, loop=inner),
+        *_sums(pattern, hardware, stats, prefetch=prefetch, loop=inner),
         Decision(
             "the elements of a group unrolled",
             "each has a register for its partial sums, assigned at compile time",
@@ -217,7 +220,7 @@ def _grouped(
 
 def _sums(
     pattern: SampledProducts,
-    machine: Machine,
+    hardware: HardwareParams,
     stats: Stats | None,
     *,
     prefetch: PrefetchThresholds,
@@ -227,11 +230,11 @@ def _sums(
     gather = Gather(
         pattern.gathered, pattern.features, pattern.dtype, pattern.block, loop, pattern.feature
     )
-    alignment = aligned_to_rows(gather, machine, stats, most=UNROLLED_VECTORS - 1)
+    alignment = aligned_to_rows(gather, hardware, stats, most=UNROLLED_VECTORS - 1)
     return (
         alignment,
-        _dot_products(pattern, machine.lanes(pattern.dtype), more=len(alignment.steps)),
-        prefetched(gather, machine, stats, prefetch, is_aligned=bool(alignment.steps)),
+        _dot_products(pattern, hardware.lanes(pattern.dtype), more=len(alignment.steps)),
+        prefetched(gather, hardware, stats, prefetch, is_aligned=bool(alignment.steps)),
     )
 
 
@@ -239,21 +242,21 @@ def _dot_products(pattern: SampledProducts, lanes: int, *, more: int = 0) -> Dec
     """Sum over the features in vectors: as many as hold all features, and `more` if loads are aligned."""
     vectors = _vectors(pattern, lanes)
     vectors = None if vectors is None else vectors + more
-    plan = Plan()
-    outer, lane = plan.split(pattern.feature, factors=(vectors, lanes))
-    plan.decompose_reduction(pattern.block, loop=outer)
-    plan.add("vectorize", loop=lane, rest="masked")
+    trace = TraceBuilder()
+    outer, lane = trace.split(pattern.feature, factors=(vectors, lanes))
+    trace.decompose_reduction(pattern.block, loop=outer)
+    trace.add("vectorize", loop=lane, rest="masked")
     why = "the number of vectors is known at run time only, so they run in a loop"
     if vectors is not None:
         how = "in a loop, because those are many"
         if vectors <= UNROLLED_VECTORS:
             how = "unrolled, because those are few"
-            plan.add("unroll", loop=outer)
+            trace.add("unroll", loop=outer)
         why = f"{pattern.features} features take {counted(vectors, 'vector')}, {how}"
     return Decision(
         f"partial sums over the features in vectors of {lanes} lanes",
         f"additions in different lanes do not wait for each other; {why}",
-        plan.steps,
+        trace.steps,
     )
 
 

@@ -22,10 +22,9 @@ from gossamer_schedule.rules.cost.gathered_rows import (
     prefetched,
     why_not_prefetched,
 )
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
-from gossamer_schedule.rules.plan import Plan, VectorLoops
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.row_reduction import (
     SparseReduction,
@@ -34,6 +33,7 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     sparse_reduction,
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
 
 UNROLLED_TILES = 4
 """Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
@@ -64,7 +64,7 @@ WORK_PER_ROW = 4
     ),
 )
 def sparse_times_dense(
-    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
 
@@ -86,14 +86,14 @@ def sparse_times_dense(
         gather = _gather(*program, pattern)
         # In a part, the row is an iterator of the block around all parts.
         has_rows = part is None and _has_rows_and_init(*program)
-        decisions = _in_tiles(pattern, gather, machine, stats, has_rows=has_rows, part=part)
+        decisions = _in_tiles(pattern, gather, hardware, stats, has_rows=has_rows, part=part)
     return PatternMatch(pattern.text, decisions)
 
 
 def _in_tiles(
     pattern: SparseReduction,
     gather: Gather,
-    machine: Machine,
+    hardware: HardwareParams,
     stats: Stats | None,
     *,
     has_rows: bool,
@@ -101,16 +101,16 @@ def _in_tiles(
 ) -> tuple[Decision, ...]:
     """Return the decisions for tiles of features in registers."""
     prefetch = PREFETCH if part is None else part.prefetch
-    alignment = _alignment(gather, machine, stats, has_rows=has_rows)
+    alignment = _alignment(gather, hardware, stats, has_rows=has_rows)
     is_aligned = bool(alignment.steps)
-    why_not = why_not_prefetched(gather, machine, stats, prefetch, is_aligned=is_aligned)
+    why_not = why_not_prefetched(gather, hardware, stats, prefetch, is_aligned=is_aligned)
     tiling = tiling_of(
-        pattern.features, pattern.dtype, machine, is_aligned=is_aligned, is_prefetched=not why_not
+        pattern.features, pattern.dtype, hardware, is_aligned=is_aligned, is_prefetched=not why_not
     )
     tiles, loops = _tiles(pattern, tiling)
     in_registers, init, copy = _in_registers(pattern, tiling, loops)
     prefetching = prefetched(
-        gather, machine, stats, prefetch, is_aligned=is_aligned, tiles=tiling.tiles or 1
+        gather, hardware, stats, prefetch, is_aligned=is_aligned, tiles=tiling.tiles or 1
     )
     return (
         alignment,
@@ -118,7 +118,7 @@ def _in_tiles(
         in_registers,
         _vectors(loops, init, copy.loops),
         *_several_tiles(tiling, loops.tile),
-        *(_around_caches(pattern, copy.block, machine, stats) if part is None else ()),
+        *(_around_caches(pattern, copy.block, hardware, stats) if part is None else ()),
         prefetching,
         _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
     )
@@ -141,20 +141,20 @@ def _has_rows_and_init(function: Function, iteration: Iteration) -> bool:
 
 
 def _alignment(
-    gather: Gather, machine: Machine, stats: Stats | None, *, has_rows: bool
+    gather: Gather, hardware: HardwareParams, stats: Stats | None, *, has_rows: bool
 ) -> Decision:
     """Decide whether vectors are aligned. Then the accumulators are a cache over the iterators of the block,
     which must include the row of the output and begin at the identity of the reduction."""
     if not has_rows:
         why = "the accumulators of a row cannot be indexed by the iterators of the block alone"
         return Decision("vectors begin at the first feature", why)
-    return aligned_to_rows(gather, machine, stats)
+    return aligned_to_rows(gather, hardware, stats)
 
 
 def _tiles(pattern: SparseReduction, tiling: Tiling) -> tuple[Decision, VectorLoops]:
     """Order the loops as tile, position, vector, lane. Return them with the decision."""
-    plan = Plan()
-    loops = plan.split_in_vectors(
+    trace = TraceBuilder()
+    loops = trace.split_in_vectors(
         pattern.feature,
         tiles=tiling.tiles,
         vectors=tiling.vectors,
@@ -165,18 +165,18 @@ def _tiles(pattern: SparseReduction, tiling: Tiling) -> tuple[Decision, VectorLo
         # Positions inside of tiles: the accumulators of a tile
         # stay in registers during the loop over nonzeros.
         order = (loops.tile, pattern.position, loops.vector, loops.lane)
-        plan.add("reorder", loops=tuple(loop for loop in order if loop))
+        trace.add("reorder", loops=tuple(loop for loop in order if loop))
     tile = f"{counted(tiling.vectors, 'vector')} of {tiling.lanes} lanes"
     if pattern.features is None or tiling.tiles is None:
         why = "their number is known at run time only, so every vector of a tile is masked"
-        return Decision(f"features in tiles of {tile}", why, plan.steps), loops
+        return Decision(f"features in tiles of {tile}", why, trace.steps), loops
     vectors = counted(-(-pattern.features // tiling.lanes), "vector")
     rest = "no lane is left over" if tiling.exact else "the lanes left over in the last are masked"
     decision = Decision(
         f"features in {counted(tiling.tiles, 'tile')} of {tile}",
         f"{pattern.features} features of {pattern.dtype} fill {vectors}; a tile has {tiling.limit}; "
         f"tiles have equal size, and {rest}",
-        plan.steps,
+        trace.steps,
     )
     return decision, loops
 
@@ -192,9 +192,9 @@ def _in_registers(
     pattern: SparseReduction, tiling: Tiling, loops: VectorLoops
 ) -> tuple[Decision, VectorLoops, _Copy]:
     """Return the decision to accumulate a tile in a local buffer, the loops of its init, and its copy."""
-    plan = Plan()
+    trace = TraceBuilder()
     inside = [loop for loop in (loops.vector, loops.lane) if loop]
-    accumulators = plan.accumulate_locally(
+    accumulators = trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
         holder=loops.tile or pattern.row,
@@ -203,7 +203,7 @@ def _in_registers(
         elements=(pattern.feature,),
         over_iterators=tiling.is_aligned,
     )
-    copy = plan.split_in_vectors(
+    copy = trace.split_in_vectors(
         accumulators.copy[pattern.feature],
         tiles=1,
         vectors=tiling.vectors,
@@ -213,43 +213,43 @@ def _in_registers(
     decision = Decision(
         f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",
         "each element is read once per tile, and the result is written once",
-        plan.steps,
+        trace.steps,
     )
     return decision, accumulators.init_of(loops), _Copy(accumulators.copy_block, copy)
 
 
 def _around_caches(
-    pattern: SparseReduction, copy_block: str, machine: Machine, stats: Stats | None
+    pattern: SparseReduction, copy_block: str, hardware: HardwareParams, stats: Stats | None
 ) -> tuple[Decision, ...]:
     """Decide whether the result is stored around the caches."""
     if stats is None or pattern.features is None:
         return ()
     size = stats.rows * pattern.features * DType.parse(pattern.dtype).bits // 8
-    large = machine.shared_cache // LARGE_PART
+    large = hardware.shared_cache // LARGE_PART
     # A smaller result stays in the cache for its next reader.
     if size < large:
         return ()
-    plan = Plan()
-    plan.add("store_nontemporal", block=copy_block, buffer=pattern.output)
+    trace = TraceBuilder()
+    trace.add("store_nontemporal", block=copy_block, buffer=pattern.output)
     why = (
         f"{pattern.output} has {megabytes(size)}, and from {megabytes(large)}, half of the shared cache, its "
         "lines would displace the gathered rows and be evicted before they are read"
     )
-    return (Decision(f"{pattern.output} is stored around the caches", why, plan.steps),)
+    return (Decision(f"{pattern.output} is stored around the caches", why, trace.steps),)
 
 
 def _vectors(block: VectorLoops, init: VectorLoops, copy: VectorLoops) -> Decision:
     """Vectorize the lanes and unroll the vectors of the block, of its init and of its copy."""
-    plan = Plan()
+    trace = TraceBuilder()
     for loops in (block, init, copy):
-        plan.add("vectorize", loop=loops.lane)
+        trace.add("vectorize", loop=loops.lane)
     if block.vector:
         for loops in (block, init, copy):
-            plan.add("unroll", loop=loops.vector)
+            trace.add("unroll", loop=loops.vector)
     return Decision(
         "lanes vectorized, and the vectors of a tile unrolled",
         "features are contiguous, and registers are assigned at compile time",
-        plan.steps,
+        trace.steps,
     )
 
 
@@ -260,22 +260,22 @@ def _several_tiles(tiling: Tiling, tile: str) -> tuple[Decision, ...]:
     if tiling.exact or tiling.tiles is None:
         why = "all tiles are alike, so unrolling would only add code"
         return (Decision("a loop over tiles", why),)
-    plan = Plan()
+    trace = TraceBuilder()
     if tiling.tiles > UNROLLED_TILES:
-        plan.add("annotate", name=tile, key="peel", value="last")
+        trace.add("annotate", name=tile, key="peel", value="last")
         why = f"only the last tile needs masks, and more than {UNROLLED_TILES} copies are too much code"
-        return (Decision("a loop over whole tiles, with the last tile peeled", why, plan.steps),)
-    plan.add("unroll", loop=tile)
+        return (Decision("a loop over whole tiles, with the last tile peeled", why, trace.steps),)
+    trace.add("unroll", loop=tile)
     why = f"then only the last tile needs masks, and up to {UNROLLED_TILES} tiles are little code"
-    return (Decision("tiles unrolled", why, plan.steps),)
+    return (Decision("tiles unrolled", why, trace.steps),)
 
 
 def _single_feature(pattern: SparseReduction) -> Decision:
     """Return the decision for one column: a dot product per row."""
-    plan = Plan()
+    trace = TraceBuilder()
     # The reduction must be innermost for the accumulator to be a scalar.
-    plan.add("reorder", loops=(pattern.feature, pattern.position))
-    plan.accumulate_locally(
+    trace.add("reorder", loops=(pattern.feature, pattern.position))
+    trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
         holder=pattern.feature,
@@ -284,7 +284,7 @@ def _single_feature(pattern: SparseReduction) -> Decision:
     return Decision(
         f"the one feature of a row {pattern.row} in a register",
         "a single feature does not fill a vector; each row is a dot product",
-        plan.steps,
+        trace.steps,
     )
 
 

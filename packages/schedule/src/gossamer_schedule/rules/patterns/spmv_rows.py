@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Decision, Stats
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.machine import Machine
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.plan import Plan
 from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 MIDDLE_ROW = 16
 """Minimum mean number of gathered terms per row for vectors to pay. Where gathers are fast, the remainder
@@ -55,7 +55,7 @@ WORK_PER_ROW = 4
     ),
 )
 def spmv_rows(
-    module: Module, machine: Machine, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
@@ -65,7 +65,7 @@ def spmv_rows(
     if pattern is None or pattern.feature:
         return None
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    vectors = _vectors(pattern, machine, stats)
+    vectors = _vectors(pattern, hardware, stats)
     mean = _mean_row(pattern, stats)
     short_row = 0.0 if part is None else part.short_row
     if pattern.is_contiguous and mean is not None and mean <= short_row:
@@ -75,30 +75,30 @@ def spmv_rows(
 
 
 def _in_register(pattern: SparseReduction) -> Decision:
-    plan = Plan()
-    plan.accumulate_locally(
+    trace = TraceBuilder()
+    trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.position
     )
     return Decision(
         "a row's result in a register",
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
-        plan.steps,
+        trace.steps,
     )
 
 
-def _vectors(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
+def _vectors(pattern: SparseReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
     if pattern.is_contiguous:
-        return _contiguous(pattern, machine, stats)
-    return _gathered(pattern, machine, stats)
+        return _contiguous(pattern, hardware, stats)
+    return _gathered(pattern, hardware, stats)
 
 
 def _scalar(why: str) -> Decision:
     return Decision("one term at a time", why)
 
 
-def _gathered(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
+def _gathered(pattern: SparseReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
     mean = _mean_row(pattern, stats)
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
@@ -111,7 +111,7 @@ def _gathered(pattern: SparseReduction, machine: Machine, stats: Stats | None) -
     rest, why = "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
     if mean >= LONG_ROW:
         rest, why = "scalar", f"{LONG_ROW} or more: a remainder loop costs little"
-    elif not machine.has_fast_gathers:
+    elif not hardware.has_fast_gathers:
         rest, why = (
             "scalar",
             "and gathers are slow on this machine: a remainder loop costs less than one",
@@ -121,14 +121,16 @@ def _gathered(pattern: SparseReduction, machine: Machine, stats: Stats | None) -
     )
 
 
-def _contiguous(pattern: SparseReduction, machine: Machine, stats: Stats | None) -> Decision:
+def _contiguous(
+    pattern: SparseReduction, hardware: HardwareParams, stats: Stats | None
+) -> Decision:
     longest = pattern.width if stats is None else stats.longest_row
     # The longest row decides, not the mean: one long row makes the branches unpredictable.
     if longest is not None and longest <= SHORT_ROW:
         return _scalar(
             f"no row has more than {longest} terms, and up to {SHORT_ROW} scalar code is faster"
         )
-    lanes, why = machine.lanes(pattern.dtype), "one masked load reads a short row or a remainder"
+    lanes, why = hardware.lanes(pattern.dtype), "one masked load reads a short row or a remainder"
     if (_mean_row(pattern, stats) or 0.0) >= VERY_LONG_ROW:
         lanes *= INDEPENDENT_VECTORS
         why = f"rows have {VERY_LONG_ROW} terms or more on average, and {INDEPENDENT_VECTORS} "
@@ -142,10 +144,10 @@ def _mean_row(pattern: SparseReduction, stats: Stats | None) -> float | None:
 
 
 def _vectorized(pattern: SparseReduction, lanes: int, *, rest: str, why: str) -> Decision:
-    plan = Plan()
-    _, lane = plan.split(pattern.position, factors=(None, lanes))
+    trace = TraceBuilder()
+    _, lane = trace.split(pattern.position, factors=(None, lanes))
     if rest == "scalar":
-        plan.add("vectorize", loop=lane)
+        trace.add("vectorize", loop=lane)
     else:
-        plan.add("vectorize", loop=lane, rest=rest)
-    return Decision(f"{lanes} partial results in lanes, the rest {rest}", why, plan.steps)
+        trace.add("vectorize", loop=lane, rest=rest)
+    return Decision(f"{lanes} partial results in lanes, the rest {rest}", why, trace.steps)

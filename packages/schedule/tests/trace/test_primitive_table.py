@@ -1,4 +1,4 @@
-"""The registry lists every primitive of the folder, with its documentation."""
+"""The table lists every primitive of the folder, with its documentation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_primitive_is_a_documented_method():
         assert getattr(ScheduleBuilder, name).__doc__ == primitive.__doc__ is not None
 
 
-def test_every_module_of_primitives_is_registered():
+def test_every_module_of_primitives_is_in_the_table():
     for path in FOLDER.rglob("*.py"):
         is_helper = path.stem == "__init__" or path.parent.name == "accumulation"
         assert (path.stem in PRIMITIVES) is not is_helper, path

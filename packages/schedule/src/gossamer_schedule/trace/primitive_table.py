@@ -70,11 +70,11 @@ _HOMES = {
 }
 
 
-class Registry(Mapping[str, Callable[..., Result]]):
+class PrimitiveTable(Mapping[str, Callable[..., Result]]):
     """Functions by name, of modules that have their names.
 
-    >>> registry = Registry({"split": "gossamer_schedule.primitives.loops.split"})
-    >>> registry["split"].__name__, "fuse" in registry
+    >>> table = PrimitiveTable({"split": "gossamer_schedule.primitives.loops.split"})
+    >>> table["split"].__name__, "fuse" in table
     ('split', False)
     """
 
@@ -97,5 +97,5 @@ class Registry(Mapping[str, Callable[..., Result]]):
         return len(self._homes)
 
 
-PRIMITIVES = Registry(_HOMES)
+PRIMITIVES = PrimitiveTable(_HOMES)
 """Every primitive by the name that steps give it."""

@@ -14,13 +14,14 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Target
 
 
-class Machine(NamedTuple):
-    """A CPU. The defaults describe a server with vectors of 512 bits; narrower machines split such vectors.
+class HardwareParams(NamedTuple):
+    """The parameters of a CPU. The defaults describe a server with vectors of 512 bits; narrower machines
+    split such vectors.
 
     `private_cache` and `shared_cache` are bytes of the second and of the last level. `has_fast_gathers` is
     true if a vector of gathered elements is loaded faster than its elements one by one.
 
-    >>> Machine(vector_bits=256).lanes("float64"), Machine().accumulators
+    >>> HardwareParams(vector_bits=256).lanes("float64"), HardwareParams().accumulators
     (4, 16)
     """
 
@@ -39,11 +40,11 @@ class Machine(NamedTuple):
         return 16 if self.vector_bits >= 512 else 8
 
 
-def machine_of(target: Target) -> Machine:
-    """Return the machine that a target describes by its options `vector_bits`, `l2`, `l3` (bytes) and
-    `gathers` (`fast` or `slow`); an option that is not given has its default."""
-    default = Machine()
-    return Machine(
+def hardware_params(target: Target) -> HardwareParams:
+    """Return the parameters of the hardware that a target describes by its options `vector_bits`, `l2`,
+    `l3` (bytes) and `gathers` (`fast` or `slow`); an option that is not given has its default."""
+    default = HardwareParams()
+    return HardwareParams(
         vector_bits=_number(target, "vector_bits", default.vector_bits),
         private_cache=_number(target, "l2", default.private_cache),
         shared_cache=_number(target, "l3", default.shared_cache),

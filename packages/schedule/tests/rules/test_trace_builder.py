@@ -1,4 +1,4 @@
-"""The names that rules plan with are those that the primitives give."""
+"""The names that rules trace with are those that the primitives give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, fuse, get_loops
 from gossamer_schedule.definition.made_names import is_made_from, split_loop_names
-from gossamer_schedule.rules.plan import Plan, VectorLoops
+from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
 
 PRODUCT = specialize(
     parse_module("""
@@ -40,35 +40,35 @@ def product(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle, m: 
 )
 
 
-def applied(plan):
+def applied(trace):
     """Return the names that the primitive of each step gives."""
     builder = ScheduleBuilder(PRODUCT)
     names = []
-    for step in plan.steps:
+    for step in trace.steps:
         builder.replay((step,))
         names.append(tuple(map(str, builder.names)))
     return names
 
 
 def test_split_returns_the_loops_of_the_primitive():
-    plan = Plan()
-    loops = plan.split("k", factors=(None, 2, 8))
-    assert applied(plan) == [loops]
+    trace = TraceBuilder()
+    loops = trace.split("k", factors=(None, 2, 8))
+    assert applied(trace) == [loops]
 
 
 def test_caches_and_inits_return_the_nests_of_the_primitives():
-    plan = Plan()
-    copy = plan.cache_write("product", buffer="C", scope="local", elements=("i", "k"))
-    init = plan.decompose_reduction("product", loop="j", elements=("k",))
-    cached, decomposed = applied(plan)
+    trace = TraceBuilder()
+    copy = trace.cache_write("product", buffer="C", scope="local", elements=("i", "k"))
+    init = trace.decompose_reduction("product", loop="j", elements=("k",))
+    cached, decomposed = applied(trace)
     assert cached[1:] == (copy.block, *copy.loops.values())
     assert decomposed == (init.block, *init.loops.values())
 
 
 def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
-    plan = Plan()
-    loops = plan.split_in_vectors("k", tiles=1, vectors=3, lanes=16, exact=False)
-    found = plan.accumulate_locally(
+    trace = TraceBuilder()
+    loops = trace.split_in_vectors("k", tiles=1, vectors=3, lanes=16, exact=False)
+    found = trace.accumulate_locally(
         "product",
         buffer="C",
         holder="i",
@@ -76,26 +76,26 @@ def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
         inside=(loops.vector, loops.lane),
         elements=("k",),
     )
-    module = ScheduleBuilder(PRODUCT).replay(plan.steps).module
+    module = ScheduleBuilder(PRODUCT).replay(trace.steps).module
     init = found.init_of(loops)
     assert get_loops(module, "product_init") == ("i", init.vector, init.lane)
     assert get_loops(module, "product_C_local") == ("i", found.copy["k"])
 
 
 def test_loops_of_one_iteration_are_not_made():
-    plan = Plan()
-    assert plan.split_in_vectors("k", tiles=1, vectors=1, lanes=8, exact=True).lane == "k"
-    assert plan.steps == ()
-    found = plan.split_in_vectors("k", tiles=2, vectors=1, lanes=20, exact=True)
+    trace = TraceBuilder()
+    assert trace.split_in_vectors("k", tiles=1, vectors=1, lanes=8, exact=True).lane == "k"
+    assert trace.steps == ()
+    found = trace.split_in_vectors("k", tiles=2, vectors=1, lanes=20, exact=True)
     assert found == VectorLoops("k_0", "", "k_1")
-    assert applied(plan) == [(found.tile, found.lane)]
+    assert applied(trace) == [(found.tile, found.lane)]
 
 
 def test_fused_variables_have_the_name_of_fused_loops():
-    plan = Plan()
+    trace = TraceBuilder()
     module = ScheduleBuilder(PRODUCT).split("k", factors=(5, 8)).module
-    loop = plan.sparse_fuse("it", axes=("K", "L"), variables=("k_0", "k_1"))
-    assert plan.steps == (Step("sparse_fuse", {"iteration": "it", "axes": ("K", "L")}),)
+    loop = trace.sparse_fuse("it", axes=("K", "L"), variables=("k_0", "k_1"))
+    assert trace.steps == (Step("sparse_fuse", {"iteration": "it", "axes": ("K", "L")}),)
     assert fuse(module, "k_0", "k_1").names == (loop,)
 
 
@@ -106,7 +106,8 @@ def test_names_that_primitives_make_are_recognized():
 
 
 def test_rules_append_no_suffixes_to_names():
-    """A name that a primitive or lowering makes comes from a `Plan` or from the function that makes it."""
+    """A name that a primitive or lowering makes comes from a `TraceBuilder` or from the function that makes
+    it."""
     (folder,) = gossamer_schedule.rules.__path__
     for path in Path(folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,6 +1,6 @@
 """Steps that a rule plans, with handles for the loops and blocks that they will make.
 
-A rule sees a module of the coordinate stage, but most of its steps apply to the loop stage. A `Plan`
+A rule sees a module of the coordinate stage, but most of its steps apply to the loop stage. A `TraceBuilder`
 therefore records steps without applying them. Its methods return the names that the primitives will make, so
 that rules pass these on to later steps as they would pass on the handles of a `ScheduleBuilder`.
 """
@@ -49,13 +49,13 @@ class AccumulatorLoops(NamedTuple):
         return VectorLoops("", self.init.get(loops.vector, ""), self.init.get(loops.lane, ""))
 
 
-class Plan:
+class TraceBuilder:
     """A list of steps. Methods record one or more of them and return the names that the steps will make.
 
-    >>> plan = Plan()
-    >>> outer, lane = plan.split("j", factors=(None, 8))
-    >>> plan.add("vectorize", loop=lane)
-    >>> plan.steps[1]
+    >>> trace = TraceBuilder()
+    >>> outer, lane = trace.split("j", factors=(None, 8))
+    >>> trace.add("vectorize", loop=lane)
+    >>> trace.steps[1]
     Step(op='vectorize', args={'loop': 'j_1'})
     """
 
