@@ -302,7 +302,7 @@ def fuzz(session: nox.Session) -> None:
     """Run random programs at every stage and as machine code; see docs/fuzzing.md."""
     install(session, DISTRIBUTIONS, *group_requirements("test"))
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
-    session.run("python", "-m", "tests.generated.fuzz", *session.posargs, env=env)
+    session.run("python", "-m", "tests.fuzzing.commands", *session.posargs, env=env)
 
 
 @nox.session(requires=["build"])

@@ -31,6 +31,36 @@ MAY_NEED = {
 }
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
+TESTED_IN = {
+    "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
+    "gossamer-formats": {
+        "arrays": "io/test_hostile_files.py",
+        "descriptions": "test_storage.py",
+    },
+    "gossamer-ir": {
+        "script/parser": "script/test_parse_errors.py",
+        "script/printer": "script/test_printing.py",
+    },
+    "gossamer-llvm": {
+        "control": "emitter/test_emitted_ir.py",
+        "parallel": "emitter/test_emitted_ir.py",
+        "values": "test_results.py",
+    },
+    "gossamer-lower": {"guards": "bounds/test_insert_bounds_checks.py"},
+    "gossamer-schedule": {
+        "regions": "primitives/blocks/test_compute_at.py",
+        "rules/cost": "rules/test_rules.py",
+        "rules/recognize": "rules/test_rules.py",
+        "staging": "primitives/buffers/test_caches.py",
+        "tensorization": "primitives/blocks/test_tensorize.py",
+    },
+    "gossamer-testkit": {
+        "corpus/inputs": "corpus/test_corpus.py",
+        "corpus/references": "corpus/test_corpus.py",
+    },
+}
+"""The first file to look at for each folder of sources without a folder of tests. The folder `helpers` of a
+folder is tested with it."""
 
 
 def name_of(requirement):
@@ -62,6 +92,15 @@ def test_tests_are_in_the_folders_of_what_they_test(distribution):
     folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
     folders -= END_TO_END.get(distribution.name, set())
     assert [name for name in sorted(folders) if not (distribution.source / name).is_dir()] == []
+
+
+def test_every_folder_of_sources_has_tests_or_says_where_they_are(distribution):
+    tests, listed = distribution.folder / "tests", TESTED_IN.get(distribution.name, {})
+    modules = (path for path in distribution.source.rglob("*.py") if path.name != "__init__.py")
+    folders = {path.parent.relative_to(distribution.source).as_posix() for path in modules}
+    folders = {name.removesuffix("/helpers") for name in folders - {"."}}
+    assert {name for name in folders if not [*(tests / name).glob("test_*.py")]} == set(listed)
+    assert [path for path in listed.values() if not (tests / path).is_file()] == []
 
 
 def test_it_says_who_it_is(distribution):

@@ -9,11 +9,11 @@ import pytest
 
 from gossamer_ir.nodes import Module
 from gossamer_schedule import ScheduleBuilder
-from tests.generated.checks.compilers import BEFORE, COMPILER
-from tests.generated.checks.disagreements import verdict_of
-from tests.generated.defects.broken_primitives import DEFECTS, Defect
-from tests.generated.programs.program import Program
-from tests.generated.schedules.sequences import Sequence, is_too_large, kept
+from tests.fuzzing.checks.compilers import BEFORE, COMPILER
+from tests.fuzzing.checks.disagreements import verdict_of
+from tests.fuzzing.defects.broken_primitives import DEFECTS, Defect
+from tests.fuzzing.programs.program import Program
+from tests.fuzzing.schedules.sequences import Sequence, is_too_large, kept
 
 pytestmark = pytest.mark.unserialized
 

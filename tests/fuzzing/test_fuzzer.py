@@ -12,14 +12,14 @@ import pytest
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
-from tests.generated.checks.array_placement import Passed, Place
-from tests.generated.checks.compilers import Scheduler, unscheduled
-from tests.generated.checks.disagreements import disagreement
-from tests.generated.checks.races import Race, require_no_race
-from tests.generated.defects.broken_compilers import DEFECTS, Defect
-from tests.generated.fuzz.processes import TooLong, at_most
-from tests.generated.programs.draw_program import draw_program
-from tests.generated.schedules.draw_schedule import scheduled
+from tests.fuzzing.checks.array_placement import Passed, Place
+from tests.fuzzing.checks.compilers import Scheduler, unscheduled
+from tests.fuzzing.checks.disagreements import disagreement
+from tests.fuzzing.checks.races import Race, require_no_race
+from tests.fuzzing.commands.processes import TooLong, at_most
+from tests.fuzzing.defects.broken_compilers import DEFECTS, Defect
+from tests.fuzzing.programs.draw_program import draw_program
+from tests.fuzzing.schedules.draw_schedule import scheduled
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

@@ -15,23 +15,23 @@ from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
-from tests.generated.checks.wrong_calls import CALLS, draw_call
-from tests.generated.fuzz import lowered_programs
-from tests.generated.fuzz.lowered_programs import (
+from tests.fuzzing.checks.wrong_calls import CALLS, draw_call
+from tests.fuzzing.commands import lowered_programs
+from tests.fuzzing.commands.lowered_programs import (
     OF_COORDINATES,
     Programs,
     drawn,
     judge,
     native_process,
 )
-from tests.generated.lowered.evaluator import evaluated
-from tests.generated.lowered.features import REQUIRED, features
-from tests.generated.lowered.judging import finding_of
-from tests.generated.lowered.native_process import NativeProcess, Outcome
-from tests.generated.lowered.programs.draw_lowered import draw_lowered
-from tests.generated.lowered.step_drawing import COMMON, WEIGHTS
-from tests.generated.oracle.coordinate_tables import Undecided
-from tests.generated.schedules.drawers import DRAWERS
+from tests.fuzzing.lowered.evaluator import evaluated
+from tests.fuzzing.lowered.features import REQUIRED, features
+from tests.fuzzing.lowered.judging import finding_of
+from tests.fuzzing.lowered.native_process import NativeProcess, Outcome
+from tests.fuzzing.lowered.programs.draw_lowered import draw_lowered
+from tests.fuzzing.lowered.step_drawing import COMMON, WEIGHTS
+from tests.fuzzing.oracle.coordinate_tables import Undecided
+from tests.fuzzing.schedules.drawers import DRAWERS
 
 pytestmark = pytest.mark.unserialized
 

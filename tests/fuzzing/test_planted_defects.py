@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.generated.defects import (
+from tests.fuzzing.defects import (
     broken_code,
     broken_compilers,
     broken_lowered_steps,

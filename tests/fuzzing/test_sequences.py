@@ -16,15 +16,15 @@ from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from gossamer_testkit import script_names
 from gossamer_testkit.examples import ROW_SUM, SCALE, SPMM_COORDINATE
-from tests.generated.checks.disagreements import verdict_of
-from tests.generated.checks.races import Race, require_no_race
-from tests.generated.fuzz import step_sequences
-from tests.generated.fuzz.step_sequences import Sequences, judge
-from tests.generated.loop_nests.nests import draw_nest
-from tests.generated.programs.handwritten import draw_written, parsed, usable
-from tests.generated.schedules.drawers import DRAWERS, Scene
-from tests.generated.schedules.drawers.from_signature import drawer_from_signature
-from tests.generated.schedules.sequences import Sequence
+from tests.fuzzing.checks.disagreements import verdict_of
+from tests.fuzzing.checks.races import Race, require_no_race
+from tests.fuzzing.commands import step_sequences
+from tests.fuzzing.commands.step_sequences import Sequences, judge
+from tests.fuzzing.loop_nests.nests import draw_nest
+from tests.fuzzing.programs.handwritten import draw_written, parsed, usable
+from tests.fuzzing.schedules.drawers import DRAWERS, Scene
+from tests.fuzzing.schedules.drawers.from_signature import drawer_from_signature
+from tests.fuzzing.schedules.sequences import Sequence
 
 pytestmark = pytest.mark.unserialized
 

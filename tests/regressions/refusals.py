@@ -6,7 +6,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module
 from gossamer_lower import lower_buffers, lower_iterations
 from gossamer_schedule import ScheduleBuilder
-from tests.generated.schedules.sequences import INTRINSICS, Traces
+from tests.fuzzing.schedules.sequences import INTRINSICS, Traces
 
 LOWERED = {"coordinate": lower_iterations, "position": lower_buffers}
 """The pass to the next stage."""

@@ -9,9 +9,9 @@ import pytest
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
-from tests.generated.lowered.judging import finding_of
-from tests.generated.lowered.programs.lowered_program import Lowered
-from tests.generated.lowered.step_drawing import replayed
+from tests.fuzzing.lowered.judging import finding_of
+from tests.fuzzing.lowered.programs.lowered_program import Lowered
+from tests.fuzzing.lowered.step_drawing import replayed
 from tests.regressions.loop_programs import (
     ABSENT_BEFORE,
     ABSENT_ROW,

@@ -10,9 +10,9 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_schedule import ScheduleBuilder
-from tests.generated import Program
-from tests.generated.checks.disagreements import Verdict, verdict_of
-from tests.generated.schedules.draw_schedule import by_rules
+from tests.fuzzing.checks.disagreements import Verdict, verdict_of
+from tests.fuzzing.programs.program import Program
+from tests.fuzzing.schedules.draw_schedule import by_rules
 
 pytestmark = pytest.mark.no_error_examples
 

@@ -11,9 +11,9 @@ import pytest
 
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
-from tests.generated import Program
-from tests.generated.checks.disagreements import Verdict, verdict_of
-from tests.generated.schedules.sequences import kept
+from tests.fuzzing.checks.disagreements import Verdict, verdict_of
+from tests.fuzzing.programs.program import Program
+from tests.fuzzing.schedules.sequences import kept
 from tests.regressions.refusals import refusals
 from tests.regressions.sparse_programs import (
     ALLOCATED,

@@ -1,0 +1,184 @@
+"""Compares the result of a program at every stage and as machine code with its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+import gossamer
+from gossamer_backend import Kernel
+from gossamer_ir.errors import ArgumentError, GossamerError, PluginError, UnsupportedError
+from gossamer_ir.interpret import InterpreterError, run
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import diagnostics, verify
+from tests.fuzzing.checks.array_placement import Passed, Place
+from tests.fuzzing.checks.compilers import COMPILER, Compiler, Scheduler, unscheduled
+from tests.fuzzing.checks.races import Race, require_no_race
+from tests.fuzzing.oracle.arithmetic import loaded
+from tests.fuzzing.programs.program import Program
+
+
+class Disagreement(Exception):
+    """The result of a stage differs from that of the oracle."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The disagreement, or the code with which the compiler rejects the program; both None if all is
+    right."""
+
+    disagreement: str | None = None
+    refusal: str | None = None
+
+
+def disagreement(
+    program: Program,
+    compiler: Compiler = COMPILER,
+    *,
+    native: bool = False,
+    schedule: Scheduler = unscheduled,
+) -> str | None:
+    """Describes the first stage whose result differs from the oracle; None if all agree. A rejected program
+    is a disagreement, too."""
+    verdict = verdict_of(program, compiler, native=native, schedule=schedule)
+    return verdict.disagreement or (verdict.refusal and f"refused: {verdict.refusal}")
+
+
+def verdict_of(
+    program: Program,
+    compiler: Compiler = COMPILER,
+    *,
+    native: bool = False,
+    schedule: Scheduler = unscheduled,
+) -> Verdict:
+    """Runs every stage, and machine code if `native`."""
+    where = "the parsed program"
+    try:
+        module = verify(parse_module(program.text))
+        if module != program.module:
+            raise Disagreement("the text is parsed as another program")
+        known = None
+        for current in chain((module,), compiler.stages(module, schedule)):
+            if current != known:
+                where = f"the {current.stage} stage"
+                _require_valid(current)
+                _interpret(program, current)
+                known = current
+        if native:
+            where = "machine code"
+            _call(program, compiler, current)
+    except (UnsupportedError, PluginError) as error:
+        return Verdict(refusal=error.code)
+    except (Disagreement, Race, GossamerError) as error:
+        return Verdict(f"{where}: {type(error).__name__}: {error}")
+    return Verdict()
+
+
+def _require_valid(module: Module) -> None:
+    found = [f"{item.code}: {item.message}" for item in diagnostics(module)]
+    if found:
+        raise Disagreement("; ".join(found))
+
+
+def _interpret(program: Program, module: Module) -> None:
+    arrays = _fresh(program)
+    try:
+        run(module, {**arrays, **program.sizes}, chunks=2)
+        require_no_race(module, {**_fresh(program), **program.sizes})
+    except InterpreterError as error:
+        _require_stop(program, str(error))
+    else:
+        _require_expected(program, arrays)
+
+
+def _call(program: Program, compiler: Compiler, flat: Module) -> None:
+    kernel = compiler.kernel(flat)
+    _require_refused(program, kernel)
+    for count in (1, 2):
+        gossamer.set_num_threads(count)
+        _run(program, kernel)
+
+
+def _require_refused(program: Program, kernel: Kernel) -> None:
+    """Arrays that are not aligned or not contiguous are rejected, and nothing is stored."""
+    passed = _passed(program, usable=False)
+    if all(found.is_usable for found in passed.values()):
+        return
+    try:
+        kernel(**{name: found.array for name, found in passed.items()}, **program.sizes)
+    except ArgumentError as error:
+        if error.code not in ("kernel.contiguity", "kernel.alignment"):
+            raise
+    else:
+        raise Disagreement("takes an array that is not aligned, or not dense")
+    if not all(found.is_as_before for found in passed.values()):
+        raise Disagreement("stores to arrays, and refuses them")
+
+
+def _run(program: Program, kernel: Kernel) -> None:
+    passed = _passed(program, usable=True)
+    arrays = {name: found.array for name, found in passed.items()}
+    try:
+        kernel(**arrays, **program.sizes)
+    except ArgumentError as error:
+        if error.code != "kernel.out_of_bounds":
+            raise
+        _require_stop(program, str(error))
+    else:
+        _require_expected(program, arrays)
+    for name, found in passed.items():
+        if not found.has_clean_edges:
+            raise Disagreement(f"stores beside {name}")
+
+
+def _require_stop(program: Program, why: str) -> None:
+    if program.expected is not None:
+        raise Disagreement(f"stops: {why}")
+
+
+def _fresh(program: Program) -> dict[str, np.ndarray]:
+    """Arrays for one run."""
+    return {
+        name: _protected(program, name, array.flatten()) for name, array in program.arrays.items()
+    }
+
+
+def _passed(program: Program, *, usable: bool) -> dict[str, Passed]:
+    """The arrays for one run of machine code. If all must be `usable`, arrays that kernels reject are
+    moved."""
+    found = {}
+    for name, array in program.arrays.items():
+        passed = Passed(array, program.places.get(name, Place()))
+        found[name] = Passed(array, Place()) if usable and not passed.is_usable else passed
+        _protected(program, name, found[name].array)
+    return found
+
+
+def _protected(program: Program, name: str, array: np.ndarray) -> np.ndarray:
+    """The array, made read-only unless the program stores to it."""
+    array.flags.writeable = program.expected is None or name in program.expected
+    return array
+
+
+def _require_expected(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
+    if program.expected is None:
+        raise Disagreement("goes on where it has to stop")
+    dtypes = {found.handle: found.dtype for found in program.module.functions[0].buffers}
+    for name, expected in program.expected.items():
+        found, wanted = loaded(arrays[name], dtypes[name]), loaded(expected, dtypes[name])
+        if not is_near(found, wanted.ravel(), tolerance=program.tolerances.get(name, 0.0)):
+            raise Disagreement(f"{name} is {found}; expected {wanted.ravel()}")
+
+
+def is_near(found: np.ndarray, expected: np.ndarray, *, tolerance: float) -> bool:
+    """True if values are equal, or within the bounds of rounding errors."""
+    if expected.dtype.kind != "f":
+        return np.array_equal(found, expected)
+    with np.errstate(invalid="ignore"):
+        is_equal = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        difference = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+    return bool(np.all(is_equal | (difference <= tolerance)))

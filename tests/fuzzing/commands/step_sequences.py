@@ -1,0 +1,198 @@
+"""Runs many random sequences of primitives, each interpreted at every stage, some of them as machine code.
+
+A sequence and its program depend only on the seed and its number. If the results disagree, the shortest
+failing sequence is printed, with the shrunk program and its arrays. The run fails if results disagree, if a
+scheduled program cannot be lowered for a reason that is not listed, or if a primitive was accepted too
+seldom, or on too few programs.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from gossamer_schedule.trace.codec import trace_to_python
+from tests.fuzzing.checks.disagreements import Verdict, verdict_of
+from tests.fuzzing.commands.processes import MOST_FAILURES, Failure, Tally, Task
+from tests.fuzzing.findings.reports import plain, show_program, write
+from tests.fuzzing.findings.shrinking import shrunk
+from tests.fuzzing.loop_nests.chains import draw_chain
+from tests.fuzzing.loop_nests.nests import draw_nest
+from tests.fuzzing.programs.draw_program import draw_program
+from tests.fuzzing.programs.handwritten import Written, draw_written
+from tests.fuzzing.programs.program import Program
+from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES
+from tests.fuzzing.schedules.drawers import DRAWERS
+from tests.fuzzing.schedules.sequences import Sequence, Traces, kept, shortest
+
+FULL_RUN_SEQUENCES, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
+"""For so many sequences: how often each primitive must be accepted, on how many programs, and the minimum
+median of accepted steps."""
+FOR_THREADS = 0.06
+"""The share of sequences that bind loops to threads, which no CPU runs."""
+WRITTEN = 0.2
+"""The share of sequences on scripts of the testkit."""
+NESTS = 0.1
+"""The share of sequences on loops around reductions with conditions between them."""
+CHAINS = 0.15
+"""The share of sequences on reductions with epilogues and on sliding windows."""
+MOST_SHRUNK = 200
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A program with a sequence of steps for it; `name` is that of the program."""
+
+    name: str
+    program: Program
+    sequence: Sequence
+    native: bool
+
+    def verdict(self) -> Verdict:
+        return verdict_of(self.program, native=self.native, schedule=self.sequence)
+
+
+def drawn(number: int, *, seed: str, native: float) -> Drawn:
+    """The sequence of a number."""
+    rng = Random(f"{seed}/schedules/{number}")
+    name, program = f"{number}", draw_program(rng)
+    kind = rng.random()
+    if kind < WRITTEN:
+        name, program = draw_written(rng)
+    elif kind < WRITTEN + NESTS:
+        program = draw_nest(rng)
+    elif kind < WRITTEN + NESTS + CHAINS:
+        program = draw_chain(rng)
+    for_threads, is_native = rng.random() < FOR_THREADS, rng.random() < native
+    return Drawn(name, program, Sequence(rng, for_threads=for_threads), is_native)
+
+
+@dataclass
+class Sequences(Tally):
+    """The results of a batch: the number of sequences for each number of accepted steps; how often each
+    primitive was tried and accepted; and on which programs."""
+
+    lengths: Counter[int] = field(default_factory=Counter)
+    tried: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    programs: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The number of programs on which each primitive was accepted."""
+        return Counter(op for op, _ in self.programs)
+
+    @property
+    def steps(self) -> float:
+        """The median number of accepted steps."""
+        return median(self.lengths.elements()) if self.lengths else 0
+
+
+def judge(number: int, found: Sequences, *, seed: str, native: float) -> None:
+    """Adds the results of a sequence."""
+    case = drawn(number, seed=seed, native=native)
+    verdict = case.verdict()
+    steps = case.sequence.steps
+    found.judged += 1
+    found.native += case.native and verdict == Verdict()
+    found.lengths[len(steps)] += 1
+    found.tried.update(case.sequence.tried)
+    found.accepted.update(step.op for step in steps)
+    found.programs |= {(step.op, case.name) for step in steps}
+    if verdict.refusal:
+        found.refused[verdict.refusal] += 1
+    if verdict.disagreement or verdict.refusal not in (None, *REFUSED_SCHEDULES):
+        found.failures.append(Failure(number, str(verdict.disagreement or verdict.refusal)))
+
+
+def main(options: Namespace, console: Console) -> int:
+    """Runs the session; returns 1 if it found a failure."""
+    how = {"seed": options.seed, "native": options.native}
+    if options.only is not None:
+        verdict = drawn(options.only, **how).verdict()
+        report(Failure(options.only, str(verdict)), how, console)
+        return int(verdict.disagreement is not None)
+    start = time.monotonic()
+    total = Task("sequences", partial(judge, **how), Sequences).run(
+        range(options.schedules), processes=options.processes, seconds=60 * options.minutes
+    )
+    seconds = time.monotonic() - start
+    for failure in total.failures[:MOST_FAILURES]:
+        report(failure, how, console)
+    console.print(table(total))
+    wrong = [*shortcomings(total), *(["too few sequences"] * (total.judged < options.schedules))]
+    plain(
+        console,
+        f"{total.judged} sequences in {seconds:.0f} s, {total.native} of them as machine code, half of "
+        f"them with at least {total.steps:.0f} steps; not lowered: {total.refused.total()} "
+        f"{dict(total.refused)}; {len(total.failures)} wrong; {'; '.join(wrong) or 'all is enough'}; "
+        f"data in {options.out}",
+    )
+    write(
+        options.out,
+        vars(total)
+        | {"programs": total.counts}
+        | how
+        | {"seconds": round(seconds, 1), "wrong": wrong},
+    )
+    return int(bool(total.failures or wrong))
+
+
+def shortcomings(total: Sequences) -> list[str]:
+    """The requirements that the run does not meet, given its number of sequences."""
+    share = min(total.judged / FULL_RUN_SEQUENCES, 1)
+    found = [] if total.steps >= ENOUGH_STEPS else ["too short sequences"]
+    for op in DRAWERS:
+        times, programs = total.accepted[op], total.counts[op]
+        if times < ENOUGH * share or programs < min(ENOUGH_PROGRAMS, total.judged):
+            found.append(f"{op} accepted {times} times on {programs} programs")
+    return found
+
+
+def table(total: Sequences) -> Table:
+    found = Table("primitive", "tried", "accepted", "programs", title="What was applied")
+    for op in sorted(DRAWERS):
+        counts = total.tried[op], total.accepted[op], total.counts[op]
+        found.add_row(op, *map(str, counts))
+    return found
+
+
+def report(failure: Failure, how: Mapping[str, object], console: Console) -> None:
+    """Prints a sequence; a failing one is shortened, and its program is shrunk."""
+    case = drawn(failure.number, **how)
+    console.rule(f"sequence {failure.number} of seed {how['seed']}")
+    plain(console, failure.what)
+    if failure.is_verdict:
+        case.verdict()
+        program, traces = smallest(case.program, case.sequence.traces, native=case.native)
+        show_program(program, console)
+        for stage, trace in traces.items():
+            if trace:
+                plain(console, f"# {stage} stage\n{trace_to_python(trace)}")
+    again = f"--schedules 1 --seed {how['seed']} --native {how['native']} --only {failure.number}"
+    plain(console, f"repeat: nox -s fuzz -- {again}")
+
+
+def smallest(program: Program, traces: Traces, *, native: bool) -> tuple[Program, Traces]:
+    """The fewest steps that fail, then the smallest program for them."""
+
+    def is_wrong(program: Program, traces: Traces) -> bool:
+        verdict = verdict_of(program, native=native, schedule=partial(kept, traces))
+        return verdict.disagreement is not None
+
+    if not is_wrong(program, traces):
+        return program, traces
+    traces = shortest(traces, lambda candidate: is_wrong(program, candidate))
+    if isinstance(program, Written):
+        return program, traces
+    smaller = shrunk(program, lambda candidate: is_wrong(candidate, traces), most=MOST_SHRUNK)
+    return smaller, traces

@@ -1,0 +1,67 @@
+"""Code generators with one planted defect each, which random programs of the later stages must detect as
+machine code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from unittest.mock import patch
+
+from tests.fuzzing.defects.mutations import Mutation
+
+
+@dataclass(frozen=True)
+class Defect:
+    """`line`, which occurs once in the source of `home`, is replaced by `instead`."""
+
+    says: str
+    home: str
+    line: str
+    instead: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Makes this process generate code with the defect."""
+        with patch("gossamer_generic_cpu.codegen.compiler.emit", _emit_of(self)):
+            yield
+
+
+@cache
+def _emit_of(defect: Defect) -> Callable[..., str]:
+    mutation = Mutation(f"gossamer_llvm.{defect.home}", defect.line, defect.instead)
+    emit: Callable[..., str] = mutation.imported("gossamer_llvm", "emit")
+    return emit
+
+
+DEFECTS = (
+    Defect(
+        "lanes that wrap around are taken for the first ones", home="values.masks",
+        line="return emitter.overflow.of(ramp.base) + ramp.lanes.count <= _LARGEST",
+        instead="return True",
+    ),
+    Defect(
+        "every vector has the lanes that are left of the first one", home="values.masks",
+        line="sub {bound.typed}, {base.text}", instead="sub {bound.typed}, 0",
+    ),
+    Defect(
+        "what was loaded is remembered where it may be written", home="emitter.emitters",
+        line="""load.buffer in self.unchanging and all(
+            node.buffer in self.unchanging and node.predicate is None
+""",
+        instead="""all(
+            node.predicate is None
+""",
+    ),
+    Defect(
+        "a quotient is rounded to zero", home="values.division",
+        line="_rounds_down(emitter, remainder, divisor), lower, quotient",
+        instead="_rounds_down(emitter, remainder, divisor), quotient, quotient",
+    ),
+    Defect(
+        "a quotient by zero is one by one", home="values.division",
+        line="if literal_value(rhs):", instead="if True:",
+    ),
+)  # fmt: skip

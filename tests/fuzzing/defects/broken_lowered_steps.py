@@ -1,0 +1,62 @@
+"""Primitives with one check removed each, which random programs of the position and loop stage must
+detect.
+"""
+
+from __future__ import annotations
+
+from tests.fuzzing.defects.broken_primitives import Defect
+
+DEFECTS = (
+    Defect(
+        "a value is computed after what it reads was written",
+        of="compute_inline", home="primitives.blocks.compute_inline",
+        line="    _require_unchanged_inputs(cursor)\n", instead="",
+    ),
+    Defect(
+        "a value is read before the block that makes it",
+        of="compute_inline", home="primitives.blocks.compute_inline",
+        line="    _require_uses_after(cursor, store)\n", instead="",
+    ),
+    Defect(
+        "values from an earlier iteration are lost",
+        of="compute_at", home="primitives.blocks.compute_at",
+        line="    require_recomputed(cursor, own_loops, target, produced=produced)\n", instead="",
+    ),
+    Defect(
+        "a block moves past a write of what it reads",
+        of="compute_at", home="primitives.blocks.compute_at",
+        line="    _require_no_write_between(cursor, top, own_loops=own_loops)\n", instead="",
+    ),
+    Defect(
+        "elements that the block does not store to are published",
+        of="cache_write", home="primitives.buffers.cache_write",
+        line="    is_loading = _is_old_value_needed(writer, element)\n", instead="    is_loading = False\n",
+    ),
+    Defect(
+        "statements that depend on each other are in two loops",
+        of="fission", home="primitives.loops.fission",
+        line="        _require_independent(before, parts[at], cursor)\n", instead="",
+    ),
+    Defect(
+        "an init is made once for several iterations that need it",
+        of="decompose_reduction", home="primitives.blocks.decompose_reduction",
+        line="    _require_one_init(nest, read_around)\n", instead="",
+    ),
+    Defect(
+        "a loop of lanes depends on what the lanes before stored",
+        of="vectorize", home="primitives.loops.vectorize",
+        line="        require(cursor)\n", instead="        pass\n",
+    ),
+    Defect(
+        "iterations in another order change what others read",
+        of="reorder", home="primitives.loops.reorder",
+        line="    body = require(top, chain, moved)\n",
+        instead="    body = chain[-1].body\n",
+    ),
+    Defect(
+        "a loop begins at 0, wherever it begins",
+        of="split", home="primitives.loops.split",
+        line="    require_zero_start(cursor)  # as does the sum of digits that replaces the variable\n",
+        instead="",
+    ),
+)  # fmt: skip

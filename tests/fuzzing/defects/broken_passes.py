@@ -1,0 +1,75 @@
+"""Compilers with one planted defect each, which random programs of the later stages must detect."""
+
+from __future__ import annotations
+
+from tests.fuzzing.defects.broken_compilers import Defect
+
+DEFECTS = (
+    Defect(
+        "a guard moves before a loop that writes what it reads",
+        of="hoist_bounds_checks", home="bounds.hoist_bounds_checks",
+        line="if not self._point.is_stable(condition, loop.start, extent):", instead="if False:",
+    ),
+    Defect(
+        "the condition of a while loop is guarded before its first iteration only",
+        of="insert_bounds_checks", home="guards.guard_accesses",
+        line="again = self._guards_before(stmt)",
+        instead="again = ()",
+    ),
+    Defect(
+        "what held before a write is known to hold after it",
+        of="insert_bounds_checks", home="guards.guard_accesses",
+        line="        super().move_past(stmt, new)\n",
+        instead="",
+    ),
+    Defect(
+        "a search that fails has a result",
+        of="expand_search", home="search.helpers.search_expansion",
+        line="Select(is_found, low, absent)", instead="low",
+    ),
+    Defect(
+        "an upper bound is a lower one",
+        of="expand_search", home="search.helpers.search_expansion",
+        line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
+    ),
+    Defect(
+        "the peeled last iteration is the one before it",
+        of="peel_last_iteration", home="loops.peel_last_iteration",
+        line="most = build.index(count - 1)", instead="most = build.index(count - 2)",
+    ),
+    Defect(
+        "copies of an unrolled loop begin at 0",
+        of="unroll_loops", home="loops.unroll_loops",
+        line="values = {loop.var: build.add(loop.start, build.index(at))}",
+        instead="values = {loop.var: build.index(at)}",
+    ),
+    Defect(
+        "a block runs where its condition does not hold",
+        of="lower_blocks", home="blocks.lower_blocks",
+        line="body = _guarded_by(block.predicate, self.body(block.body))",
+        instead="body = self.body(block.body)",
+    ),
+    Defect(
+        "an init runs where the condition of its block does not hold",
+        of="lower_blocks", home="blocks.lower_blocks",
+        line="body = (*_guarded_by(visited, self.body(block.init)), *body)",
+        instead="body = (*self.body(block.init), *body)",
+    ),
+    Defect(
+        "a guard moves before a loop that does not run",
+        of="hoist_bounds_checks", home="bounds.hoist_bounds_checks",
+        line="if count is None or count <= 0:", instead="if False:",
+    ),
+    Defect(
+        "a search begins at the first element of all",
+        of="expand_search", home="search.helpers.search_expansion",
+        line="return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))",
+        instead="return (*allocated_cell(self.low, build.ZERO), *allocated_cell(self.size, end))",
+    ),
+    Defect(
+        "an init that moves out of a reduction runs where a condition does not hold",
+        of="lower_blocks", home="blocks.lower_blocks",
+        line="_guarded_by(conjunction(*conditions), init)",
+        instead="_guarded_by(None, init)",
+    ),
+)  # fmt: skip

@@ -1,0 +1,81 @@
+"""Drawers of the primitives that change the kind of a loop."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Binary, For, Load, Var
+from gossamer_ir.traversal.walk import walk
+from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, constant_extent, loaded
+
+THREADS = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread.x")
+MOST_COPIES = 16
+
+
+def parallel(scene: Scene) -> Drawn:
+    loop = scene.choose(scene.serial)
+    if loop is None:
+        return None
+    found = {"loop": loop.node.var}
+    if scene.chance(0.3):
+        found["accumulate"] = scene.rng.choice(("atomic", "privatized", "segmented"))
+        return found | scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
+    offsets = _offsets(loop.node)
+    if offsets and scene.chance(0.5):
+        weight = f"T.int64({scene.rng.choice(offsets)}[{loop.node.var}]) + 2 * {loop.node.var}"
+        return found | {"weight": weight, "grain": scene.rng.choice((1, 4))}
+    return found | scene.rng.choice(({}, {"grain": 1}))
+
+
+def _offsets(loop: For) -> list[str]:
+    """The index arrays that give the trip counts of inner loops; they have one element after the last."""
+    loops = [node for stmt in loop.body for node in walk(stmt) if isinstance(node, For)]
+    inside = [node.extent for node in loops if isinstance(node.extent, Binary)]
+    loads = [node for extent in inside for node in walk(extent) if isinstance(node, Load)]
+    return [node.buffer for node in loads if node.indices == (Var(loop.var, "int64"),)]
+
+
+def vectorize(scene: Scene) -> Drawn:
+    innermost = [
+        site
+        for site in scene.serial
+        if not any(isinstance(node, For) for stmt in site.node.body for node in walk(stmt))
+    ]
+    known = [site for site in innermost if constant_extent(site) is not None]
+    loop = scene.choose(known or innermost)
+    how = scene.rng.choice(({}, {"rest": "masked"}, {"rest": "scalar"}, {"accumulate": "atomic"}))
+    return loop and {"loop": loop.node.var, **how}
+
+
+def unroll(scene: Scene) -> Drawn:
+    short = [site for site in scene.serial if (constant_extent(site) or 99) <= MOST_COPIES]
+    loop = scene.choose(short)
+    return loop and {"loop": loop.node.var}
+
+
+def bind(scene: Scene) -> Drawn:
+    loop = scene.choose(scene.serial)
+    if loop is None or not scene.for_threads:
+        return None
+    return {"loop": loop.node.var, "thread": scene.rng.choice(THREADS)}
+
+
+def pipeline(scene: Scene) -> Drawn:
+    several = [site for site in scene.serial if len(site.node.body) > 1]
+    loop = scene.choose(several or scene.serial)
+    return loop and {"loop": loop.node.var, **scene.rng.choice(({}, {"stages": 3}))}
+
+
+def prefetch(scene: Scene) -> Drawn:
+    site = scene.choose([site for site in scene.blocks if site.loops and loaded(site.node)])
+    if site is None or scene.module.stage != "loop":
+        return None
+    return {
+        "block": site.node.name,
+        "buffer": scene.rng.choice(sorted(loaded(site.node))),
+        "loop": scene.rng.choice(site.loops).var,
+        "distance": scene.rng.choice((1, 4)),
+    }
+
+
+DRAWERS: dict[str, Drawer] = {
+    found.__name__: found for found in (parallel, vectorize, unroll, bind, pipeline, prefetch)
+}

@@ -1,0 +1,75 @@
+"""Drawers of the primitives that make several loops or versions of one."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
+from gossamer_schedule.dependence.user_expressions import index_variables_at
+from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
+
+POINTS = (
+    (1,), (2,), (3,), (0, 2), (1, 2), (0,), (2**62,), ("n // 4 * 4",), ("n // 2",), ("n - 1",), (2, "n"),
+)  # fmt: skip
+MOST_COPIES = 3
+"""The maximum number of copies per step; it is small because repeated copying multiplies loops."""
+
+
+def add_unit_loop(scene: Scene) -> Drawn:
+    site = scene.choose([*scene.loops, *scene.blocks])
+    if site is None or scene.count("add_unit_loop") >= MOST_COPIES:
+        return None
+    return {"name": site.node.var if isinstance(site.node, For) else site.node.name}
+
+
+def loop_partition(scene: Scene) -> Drawn:
+    loop = scene.choose(scene.serial)
+    if loop is None or _copies(scene) >= MOST_COPIES:
+        return None
+    size = scene.choose([*_sizes(scene), *(found.var for found in loop.loops_in_block)])
+    points = scene.rng.choice(POINTS)
+    if size is None:
+        points = tuple(point for point in points if isinstance(point, int)) or (1,)
+    named = (point if isinstance(point, int) else point.replace("n", str(size)) for point in points)
+    return {"loop": loop.node.var, "points": tuple(named)}
+
+
+def fission(scene: Scene) -> Drawn:
+    loop = scene.choose([site for site in scene.serial if len(site.node.body) > 1])
+    return loop and {"loop": loop.node.var}
+
+
+def loop_version(scene: Scene) -> Drawn:
+    site = scene.choose([*scene.loops, *scene.blocks])
+    if site is None or _copies(scene) >= MOST_COPIES:
+        return None
+    name = site.node.var if isinstance(site.node, For) else site.node.name
+    known = scene.choose([*_sizes(scene), *index_variables_at(site)])
+    if known is None:
+        return None
+    condition = scene.rng.choice(("{} == 2", "{} == 1", "{} < 2", "{} % 2 == 0", "2 <= {}"))
+    return {"name": name, "condition": condition.format(known)}
+
+
+def decompose_padding(scene: Scene) -> Drawn:
+    site = scene.choose([site for site in scene.blocks if site.loops and _pads(site.node)])
+    return site and {"block": site.node.name, "loop": scene.rng.choice(site.loops).var}
+
+
+def _pads(block: Block) -> bool:
+    return any(
+        isinstance(found, Store) and isinstance(found.value, (IfThenElse, Select))
+        for found in block.body
+    )
+
+
+def _copies(scene: Scene) -> int:
+    return scene.count("loop_partition") + scene.count("loop_version")
+
+
+def _sizes(scene: Scene) -> list[str]:
+    return [param.name for param in scene.function.params if param.dtype == "int64"]
+
+
+DRAWERS: dict[str, Drawer] = {
+    found.__name__: found
+    for found in (add_unit_loop, loop_partition, fission, loop_version, decompose_padding)
+}
