@@ -264,15 +264,17 @@ IMPORT = re.compile(r"^ *(?:from|import) (gossamer_[\w.]+)", re.MULTILINE)
 
 
 def test_plugins_import_only_declared_modules(root):
-    """The table of `docs/backends.md` has the modules, and `__all__` of each `plugin_api` the names."""
-    page = (root / "docs/backends.md").read_text()
+    """The table of `docs/plugins.md` has the modules, and `__all__` of each `plugin_api` the names."""
+    backends, page = ((root / f"docs/{name}.md").read_text() for name in ("backends", "plugins"))
     table = page.partition("\n## Modules for plugins\n")[2].partition("\n## ")[0]
     declared = re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)
     assert {"gossamer_backend.plugin_api", "gossamer_schedule.plugin_api"} < set(declared)
     plugin = [*(root / "plugins/generic-cpu/src").rglob("*.py")]
-    tiny = [*(root / "packages/backend/tests/plugins").glob("*.py")]
-    texts = [path.read_text() for path in (*plugin, *tiny)]
-    texts += [PLUGIN, *PYTHON.findall(page.partition("\n## Conformance tests\n")[0])]
+    tests = [*(root / "packages/backend/tests/plugins").glob("*.py")]
+    tests += (root / "tests/plugins").rglob("*.py")
+    texts = [path.read_text() for path in (*plugin, *tests)]
+    texts += [PLUGIN, *PYTHON.findall(page)]
+    texts += PYTHON.findall(backends.partition("\n## Conformance tests\n")[0])
     imported = {name for text in texts for name in IMPORT.findall(text)}
     own = ("gossamer_generic_cpu", "gossamer_tiny", "gossamer_testkit")
     assert {name for name in imported if not name.startswith(own)} <= set(declared)

@@ -1,4 +1,5 @@
-"""The tables of passes in `packages/lower/README.md` and `docs/architecture.md`.
+"""The tables of passes in `packages/lower/README.md` and `docs/architecture.md`, and that of extension points
+in `docs/plugins.md`.
 
 They are derived from the list of passes, what each declares, and the first sentence of its docstring.
 """
@@ -10,15 +11,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gossamer_lower.lower_to_flat import LISTED
+from gossamer_lower.lower_to_flat import EXTENSION_POINTS, LISTED
 from gossamer_lower.lowering_pass import PassRecord
 from tools import ROOT, with_table
 
 PIPELINE = tuple(record for record in LISTED if not record.on_request)
-HEADERS = {
-    ROOT / "packages/lower/README.md": "| pass | from, to | does |",
-    ROOT / "docs/architecture.md": "| to stage | passes |",
-}
 
 
 def first_sentence(record: PassRecord) -> str:
@@ -46,13 +43,28 @@ def by_stage() -> Iterator[str]:
         yield f"| {stage} | {', '.join(passes)} |"
 
 
+def extension_points() -> Iterator[str]:
+    """Yield a row for each extension point: its name, the stage there, and what is removed before it."""
+    before: tuple[str, ...] = ()
+    for point in EXTENSION_POINTS.values():
+        removed = [content for content in point.without if content not in before]
+        yield f"| `{point.name}` | {point.stage} | {', '.join(removed)} |"
+        before = point.without
+
+
+TABLES = {
+    ROOT / "packages/lower/README.md": ("| pass | from, to | does |", described),
+    ROOT / "docs/architecture.md": ("| to stage | passes |", by_stage),
+    ROOT / "docs/plugins.md": (
+        "| extension point | stage | must be gone from here on |",
+        extension_points,
+    ),
+}
+
+
 def files() -> dict[Path, str]:
     """Return the documents with their tables as they should be."""
     return {
-        path: with_table(
-            path.read_text(),
-            header=header,
-            rows=described() if "does" in header else by_stage(),
-        )
-        for path, header in HEADERS.items()
+        path: with_table(path.read_text(), header=header, rows=rows())
+        for path, (header, rows) in TABLES.items()
     }

@@ -1,7 +1,7 @@
 """What this package offers to plugins: hooks, the protocol of backends, the ABI of kernels, and shared state.
 
 Plugins import names from here, never from the other modules of the package, which may move between releases.
-The table "Modules for plugins" in `docs/backends.md` lists the modules of all packages that plugins import.
+The table "Modules for plugins" in `docs/plugins.md` lists the modules of all packages that plugins import.
 
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions` and

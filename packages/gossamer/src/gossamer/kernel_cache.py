@@ -17,7 +17,7 @@ import msgspec
 from gossamer.bounded_dict import put_bounded
 from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
-from gossamer.resolve_target import resolve, resolve_elsewhere
+from gossamer.resolve_target import extension_entry_points, resolve, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import (
     ArtifactCache,
@@ -30,12 +30,14 @@ from gossamer_backend import (
     request_key,
 )
 from gossamer_backend.fork import compiling
+from gossamer_backend.store.versions import extension_versions
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
+    from gossamer_backend.registry.discovery import EntryPoint
     from gossamer_backend.registry.validating import ValidatingBackend
 
 DISTRIBUTIONS = (
@@ -46,7 +48,8 @@ DISTRIBUTIONS = (
     "gossamer-backend",
     "gossamer-llvm",
 )
-"""The packages whose versions are part of each cache key, besides the backend's."""
+"""The packages whose versions are part of each cache key, besides those of the backend and its
+extensions."""
 
 KEPT_KERNELS = 1024
 """The number of keys whose kernels are kept in memory; others are loaded from disk again."""
@@ -212,7 +215,13 @@ def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
 
 
 def _versions(backend: ValidatingBackend) -> dict[str, str]:
-    return {**_package_versions(), backend.name: backend.version}
+    extensions = extension_entry_points(backend.name)
+    return {**_package_versions(), backend.name: backend.version, **_extension_versions(extensions)}
+
+
+@cache
+def _extension_versions(extensions: tuple[EntryPoint, ...]) -> dict[str, str]:
+    return extension_versions(extensions)
 
 
 @cache

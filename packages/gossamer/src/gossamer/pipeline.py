@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
-    """Return the schedule that the rules of the target's plugin choose, else the general rules. Those return
-    an empty schedule for modules after the coordinate stage. The module is verified first."""
+    """Return the schedule that the rules of plugins for the target choose, else the general rules. Those
+    return an empty schedule for modules after the coordinate stage. The module is verified first."""
     return default_report(module, target, stats).schedule
 
 
@@ -40,14 +40,13 @@ def default_report(module: Module, target: Target, stats: Stats | None) -> Sched
 
     stats = stats.rounded() if stats is not None else None
 
-    chosen = plugin_of(target).schedule(verify(module), target, stats)
-    if isinstance(chosen, ScheduleReport):
-        return chosen
-    if chosen is not None:
-        return _report_without_reasons(chosen, target.backend)
-    from gossamer_schedule.rules import explain
+    found = plugin_of(target).schedule(verify(module), target, stats)
+    if found is None:
+        from gossamer_schedule.rules import explain
 
-    return explain(module, target, stats)
+        return explain(module, target, stats)
+    name, chosen = found
+    return chosen if isinstance(chosen, ScheduleReport) else _report_without_reasons(chosen, name)
 
 
 def _report_without_reasons(schedule: Schedule, plugin: str) -> ScheduleReport:
@@ -71,7 +70,7 @@ def lower_by_stage(
     target: Target | None = None,
 ) -> Iterator[Module]:
     """Return the module at each stage from its own to flat, after the schedule's trace for the stage and the
-    plugin's passes. A module that is flat already gets missing bounds checks. Math functions without
+    passes of plugins. A module that is flat already gets missing bounds checks. Math functions without
     instructions on the target are lowered to arithmetic at the flat stage."""
     from gossamer_ir.verify import verify
     from gossamer_lower import bounds_check_flat, lower_math
@@ -93,14 +92,14 @@ def lower_by_stage(
             )
         current = plugin.run_passes(current) if plugin else current
         yield current
-        current = next_stage(current)
+        current = next_stage(current, plugin=plugin)
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.run_passes(current) if plugin else current
 
 
-def next_stage(module: Module) -> Module:
-    """Lower a module to the next stage.
+def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:
+    """Lower a module to the next stage, with the passes of plugins for the extension points between.
 
     >>> from gossamer.calls.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
@@ -110,16 +109,28 @@ def next_stage(module: Module) -> Module:
     """
     from gossamer_lower.pass_manager import PASSES
 
+    if plugin and plugin.extension_points and module.stage == "loop":
+        return _lower_with_plugins(module, plugin)
     return PASSES[LOWERING_PASSES[module.stage]].function(module)
 
 
+def _lower_with_plugins(module: Module, plugin: Plugin) -> Module:
+    """Lower a module from the loop stage, with the passes that plugins have for extension points."""
+    from gossamer_lower.lower_to_flat import ExtensionPoint, lower_with_extensions
+
+    def extend(point: ExtensionPoint, at_point: Module) -> Module:
+        return plugin.run_passes(at_point, at=point.name, check=point.require_contents)
+
+    return lower_with_extensions(module, extend)
+
+
 def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
-    """Return a function that lowers a module to the next stage for a target, with the plugin's passes."""
+    """Return a function that lowers a module to the next stage for a target, with the passes of plugins."""
     _, resolved = resolve_elsewhere(target)
     plugin = plugin_of(resolved)
 
     def lower(module: Module) -> Module:
-        return next_stage(plugin.run_passes(module))
+        return next_stage(plugin.run_passes(module), plugin=plugin)
 
     return lower
 

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.targets import parse_target
 from gossamer_backend import Registry
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.nodes import StageName
 
 if TYPE_CHECKING:
     from gossamer_backend import Probe
+    from gossamer_backend.registry.discovery import EntryPoint
     from gossamer_backend.registry.plugin import Plugin
     from gossamer_backend.registry.validating import ValidatingBackend
 
-registry = Registry()
-"""The installed plugins and their backends."""
+
+def extension_points() -> Mapping[str, StageName]:
+    """Return the positions at which passes of plugins may run, each with the stage of modules there."""
+    # Imported late: only plugins with such passes ask.
+    from gossamer_lower.lower_to_flat import EXTENSION_POINTS
+
+    return {name: point.stage for name, point in EXTENSION_POINTS.items()}
+
+
+registry = Registry(extension_points=extension_points)
+"""The installed plugins: backends and their extensions."""
 
 
 def plugin_of(target: Target) -> Plugin:
-    """Return the plugin that compiles for a target."""
+    """Return the backend that compiles for a target, with what plugins registered for it."""
     return registry.plugin(target.backend)
+
+
+def extension_entry_points(backend: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of the extensions of a backend, without importing them."""
+    return registry.extension_entry_points(backend)
 
 
 def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from gossamer_ir.nodes import Module
-from gossamer_lower.lowering_pass import CONTENTS, PassRecord, lowering_pass, record_of
+import msgspec
+
+from gossamer_ir.nodes import Module, StageName
+from gossamer_lower.lowering_pass import (
+    CONTENTS,
+    PassRecord,
+    has_content,
+    lowering_pass,
+    record_of,
+)
 from gossamer_lower.passes import ORDERED_PASSES
 
 LISTED: tuple[PassRecord, ...] = tuple(
@@ -19,6 +27,45 @@ _TO_FLAT = tuple(
 
 FLAT_PASSES: tuple[Callable[[Module], Module], ...] = tuple(record.function for record in _TO_FLAT)
 """The passes that `lower_to_flat` runs, in this order."""
+
+
+class ExtensionPoint(msgspec.Struct, frozen=True):
+    """A position before or after a stable pass, at which passes of plugins may run."""
+
+    name: str
+    stage: StageName
+    """The stage of modules there."""
+    without: tuple[str, ...]
+    """The `CONTENTS` that earlier passes have removed, and no later pass will."""
+
+    def require_contents(self, module: Module) -> None:
+        """Raise `ValueError` if a module has contents that no later pass removes.
+
+        >>> from gossamer_testkit.examples import SCALE
+        >>> EXTENSION_POINTS["after lower_blocks"].require_contents(SCALE)
+        Traceback (most recent call last):
+        ...
+        ValueError: it returned a module with blocks, which no pass removes after lower_blocks
+        """
+        for content in self.without:
+            if has_content(module, content):
+                raise ValueError(
+                    f"it returned a module with {content}, which no pass removes {self.name}"
+                )
+
+
+def _extension_points() -> Iterator[ExtensionPoint]:
+    removed: tuple[str, ...] = ()
+    for record in _TO_FLAT:
+        later = (*removed, *record.removes)
+        if record.stable and record.gives is not None:
+            yield ExtensionPoint(f"before {record.name}", record.takes[0], removed)
+            yield ExtensionPoint(f"after {record.name}", record.gives, later)
+        removed = later
+
+
+EXTENSION_POINTS = {point.name: point for point in _extension_points()}
+"""The positions at which passes of plugins may run, by name, in their order."""
 
 
 @lowering_pass(takes=("loop",), gives="flat", removes=tuple(CONTENTS), on_request=True)
@@ -43,3 +90,32 @@ def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
         if verify_each:
             record.require_kept_promise(module)
     return module
+
+
+def lower_with_extensions(
+    module: Module, extend: Callable[[ExtensionPoint, Module], Module]
+) -> Module:
+    """Lower a module from the loop stage as `lower_to_flat` does, and replace it at each extension point by
+    what `extend` returns, a valid module that fulfills `require_contents` of the point.
+
+    >>> from gossamer_testkit.examples import program
+    >>> names = []
+    >>> def keep(point, module):
+    ...     names.append(point.name)
+    ...     return module
+    >>> flat = lower_with_extensions(program("for i in T.serial(n): Y[i] = X[i]"), keep)
+    >>> flat.stage, names == [*EXTENSION_POINTS], names[:2]
+    ('flat', True, ['before lower_blocks', 'after lower_blocks'])
+    """
+    for record in _TO_FLAT:
+        module = _extended(module, f"before {record.name}", extend)
+        module = record.function(module)
+        module = _extended(module, f"after {record.name}", extend)
+    return module
+
+
+def _extended(
+    module: Module, name: str, extend: Callable[[ExtensionPoint, Module], Module]
+) -> Module:
+    point = EXTENSION_POINTS.get(name)
+    return module if point is None else extend(point, module)

@@ -80,6 +80,9 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The `CONTENTS` that its result does not have."""
     on_request: bool = False
     """True if it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
+    stable: bool = False
+    """True if passes of plugins may run before and after it: its name, its stages and its place among the
+    other stable passes are part of the plugin API."""
 
     def require_stage(self, module: Module) -> None:
         """Raise `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
@@ -125,6 +128,7 @@ def lowering_pass(
     without: tuple[str, ...] = (),
     removes: tuple[str, ...] = (),
     on_request: bool = False,
+    stable: bool = False,
     checks_stage: bool = True,
 ) -> Callable[[Callable[P, Module]], Callable[P, Module]]:
     """Return the decorator of a pass, which attaches the `PassRecord` with these fields.
@@ -153,6 +157,7 @@ def lowering_pass(
             without=without,
             removes=removes,
             on_request=on_request,
+            stable=stable,
         )
         vars(called)["lowering_pass"] = record
         return called

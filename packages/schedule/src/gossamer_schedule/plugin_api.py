@@ -1,7 +1,7 @@
 """What this package offers to plugins: primitives of their own, and rules that use those of gossamer.
 
 Plugins import names from here and from `gossamer_schedule`, never from the other modules of the package,
-which may move between releases. The table "Modules for plugins" in `docs/backends.md` lists the modules of
+which may move between releases. The table "Modules for plugins" in `docs/plugins.md` lists the modules of
 all packages that plugins import.
 
 * A primitive: the decorator `plugin_primitive`, with `LOOP_STAGES` (or `STAGES` of `gossamer_ir.nodes`); the

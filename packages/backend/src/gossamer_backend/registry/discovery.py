@@ -11,6 +11,7 @@ import os
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,6 +33,14 @@ class Installed(msgspec.Struct, frozen=True):
             return ""
 
 
+class EntryPoint(NamedTuple):
+    """An entry point of a plugin; `value` is the object reference of its module."""
+
+    name: str
+    value: str
+    distribution: str
+
+
 def installed_distribution(name: str) -> Installed | None:
     """Return the distribution of that name that comes first on `sys.path`, or None if it is not found.
 
@@ -47,6 +56,20 @@ def installed_distribution(name: str) -> Installed | None:
         if version is not None:
             return Installed(name, *version)
     return None
+
+
+def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group, of all distributions on `sys.path`, sorted by their names.
+
+    >>> [point.distribution for point in installed_entry_points("gossamer.plugins")][:1]
+    ['gossamer-generic-cpu']
+    """
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for directory in sys.path:
+        for owner, points in _entry_points_in(directory, _modification_time(directory), group):
+            # The first on `sys.path` is the one that is imported.
+            found.setdefault(owner, points)
+    return tuple(sorted(point for points in found.values() for point in points))
 
 
 def entry_points(distribution: Installed, *, group: str) -> dict[str, str]:
@@ -88,3 +111,17 @@ def _versions(directory: str, _modified: int) -> dict[str, tuple[str, Path]]:
             name, _, version = entry.removesuffix(_SUFFIX).rpartition("-")
             versions[_normalized(name)] = version, Path(directory, entry)
     return versions
+
+
+@lru_cache(maxsize=64)
+def _entry_points_in(
+    directory: str, modified: int, group: str
+) -> tuple[tuple[str, tuple[EntryPoint, ...]], ...]:
+    """Return the entry points of a group for each distribution in a directory of `sys.path`, by the
+    normalized names of the distributions; also of distributions that have none, which hide later ones."""
+    found = []
+    for name, (version, folder) in _versions(directory, modified).items():
+        distribution = Installed(name.replace("_", "-"), version, folder)
+        points = entry_points(distribution, group=group).items()
+        found.append((name, tuple(EntryPoint(*point, distribution.name) for point in points)))
+    return tuple(found)

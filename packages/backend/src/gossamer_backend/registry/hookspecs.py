@@ -1,7 +1,8 @@
 """The hooks that a plugin may implement. Hooks only register: they return objects and do nothing else.
 
-A plugin is a module (or object) named by an entry point of the group `gossamer.plugins`; the entry
-point's name is the name of its backend.
+A plugin is a module (or object) named by an entry point. One of the group `gossamer.plugins` has a backend,
+whose name is that of the entry point. One of the group `gossamer.extensions` has none: it extends the backend
+of another plugin, and the name of the entry point is `<backend>.<extension>`.
 """
 
 from __future__ import annotations
@@ -37,36 +38,37 @@ signature for both kinds belongs to the next version of the plugin API."""
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """A pass of a plugin on modules of one stage. It runs once, after the schedule's steps for this stage and
-    before the module is lowered (or, if flat, compiled); never between two passes of gossamer that lower one
-    stage. Its result is verified."""
+    """A pass of a plugin on modules of one stage. It runs once: after the schedule's steps for this stage and
+    before the module is lowered (or, if flat, compiled), or at the extension point `at`, such as
+    "before vectorize_loops". Its result is verified."""
 
     name: str
     stage: StageName
     run: Callable[[Module], Module]
+    at: str = ""
 
 
 @hookspec
 def gossamer_backends() -> Sequence[Backend]:
-    """Return the plugin's backend, which has the name of its entry point."""
+    """Return the plugin's backend, which has the name of its entry point. Extensions have none."""
     raise NotImplementedError
 
 
 @hookspec
 def gossamer_intrinsics() -> Sequence[Intrinsic]:
-    """Return the intrinsics that `tensorize` may use in modules that the plugin compiles."""
+    """Return the intrinsics that `tensorize` may use in modules for the backend."""
     raise NotImplementedError
 
 
 @hookspec
 def gossamer_passes() -> Sequence[Pass]:
-    """Return the passes for modules that this plugin compiles."""
+    """Return the passes for modules that the backend compiles."""
     raise NotImplementedError
 
 
 @hookspec
 def gossamer_primitives() -> Sequence[Callable[..., Any]]:
-    """Return the primitives that schedules for this plugin's targets may use, made with the decorator
+    """Return the primitives that schedules for the backend's targets may use, made with the decorator
     `gossamer_schedule.plugin_api.plugin_primitive`."""
     raise NotImplementedError
 

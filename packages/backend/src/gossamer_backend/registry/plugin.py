@@ -1,127 +1,111 @@
-"""A plugin, loaded from its entry point and checked."""
+"""A plugin with a backend, loaded from its entry point and checked, and the extensions of its backend."""
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-import pluggy
 
-from gossamer_backend.registry import hookspecs
-from gossamer_backend.registry.hookspecs import Pass, ScheduleRule
+from gossamer_backend.registry.discovery import EntryPoint
+from gossamer_backend.registry.extension import (
+    Extension,
+    ExtensionPoints,
+    extension_of,
+    no_check,
+    registered_plugin,
+)
 from gossamer_backend.registry.protocol import API_VERSION, Backend
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
-from gossamer_ir.interchange.records import (
-    Intrinsic,
-    Schedule,
-    ScheduleReport,
-    Stats,
-    Target,
-)
+from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """The objects that a plugin registered."""
+    """A backend, and what installed plugins registered for it."""
 
     backend: ValidatingBackend
-    intrinsics: tuple[Intrinsic, ...]
-    passes: tuple[Pass, ...]
-    primitives: dict[str, Callable[..., Any]]
-    """Its schedule primitives by their names in steps, `<plugin>.<name>`."""
-    schedules: tuple[ScheduleRule, ...]
+    extensions: tuple[Extension, ...]
+    """In the order in which their rules and passes run: those of other plugins by their names, and at last
+    that of the plugin that has the backend."""
+
+    @property
+    def own(self) -> Extension:
+        """What the plugin that has the backend registered."""
+        return self.extensions[-1]
+
+    @property
+    def extension_points(self) -> frozenset[str]:
+        """The positions within the lowering passes at which some of the passes run."""
+        passes = (item for extension in self.extensions for item in extension.passes)
+        return frozenset(item.at for item in passes if item.at)
+
+    @property
+    def intrinsics(self) -> tuple[Intrinsic, ...]:
+        """The intrinsics of all extensions."""
+        return tuple(item for extension in self.extensions for item in extension.intrinsics)
+
+    @property
+    def primitives(self) -> dict[str, Callable[..., Any]]:
+        """The schedule primitives of all extensions by their names in steps, `<plugin>.<name>`."""
+        return {
+            op: item for extension in self.extensions for op, item in extension.primitives.items()
+        }
 
     def schedule(
         self, module: Module, target: Target, stats: Stats | None
-    ) -> ScheduleReport | Schedule | None:
-        """Return what the first of its rules that applies returns; None if none applies."""
-        with errors_as_plugin_errors(self.backend.name, doing="choose a schedule"):
-            for rule in self.schedules:
-                found = rule(module, target, stats)
-                if found is not None:
-                    return _require_schedule(found)
+    ) -> tuple[str, ScheduleReport | Schedule] | None:
+        """Return the name of the first plugin that has a rule that applies, and what the rule returns; None
+        if no rule applies."""
+        for extension in self.extensions:
+            found = extension.schedule(module, target, stats)
+            if found is not None:
+                return extension.name, found
         return None
 
-    def run_passes(self, module: Module) -> Module:
-        """Run the passes for the module's stage, and verify their results, which are of the same stage.
-        Errors name the plugin."""
-        for backend_pass in self.passes:
-            if backend_pass.stage == module.stage:
-                module = self.apply_pass(backend_pass, module)
+    def run_passes(
+        self, module: Module, *, at: str = "", check: Callable[[Module], None] = no_check
+    ) -> Module:
+        """Run the passes for the module's stage that are registered for an extension point (by default those
+        for the end of the stage). Verify their results, which are of the same stage, and which `check` may
+        refuse, too. Errors name the plugin."""
+        for extension in self.extensions:
+            for own_pass in extension.passes:
+                if (own_pass.stage, own_pass.at) == (module.stage, at):
+                    module = extension.apply_pass(own_pass, module, check=check)
         return module
 
-    def apply_pass(self, backend_pass: Pass, module: Module) -> Module:
-        """Run one of the passes on a module of its stage, and verify the result. Errors name the plugin."""
-        from gossamer_ir.verify import verify  # only where there is a pass
 
-        with errors_as_plugin_errors(
-            self.backend.name, doing=f"run its pass '{backend_pass.name}'"
-        ):
-            return verify(_require_stage(backend_pass.run(module), module.stage))
-
-
-def load_plugin(name: str, value: str) -> Plugin:
-    """Import a plugin (`value` is the object reference of its entry point) and call its hooks.
+def load_plugin(point: EntryPoint, *, points: ExtensionPoints) -> Plugin:
+    """Import the plugin of an entry point of the group `gossamer.plugins`, and call its hooks.
 
     `PluginError` names the plugin and the reason if it is broken."""
-    # Each plugin has its own manager, so that a broken one cannot affect others.
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
+    name = point.name
     with errors_as_plugin_errors(name, doing="be loaded"):
-        manager.register(pkgutil.resolve_name(value.partition("[")[0].strip()), name=name)
-        manager.check_pending()
-        backends = _items(manager.hook.gossamer_backends())
-        backend = _the_backend(name, backends)
-        return Plugin(
-            backend=ValidatingBackend(backend),
-            intrinsics=_items(manager.hook.gossamer_intrinsics()),
-            passes=_items(manager.hook.gossamer_passes()),
-            primitives=_primitives_by_name(name, _items(manager.hook.gossamer_primitives())),
-            schedules=_items(manager.hook.gossamer_schedules()),
-        )
+        manager = registered_plugin(name, point.value)
+        backends = (item for result in manager.hook.gossamer_backends() for item in result)
+        backend = _the_backend(name, tuple(backends))
+        own = extension_of(name, manager, points=points)
+        return Plugin(ValidatingBackend(backend), (own,))
 
 
-def _primitives_by_name(
-    name: str, primitives: Sequence[Callable[..., Any]]
-) -> dict[str, Callable[..., Any]]:
-    """Return the primitives of a plugin by their names in steps."""
-    by_name: dict[str, Callable[..., Any]] = {}
-    for primitive in primitives:
-        op = getattr(primitive, "op", "")
-        if op in by_name:
-            raise PluginError(
-                "plugin.primitive", f"The plugin '{name}' registers two primitives '{op}'."
-            )
-        if op.rpartition(".")[0] != name:
-            raise PluginError(
-                "plugin.primitive",
-                f"The plugin '{name}' registers {primitive!r}, which is not a primitive of its own.",
-                hint=f"Expected a function with the decorator plugin_primitive('{name}', stages=...).",
-            )
-        by_name[op] = primitive
-    return by_name
-
-
-def _require_stage(found: object, stage: str) -> Module:
-    """Return the result of a pass; raise if it is not a module of the stage, which is lowered next."""
-    if isinstance(found, Module) and found.stage == stage:
-        return found
-    what = f"a module of the {found.stage} stage" if isinstance(found, Module) else repr(found)
-    raise TypeError(f"it returned {what}; expected a module of the {stage} stage")
-
-
-def _require_schedule(found: object) -> ScheduleReport | Schedule:
-    if isinstance(found, (ScheduleReport, Schedule)):
-        return found
-    raise TypeError(f"a rule returned {found!r}; expected a ScheduleReport, a Schedule or None")
-
-
-def _items(results: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
-    return tuple(item for result in results for item in result)
+def extended_plugin(plugin: Plugin, extensions: Iterable[Extension]) -> Plugin:
+    """Return a plugin with extensions of other plugins. Raise `PluginError` (`plugin.intrinsic`) for two
+    intrinsics of one name, since steps refer to them by name."""
+    extended = Plugin(plugin.backend, (*extensions, *plugin.extensions))
+    owners: dict[str, str] = {}
+    for extension in extended.extensions:
+        for intrinsic in extension.intrinsics:
+            owner = owners.setdefault(intrinsic.name, extension.name)
+            if owner != extension.name:
+                raise PluginError(
+                    "plugin.intrinsic",
+                    f"The plugins '{owner}' and '{extension.name}' both register an intrinsic "
+                    f"'{intrinsic.name}' for the backend '{plugin.backend.name}'.",
+                )
+    return extended
 
 
 def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:

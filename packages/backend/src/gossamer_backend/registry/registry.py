@@ -1,29 +1,47 @@
-"""The registry finds backends among the installed plugins, and imports them when they are first used."""
+"""The registry finds backends and their extensions among the installed plugins, and imports them when they
+are first used."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer_backend.registry.discovery import entry_points, installed_distribution
+from gossamer_backend.registry.discovery import (
+    EntryPoint,
+    entry_points,
+    installed_distribution,
+    installed_entry_points,
+)
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.nodes import StageName
 
 if TYPE_CHECKING:
+    from gossamer_backend.registry.extension import Extension, ExtensionPoints
     from gossamer_backend.registry.plugin import Plugin
 
 GROUP = "gossamer.plugins"
 
+EXTENSION_GROUP = "gossamer.extensions"
+"""The group of plugins without a backend; the names of their entry points are `<backend>.<extension>`."""
 
-class EntryPoint(NamedTuple):
-    """An entry point of a plugin; `value` is the object reference of its module."""
+
+class ExtensionInfo(msgspec.Struct, frozen=True):
+    """An installed extension of a backend; `reason` says why it is broken, and is empty if it is not.
+
+    >>> ExtensionInfo("fast", "acme-fast", "no license").reason
+    'no license'
+    """
 
     name: str
-    value: str
     distribution: str
+    reason: str = ""
 
 
 class BackendInfo(msgspec.Struct, frozen=True):
@@ -41,20 +59,34 @@ class BackendInfo(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
     usable: bool
     reason: str = ""
+    extensions: tuple[ExtensionInfo, ...] = ()
+
+
+def _no_extension_points() -> Mapping[str, StageName]:
+    return {}
 
 
 class Registry:
     """The installed backends: entry points of the group `gossamer.plugins`, whose names are the names of the
-    backends. A broken plugin does not affect the others. The distribution `gossamer-<name>` owns the name
+    backends. A broken plugin does not affect other backends. The distribution `gossamer-<name>` owns the name
     `<name>`; otherwise, a name that two distributions register is an error.
+
+    Plugins without a backend extend that of another: entry points of the group `gossamer.extensions`.
+    `extension_points` returns the positions at which passes of plugins may run.
 
     >>> Registry(group="no.such.group").names()
     ()
     """
 
-    def __init__(self, *, group: str = GROUP) -> None:
+    def __init__(
+        self, *, group: str = GROUP, extension_points: ExtensionPoints = _no_extension_points
+    ) -> None:
         self._group = group
+        self._extension_points = extension_points
         self._entry_points: dict[str, tuple[EntryPoint, ...]] | None = None
+        self._extension_entry_points: tuple[EntryPoint, ...] | None = None
+        self._backend_plugins: dict[str, Plugin] = {}
+        self._extensions: dict[EntryPoint, Extension] = {}
         self._plugins: dict[str, Plugin] = {}
         self._lock = threading.RLock()
 
@@ -68,19 +100,65 @@ class Registry:
         `ArgumentError` (`backend.unknown`) lists the installed backends; `PluginError` reports a broken
         plugin.
         """
-        return self.plugin(name).backend
+        return self._backend_plugin(name).backend
 
     def plugin(self, name: str) -> Plugin:
-        """Return everything that the plugin of that name registered; errors as in `backend`."""
+        """Return the backend of that name with everything that its plugin and all extensions registered;
+        errors as in `backend`, also for a broken extension: kernels must not depend on whether it works."""
         loaded = self._plugins.get(name)
+        if loaded is not None:
+            return loaded
+        from gossamer_backend.registry.plugin import extended_plugin  # imports pluggy
+
+        own = self._backend_plugin(name)
+        extensions = [self.extension(name, point) for point in self.extension_entry_points(name)]
+        return self._plugins.setdefault(name, extended_plugin(own, extensions))
+
+    def extension_entry_points(self, backend: str) -> tuple[EntryPoint, ...]:
+        """Return the entry points of the extensions of a backend, sorted by name, without importing them.
+
+        Raises `PluginError` (`plugin.duplicate`) if several distributions register one name."""
+        # Read once: the keys of kernels must be those of the extensions that have been loaded.
+        if self._extension_entry_points is None:
+            self._extension_entry_points = installed_entry_points(EXTENSION_GROUP)
+        points = self._extension_entry_points
+        own = tuple(point for point in points if point.name.partition(".")[0] == backend)
+        for first, second in pairwise(own):
+            if first.name == second.name:
+                raise _duplicate(f"an extension '{first.name}'", (first, second))
+        return own
+
+    def extension(self, backend: str, point: EntryPoint) -> Extension:
+        """Return what the extension of an entry point registered; raise `PluginError` if it is broken."""
+        from gossamer_backend.registry.extension import load_extension  # imports pluggy
+
+        with self._lock:
+            if point not in self._extensions:
+                self._extensions[point] = load_extension(
+                    backend, point, points=self._extension_points
+                )
+            return self._extensions[point]
+
+    def working_extensions(self, backend: str) -> Iterator[Extension]:
+        """Yield what the plugin of a backend registered, and then its extensions, without broken ones."""
+        with contextlib.suppress(PluginError):
+            yield self._backend_plugin(backend).own
+        with contextlib.suppress(PluginError):
+            for point in self.extension_entry_points(backend):
+                with contextlib.suppress(PluginError):
+                    yield self.extension(backend, point)
+
+    def _backend_plugin(self, name: str) -> Plugin:
+        """Return a backend with everything that its own plugin registered."""
+        loaded = self._backend_plugins.get(name)
         if loaded is not None:
             return loaded
         # Two threads that ask at once must not import the plugin
         # twice. Reentrant, as a plugin may ask for another.
         with self._lock:
-            if name not in self._plugins:
-                self._plugins[name] = self._load(name)
-            return self._plugins[name]
+            if name not in self._backend_plugins:
+                self._backend_plugins[name] = self._load(name)
+            return self._backend_plugins[name]
 
     def backend_infos(self) -> tuple[BackendInfo, ...]:
         """Return all installed backends, each usable or with the reason. Imports all of them."""
@@ -106,11 +184,8 @@ class Registry:
                 hint=f"Installed: {known}." if known else "No backend is installed.",
             )
         if len(candidates) > 1:
-            owners = ", ".join(sorted(item.distribution for item in candidates))
-            raise PluginError(
-                "plugin.duplicate", f"Several distributions install a backend '{name}': {owners}."
-            )
-        return load_plugin(name, candidates[0].value)
+            raise _duplicate(f"a backend '{name}'", candidates)
+        return load_plugin(candidates[0], points=self._extension_points)
 
     def _own_entry_points(self, name: str) -> tuple[EntryPoint, ...]:
         """Return the entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
@@ -131,9 +206,26 @@ class Registry:
         owner = ", ".join(sorted(item.distribution for item in self._entry_points_by_name()[name]))
         try:
             backend = self.backend(name)
+            extensions = self._extension_infos(name)
         except GossamerError as error:
             return BackendInfo(name, owner, "", (), usable=False, reason=str(error))
-        return _backend_info(backend, owner)
+        return msgspec.structs.replace(_backend_info(backend, owner), extensions=extensions)
+
+    def _extension_infos(self, backend: str) -> tuple[ExtensionInfo, ...]:
+        infos = []
+        for point in self.extension_entry_points(backend):
+            reason = ""
+            try:
+                self.extension(backend, point)
+            except PluginError as error:
+                reason = str(error)
+            infos.append(ExtensionInfo(point.name.partition(".")[2], point.distribution, reason))
+        return tuple(infos)
+
+
+def _duplicate(what: str, points: tuple[EntryPoint, ...]) -> PluginError:
+    owners = ", ".join(sorted(item.distribution for item in points))
+    return PluginError("plugin.duplicate", f"Several distributions install {what}: {owners}.")
 
 
 def _entry_points_of_group(group: str) -> list[EntryPoint]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gossamer_backend.registry.discovery import Installed, installed_distribution
+from gossamer_backend.registry.discovery import EntryPoint, Installed, installed_distribution
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -29,8 +29,29 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
         version = _other_version(name) if distribution is None else distribution.version
         if version:
             versions[name] = version + (
-                "" if distribution is None else _content_suffix(distribution)
+                ""
+                if distribution is None
+                else _content_suffix(distribution, package=name.replace("-", "_"))
             )
+    return versions
+
+
+def extension_versions(points: Iterable[EntryPoint]) -> dict[str, str]:
+    """Return the versions of extensions by the names of their entry points: of their distributions, as in
+    `package_versions`.
+
+    >>> extension_versions([EntryPoint("toy.fast", "toy_fast", "no-such-distribution")])
+    {'toy.fast': 'toy_fast'}
+    """
+    versions = {}
+    for point in points:
+        distribution = installed_distribution(point.distribution)
+        versions[point.name] = point.value
+        if distribution is not None:
+            # The package of an extension need not have the name of its distribution.
+            package = point.value.partition(":")[0].partition(".")[0]
+            suffix = _content_suffix(distribution, package=package)
+            versions[point.name] += f" {distribution.version}{suffix}"
     return versions
 
 
@@ -44,23 +65,25 @@ def _other_version(name: str) -> str:
         return ""
 
 
-def _content_suffix(distribution: Installed) -> str:
+def _content_suffix(distribution: Installed, *, package: str) -> str:
     """Return a suffix that differs between installations of one version; "" for one from an index (PEP
-    610)."""
+    610). `package` is the one that an editable installation is edited in."""
     origin = distribution.read("direct_url.json")
     if not origin:
         return ""
     if json.loads(origin).get("dir_info", {}).get("editable"):
-        return _source_digest(distribution.name.replace("-", "_"))
+        return _source_digest(package)
     return "+local." + hashlib.sha256(distribution.read("RECORD").encode()).hexdigest()[:16]
 
 
 def _source_digest(package: str) -> str:
     spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
+    if spec is None:
         return ""
+    folders = spec.submodule_search_locations
+    files = sorted(Path(folders[0]).rglob("*.py")) if folders else [Path(spec.origin or "")]
     digest = hashlib.sha256()
-    for path in sorted(Path(spec.submodule_search_locations[0]).rglob("*.py")):
+    for path in files:
         status = path.stat()
         digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return "+edited." + digest.hexdigest()[:16]

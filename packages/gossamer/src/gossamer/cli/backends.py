@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gossamer.resolve_target import registry
-from gossamer_backend import BackendInfo
+from gossamer_backend import BackendInfo, ExtensionInfo
 
 
 def backends() -> None:
     """List the backends that are installed.
 
-    For each, print its version, suggested targets, and whether it is usable on this machine or why not.
+    For each, print its version, suggested targets, whether it is usable on this machine or why not, and the
+    plugins that extend it.
     """
     infos = registry.backend_infos()
     print("\n\n".join(map(_describe, infos)) if infos else "no backend is installed")
@@ -17,17 +20,29 @@ def backends() -> None:
 
 def _describe(backend: BackendInfo) -> str:
     """
-    >>> print(_describe(BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=True)))
+    >>> added = (ExtensionInfo("fast-rows", "acme"), ExtensionInfo("old", "acme", "no license"))
+    >>> toy = BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=True, extensions=added)
+    >>> print(_describe(toy))
     toy
-      usable   yes
-      version  1.0
-      targets  toy
+      usable      yes
+      version     1.0
+      targets     toy
+      extensions  fast-rows of acme
+                  old of acme, which is broken: no license
     """
     usable = "yes" if backend.usable else f"no: {backend.reason}"
-    lines = [backend.name, f"  usable   {usable}", f"  version  {backend.version or 'unknown'}"]
-    return "\n".join([*lines, *_targets(backend.targets)])
+    rows = [("usable", usable), ("version", backend.version or "unknown")]
+    rows += _labeled("targets", backend.targets)
+    rows += _labeled("extensions", map(_describe_extension, backend.extensions))
+    width = max(len(label) for label, _ in rows)
+    return "\n".join([backend.name, *(f"  {label:<{width}}  {text}" for label, text in rows)])
 
 
-def _targets(targets: tuple[str, ...]) -> list[str]:
-    names = ("targets", *("" for _ in targets[1:]))
-    return [f"  {name:<7}  {target}" for name, target in zip(names, targets, strict=False)]
+def _describe_extension(extension: ExtensionInfo) -> str:
+    broken = f", which is broken: {extension.reason}" if extension.reason else ""
+    return f"{extension.name} of {extension.distribution}{broken}"
+
+
+def _labeled(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    """Return rows of texts, the first with the label."""
+    return [("" if number else label, text) for number, text in enumerate(texts)]

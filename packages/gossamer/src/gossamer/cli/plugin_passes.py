@@ -9,33 +9,39 @@ from gossamer_ir.nodes import Module
 from gossamer_lower.lowering_pass import PassRecord
 
 if TYPE_CHECKING:
+    from gossamer_backend.registry.extension import Extension
     from gossamer_backend.registry.hookspecs import Pass
-    from gossamer_backend.registry.plugin import Plugin
 
 
-def pass_records(plugin: Plugin) -> dict[str, PassRecord]:
+def pass_records(extension: Extension) -> dict[str, PassRecord]:
     """Return the passes of a plugin by `<plugin>.<pass>`, each with a `PassRecord`.
 
     `Pass` is a record of its own because plugins do not depend on gossamer-lower. Passes with one name are
     one pass for several stages.
 
     >>> from gossamer.resolve_target import registry
-    >>> pass_records(registry.plugin("generic-cpu"))
+    >>> pass_records(registry.plugin("generic-cpu").own)
     {}
     """
     by_name: dict[str, list[Pass]] = {}
-    for backend_pass in plugin.passes:
-        name = f"{plugin.backend.name}.{backend_pass.name}"
-        by_name.setdefault(name, []).append(backend_pass)
-    return {name: _record(name, passes, plugin) for name, passes in by_name.items()}
+    for own_pass in extension.passes:
+        by_name.setdefault(f"{extension.name}.{own_pass.name}", []).append(own_pass)
+    return {name: _record(name, passes, extension) for name, passes in by_name.items()}
 
 
-def _record(name: str, passes: Sequence[Pass], plugin: Plugin) -> PassRecord:
+def extension_points_of(extension: Extension, name: str) -> tuple[str, ...]:
+    """Return the extension points at which the pass `<plugin>.<pass>` runs in a compilation; () if it only
+    runs at the ends of stages."""
+    found = (own.at for own in extension.passes if f"{extension.name}.{own.name}" == name)
+    return tuple(point for point in found if point)
+
+
+def _record(name: str, passes: Sequence[Pass], extension: Extension) -> PassRecord:
+    # A pass that is registered for several extension points of a stage is applied once.
+    by_stage = {own_pass.stage: own_pass for own_pass in reversed(passes)}
+
     def run(module: Module) -> Module:
-        for backend_pass in passes:
-            if backend_pass.stage == module.stage:
-                module = plugin.apply_pass(backend_pass, module)
-        return module
+        return extension.apply_pass(by_stage[module.stage], module)
 
-    stages = tuple(dict.fromkeys(backend_pass.stage for backend_pass in passes))
+    stages = tuple(dict.fromkeys(own_pass.stage for own_pass in passes))
     return PassRecord(name=name, function=run, takes=stages)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gossamer import resolve_target
-from gossamer.cli.plugin_passes import pass_records
+from gossamer.cli.plugin_passes import extension_points_of, pass_records
 from gossamer.resolve_target import plugin_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
-from gossamer_ir.errors import ArgumentError, Diagnostic, PluginError, VerifyError
-from gossamer_ir.interchange.records import Step
+from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
+from gossamer_ir.interchange.records import Step, Target
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.parser.modules import Parsed, parse_text
@@ -22,7 +22,7 @@ from gossamer_ir.script.source import Source
 from gossamer_ir.verify import diagnostics, verify
 
 if TYPE_CHECKING:
-    from gossamer_backend.registry.plugin import Plugin
+    from gossamer_backend.registry.extension import Extension
     from gossamer_lower.lowering_pass import PassRecord
 
 MAX_STEP = 10_000
@@ -130,11 +130,11 @@ def _apply_step(module: Module, step: Step, *, verify_each: bool, target: str) -
         if verify_each:
             PASSES[step.op].require_kept_promise(result)
         return result
-    plugin = _plugin_of_step(step)
-    of_plugin = pass_records(plugin) if plugin else {}
-    if step.op in of_plugin:
-        return apply_record(of_plugin[step.op], module, arguments=step.args)
-    primitives = plugin.primitives if plugin else {}
+    extension = _extension_of_step(step, parse_target(target))
+    passes = pass_records(extension) if extension else {}
+    if step.op in passes:
+        return apply_record(passes[step.op], module, arguments=step.args)
+    primitives = extension.primitives if extension else {}
     if step.op not in PRIMITIVES and step.op not in primitives:
         raise _unknown_step(step, "")
     # The plugin of the target is only loaded for steps that need it.
@@ -142,14 +142,19 @@ def _apply_step(module: Module, step: Step, *, verify_each: bool, target: str) -
     return replay(module, (step,), intrinsics=intrinsics, primitives=primitives)
 
 
-def _plugin_of_step(step: Step) -> Plugin | None:
-    """Return the plugin in the name of a step, `<plugin>.<name>`; None for other names."""
+def _extension_of_step(step: Step, target: Target) -> Extension | None:
+    """Return what the plugin in the name of a step, `<plugin>.<name>`, registered: an extension of the
+    target's backend, or the plugin of any backend. None for other names."""
     name, is_of_plugin, _ = step.op.rpartition(".")
     if not is_of_plugin:
         return None
-    if name not in resolve_target.registry.names():
-        raise _unknown_step(step, f": the plugin '{name}' is not installed")
-    return resolve_target.registry.plugin(name)
+    registry = resolve_target.registry
+    for point in registry.extension_entry_points(target.backend):
+        if point.name == f"{target.backend}.{name}":
+            return registry.extension(target.backend, point)
+    if name not in registry.names():
+        raise _unknown_step(step, f": the plugin '{name}' is not installed for '{target.backend}'")
+    return registry.plugin(name).own
 
 
 def _unknown_step(step: Step, reason: str) -> ArgumentError:
@@ -177,23 +182,24 @@ def steps_text() -> str:
     from gossamer_schedule import PRIMITIVES
     from gossamer_schedule.trace.replay import parameters_of
 
-    plugins = [*_installed_plugins()]
-    records = [*PASSES.values(), *(x for plugin in plugins for x in pass_records(plugin).values())]
-    lines = ["passes", *map(_pass_line, records), "primitives"]
+    # `gossamer backends` shows why a plugin is broken.
+    names = resolve_target.registry.names()
+    extensions = [*chain.from_iterable(map(resolve_target.registry.working_extensions, names))]
+    lines = ["passes", *map(_pass_line, PASSES.values())]
+    lines += [
+        ", ".join((_pass_line(record), *extension_points_of(extension, name)))
+        for extension in extensions
+        for name, record in pass_records(extension).items()
+    ]
+    lines.append("primitives")
     lines += [f"  {name}({', '.join(parameters_of(name))})" for name in PRIMITIVES]
     lines += [
-        f"  {name}({', '.join(parameters_of(name, plugin.primitives))})"
-        for plugin in plugins
-        for name in plugin.primitives
+        f"  {name}({', '.join(parameters_of(name, extension.primitives))})"
+        for extension in extensions
+        for name in extension.primitives
     ]
-    return "\n".join(lines)
-
-
-def _installed_plugins() -> Iterator[Plugin]:
-    for name in resolve_target.registry.names():
-        # `gossamer backends` shows why a plugin is broken.
-        with contextlib.suppress(PluginError):
-            yield resolve_target.registry.plugin(name)
+    # An extension of two backends is listed once.
+    return "\n".join(dict.fromkeys(lines))
 
 
 def _pass_line(record: PassRecord) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer_backend.registry.registry import GROUP
+from gossamer_backend.registry.registry import EXTENSION_GROUP, GROUP
 
 _PREFIX = "gossamer-"
 
@@ -37,10 +37,12 @@ def gossamer(*, version: _Version = False) -> None:
 def installed_versions() -> dict[str, str]:
     """Return the version of each installed package and plugin of gossamer, sorted by name.
 
-    A plugin is a distribution with an entry point of the group `gossamer.plugins`, whatever its name.
+    A plugin is a distribution with an entry point of the group `gossamer.plugins` or `gossamer.extensions`,
+    whatever its name.
     """
     distributions = list(metadata.distributions())
-    plugins = {entry.dist.name for entry in metadata.entry_points(group=GROUP) if entry.dist}
+    points = (*metadata.entry_points(group=GROUP), *metadata.entry_points(group=EXTENSION_GROUP))
+    plugins = {entry.dist.name for entry in points if entry.dist}
     # A path that is listed twice gives a distribution twice; the first is the one that is imported.
     versions = {dist.name: dist.version for dist in reversed(distributions)}
     names = sorted(name for name in versions if name.startswith(_PREFIX) or name in plugins)

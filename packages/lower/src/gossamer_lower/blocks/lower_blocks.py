@@ -61,7 +61,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 
-@lowering_pass(takes=("loop",), removes=("blocks",))
+@lowering_pass(takes=("loop",), removes=("blocks",), stable=True)
 def lower_blocks(module: Module) -> Module:
     """Turn blocks into plain statements; `init` is hoisted before the reduction loops.
 

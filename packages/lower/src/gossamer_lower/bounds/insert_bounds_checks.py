@@ -10,7 +10,7 @@ from gossamer_lower.guards.guard_accesses import guard_accesses
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(takes=("loop",), without=("blocks",), stable=True)
 def insert_bounds_checks(module: Module) -> Module:
     """Insert a `Guard` before each statement with an access that is not proved in bounds.
 

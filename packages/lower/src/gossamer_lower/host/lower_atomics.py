@@ -31,7 +31,7 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
 
 
-@lowering_pass(takes=("flat",))
+@lowering_pass(takes=("flat",), stable=True)
 def lower_atomics(module: Module) -> Module:
     """Make accumulations into shared elements atomic in loops annotated `atomic`.
 

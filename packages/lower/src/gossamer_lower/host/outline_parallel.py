@@ -45,6 +45,7 @@ from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_
     gives="flat",
     without=("blocks", "vectorized loops", "unrolled loops", "searches"),
     removes=("parallel loops",),
+    stable=True,
 )
 def outline_parallel(module: Module) -> Module:
     """Outline parallel loops into functions, which are called for chunks of the range.

@@ -37,7 +37,7 @@ from gossamer_lower.vector.helpers.lane_reductions import (
 from gossamer_lower.vector.helpers.vector_form import Vectors
 
 
-@lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",))
+@lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",), stable=True)
 def vectorize_loops(module: Module) -> Module:
     """Turn vectorized loops into vector code, with conditions as masks.
 
