@@ -107,11 +107,12 @@ def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:
     >>> position.stage, next_stage(position).stage
     ('position', 'loop')
     """
-    from gossamer_lower.pass_manager import PASSES
+    import gossamer_lower
 
     if plugin and plugin.extension_points and module.stage == "loop":
         return _lower_with_plugins(module, plugin)
-    return PASSES[LOWERING_PASSES[module.stage]].function(module)
+    lower: Callable[[Module], Module] = getattr(gossamer_lower, LOWERING_PASSES[module.stage])
+    return lower(module)
 
 
 def _lower_with_plugins(module: Module, plugin: Plugin) -> Module:
