@@ -421,7 +421,7 @@ def bench(session: nox.Session) -> None:
 
 
 def takes_torch(arguments: Sequence[str]) -> bool:
-    """True if torch is among the peers of the benchmark, as it is by default."""
+    """True if torch is among the contenders of the benchmark, as it is by default."""
     if {"report", "--help", "-h"} & set(arguments):
         return False
-    return "torch" in arguments if "--peers" in arguments else True
+    return "torch" in arguments if "--contenders" in arguments else True

@@ -1,4 +1,4 @@
-"""Benchmarks: ratios against named peers, measured in one run and stored as data.
+"""Benchmarks: ratios to named contenders, measured in one run and stored as data.
 
-`python -m benchmarks --help` lists the options; `nox -s bench` installs the peers first.
+`python -m benchmarks --help` lists the options; `nox -s bench` installs the contenders first.
 """

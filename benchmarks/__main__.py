@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import options, records
-from benchmarks.peers import NAMES, OURS
+from benchmarks.contenders import NAMES, OURS
 from benchmarks.records import FAILED, Run
 from benchmarks.report.run_report import print_run, write_report
 from benchmarks.report.stored_runs import show_in_readme

@@ -1,4 +1,4 @@
-"""Goals for the ratios of a run: the time of the best peer over that of gossamer."""
+"""Goals for the ratios of a run: the time of the fastest other contender over that of gossamer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.contenders import OURS
 from benchmarks.operators import OPERATORS
-from benchmarks.peers import OURS
 from benchmarks.records import Cell
 
-PEERS = ("mkl", "scipy", "numba", "torch")
+LIBRARIES = ("mkl", "scipy", "numba", "torch")
+"""The contenders that are libraries of their own."""
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -25,19 +26,19 @@ def geometric_mean(values: Sequence[float]) -> float:
 @dataclass(frozen=True)
 class Goal:
     """A goal for the ratios over the cells of an operator: their geometric mean, and the least of them. Of
-    the peers that took part in a cell, the fastest counts. `expected` are those without which the result
-    is incomplete."""
+    the `contenders` that took part in a cell, the fastest counts. `expected` are those without which the
+    result is incomplete."""
 
     op: str
     mean: float
     least: float
-    peers: tuple[str, ...] = PEERS
-    expected: tuple[str, ...] = PEERS
+    contenders: tuple[str, ...] = LIBRARIES
+    expected: tuple[str, ...] = LIBRARIES
 
     def ratio(self, cell: Cell, ours: str = OURS) -> float | None:
-        """Return the best peer's time over ours, or None if either is missing."""
-        ratios = [ratio for peer in self.peers if (ratio := cell.ratio(peer, ours)) is not None]
-        return min(ratios, default=None)
+        """Return the time of the fastest other contender over ours, or None if either is missing."""
+        ratios = (cell.ratio(other, ours) for other in self.contenders)
+        return min((ratio for ratio in ratios if ratio is not None), default=None)
 
     def outcome(self, cells: Iterable[Cell], ours: str = OURS) -> Outcome | None:
         """Return the outcome over the cells of the operator, or None if none was measured. Disturbed cells
@@ -84,11 +85,11 @@ class Outcome:
 
     @property
     def absent(self) -> list[str]:
-        """The parts of the goal that were not measured: peers, features, dtypes and numbers of threads."""
+        """The parts of the goal that were not measured: contenders, features, dtypes, numbers of threads."""
         usual = OPERATORS[self.goal.op]
-        peers = {name for cell in self.cells for name in cell.figures}
+        measured = {name for cell in self.cells for name in cell.figures}
         parts = (
-            ("", self.goal.expected, peers),
+            ("", self.goal.expected, measured),
             ("K=", usual.feature_sizes, {cell.features for cell in self.cells}),
             ("", usual.dtypes, {cell.dtype for cell in self.cells}),
             ("threads=", usual.threads, {cell.threads for cell in self.cells}),
@@ -117,20 +118,24 @@ PYTHON_SHARES = {
 GOALS = (
     Goal("spmm", mean=1.15, least=0.9),
     Goal("spmv", mean=1.0, least=0.8),
-    Goal("sddmm", 1.5, 0.95, peers=("numba", "torch", "taco_fast"), expected=("numba", "torch")),
+    Goal(
+        "sddmm", 1.5, 0.95, contenders=("numba", "torch", "taco_fast"), expected=("numba", "torch")
+    ),
     Goal(
         "attention",
         mean=1.3,
         least=1.0,
-        peers=("scipy", "mkl_plain", "numba", "numba_fused", "torch"),
+        contenders=("scipy", "mkl_plain", "numba", "numba_fused", "torch"),
         expected=("scipy", "mkl_plain", "numba", "torch"),
     ),
-    Goal("attention", mean=2.5, least=1.0, peers=("torch",), expected=("torch",)),
-    Goal("bsr_spmm", 2.0, 2.0, peers=("mkl_bsr", *PEERS), expected=("mkl_bsr", *PEERS)),
+    Goal("attention", mean=2.5, least=1.0, contenders=("torch",), expected=("torch",)),
+    Goal(
+        "bsr_spmm", 2.0, 2.0, contenders=("mkl_bsr", *LIBRARIES), expected=("mkl_bsr", *LIBRARIES)
+    ),
 )
-"""The goals; the first one of an operator is about all its peers."""
+"""The goals; the first one of an operator is about all its contenders."""
 
 
 def main_goal(op: str) -> Goal:
-    """Return the goal about all peers of an operator."""
+    """Return the goal about all contenders of an operator."""
     return next(goal for goal in GOALS if goal.op == op)

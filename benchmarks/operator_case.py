@@ -1,6 +1,6 @@
 """The arrays of a problem, as contenders get them: in this process, or as files in a folder.
 
-Peers in environments of their own import this module, so it needs NumPy and SciPy only.
+Contenders in environments of their own import this module, so it needs NumPy and SciPy only.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks import peers
+from benchmarks import contenders
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MOST_BYTES, Selection
 from benchmarks.matrices import NAMES
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the commands; defaults are those of a full run."""
     command = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="gossamer against its peers, each in a process of its own; without a command: run",
+        description="gossamer and other contenders, each in a process of its own; without a command: run",
     )
     commands = command.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure, print and store")
@@ -61,7 +61,12 @@ def add_selection(run: argparse.ArgumentParser) -> None:
     add("--features", nargs="+", type=positive, metavar="K", help="of the dense operands")
     add("--threads", nargs="+", type=positive)
     add("--dtype", nargs="+", choices=("float32", "float64"))
-    add("--peers", nargs="+", choices=peers.NAMES, help="by default the usual ones of an operator")
+    add(
+        "--contenders",
+        nargs="+",
+        choices=contenders.NAMES,
+        help="by default the usual ones of an operator",
+    )
     add("--parts", nargs="+", choices=PARTS, help="by default all of them")
     add("--quick", action="store_true", help="a smaller selection, in about three minutes")
 
@@ -84,7 +89,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
         action="append",
         type=interpreter,
         default=[],
-        metavar="PEER=PATH",
+        metavar="CONTENDER=PATH",
         help="the interpreter of a contender, if it lives in another environment",
     )
     add(
@@ -113,18 +118,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def interpreter(text: str) -> tuple[str, str]:
-    """Parse `mkl=/path/to/python`; the name is that of a contender or of a file in `peers`."""
+    """Parse `mkl=/path/to/python`; the name is that of a contender or of a file in `contenders`."""
     name, _, path = text.partition("=")
-    known = {*peers.NAMES, *(contender.module for contender in peers.CONTENDERS.values())}
+    known = {*contenders.NAMES, *(contender.module for contender in contenders.CONTENDERS.values())}
     if not path or name not in known:
-        raise argparse.ArgumentTypeError(f"'{text}'; expected PEER=PATH")
+        raise argparse.ArgumentTypeError(f"'{text}'; expected CONTENDER=PATH")
     return name, path
 
 
 def python_of(chosen: argparse.Namespace, name: str) -> str:
     """Return the interpreter of a contender, by default the running one."""
     named = dict(chosen.python)
-    module = peers.CONTENDERS[name].module
+    module = contenders.CONTENDERS[name].module
     return str(named.get(name, named.get(module, sys.executable)))
 
 
@@ -142,7 +147,7 @@ def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Se
         matrices=optional(matrices),
         features=optional(features),
         features_among=among,
-        peers=optional(chosen.peers),
+        contenders=optional(chosen.contenders),
         variants=tuple(variants),
     )
 

@@ -74,11 +74,11 @@ class Cell(msgspec.Struct, frozen=True):
         """Return the speed of a contender."""
         return self.operations / self.figures[name].median_ms / 1e6
 
-    def ratio(self, peer: str, ours: str) -> float | None:
-        """Return the peer's median over ours; above one, ours is faster."""
-        if peer not in self.figures or ours not in self.figures:
+    def ratio(self, other: str, ours: str) -> float | None:
+        """Return the median of another contender over ours; above one, ours is faster."""
+        if other not in self.figures or ours not in self.figures:
             return None
-        return self.figures[peer].median_ms / self.figures[ours].median_ms
+        return self.figures[other].median_ms / self.figures[ours].median_ms
 
     def name(self) -> str:
         """As in `cora K=32 float64, 2 threads`."""

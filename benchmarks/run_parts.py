@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 
 from benchmarks import options
+from benchmarks.contenders import OURS
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.cells import measure_batch
 from benchmarks.harness.meter import foreign_share, read_meter
 from benchmarks.harness.process import ContenderStart, Remote
@@ -23,8 +25,6 @@ from benchmarks.machine.machine_description import describe_machine
 from benchmarks.machine.roofline import Roofline, measure_roofline
 from benchmarks.parts import call_overhead, compile_time, mini_batches, python_share, startup
 from benchmarks.parts.fresh_process import ProcessError
-from benchmarks.peers import OURS
-from benchmarks.peers.peer import UnavailableError
 from benchmarks.records import (
     FAILED,
     CallCost,

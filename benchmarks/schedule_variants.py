@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import gossamer
+from benchmarks.contenders.contender import Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.calls.matrices import CHECKED
 from gossamer.calls.operands import Operands
 from gossamer.calls.program import module_of

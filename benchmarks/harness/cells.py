@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.process import Remote, memory_folder
 from benchmarks.harness.progress import Bar
 from benchmarks.harness.rounds import Entry, Samples, SamplingPlan, measure, quartiles
@@ -16,7 +17,6 @@ from benchmarks.machine.machine_description import cache_share
 from benchmarks.machine.roofline import Roofline
 from benchmarks.operator_case import Array, write_case
 from benchmarks.operators.problem import Problem, Work
-from benchmarks.peers.peer import UnavailableError
 from benchmarks.records import Cell, Figure
 
 

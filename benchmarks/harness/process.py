@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from benchmarks.contenders import CONTENDERS, Contender
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.meter import cpu_seconds_of
 from benchmarks.operator_case import Array, Description
-from benchmarks.peers import CONTENDERS, Contender
-from benchmarks.peers.peer import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]
 END_SECONDS = 5.0

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.meter import FOREIGN_LIMIT, foreign_share, read_meter
-from benchmarks.peers.peer import UnavailableError
 
 Entry: TypeAlias = tuple[str, int]
 """A case and a number of threads."""

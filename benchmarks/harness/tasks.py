@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from benchmarks.contenders import CONTENDERS, OURS
 from benchmarks.harness.rounds import WARM_SHARE, SamplingPlan
 from benchmarks.matrices import RARE, BenchmarkMatrix, MissingMatrixError, load_matrix
 from benchmarks.operators import OPERATORS
 from benchmarks.operators.problem import Problem
-from benchmarks.peers import CONTENDERS, OURS
 
 GATHERED_BYTES_PER_SECOND = 15e9
 """Average speed at which contenders gather, used only to estimate the duration."""
@@ -36,7 +36,7 @@ class Selection:
     matrices: tuple[str, ...] | None = None
     features: tuple[int, ...] | None = None
     features_among: tuple[int, ...] | None = None
-    peers: tuple[str, ...] | None = None
+    contenders: tuple[str, ...] | None = None
     variants: tuple[str, ...] = ()
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
@@ -71,13 +71,13 @@ class Selection:
 
         >>> Selection(("spmm",)).contenders_of("spmm")
         ('gossamer', 'scipy', 'mkl', 'numba', 'torch')
-        >>> Selection(("spmm",), peers=("mkl", "mkl_bsr")).contenders_of("spmm")
+        >>> Selection(("spmm",), contenders=("mkl", "mkl_bsr")).contenders_of("spmm")
         ('mkl',)
         """
-        if self.peers is None:
+        if self.contenders is None:
             known = tuple(name for name, one in CONTENDERS.items() if one.takes_part(op))
         else:
-            known = tuple(name for name in self.peers if op in CONTENDERS[name].ops)
+            known = tuple(name for name in self.contenders if op in CONTENDERS[name].ops)
         return (*known, *(self.variants if op in CONTENDERS[OURS].ops else ()))
 
 

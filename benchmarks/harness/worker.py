@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from benchmarks.contenders import CONTENDERS, load_prepare
+from benchmarks.contenders.contender import Call, Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import Array, OperatorCase, read_case
-from benchmarks.peers import CONTENDERS, load_prepare
-from benchmarks.peers.peer import Call, Prepare, Prepared, UnavailableError
 
 Request: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, Any]

@@ -1,4 +1,4 @@
-"""A problem for all contenders: matrix, operands, reference result and least work.
+"""A problem for all contenders: matrix, operands, oracle result and least work.
 
 Each operator is a subclass in its own file.
 """
@@ -81,7 +81,7 @@ class Problem(ABC):
         return stored + (by_rows * rows + by_columns * columns) * features * itemsize
 
     @cached_property
-    def reference(self) -> Array:
+    def oracle(self) -> Array:
         """The result in float64."""
         operands = [operand.astype(np.float64) for operand in self.operands]
         return self.evaluate(self.csr.astype(np.float64), *operands)
@@ -93,8 +93,8 @@ class Problem(ABC):
         return self.evaluate(abs(self.csr).astype(np.float64), *operands)
 
     def relative_error(self, result: Array) -> float:
-        """Return the largest |result - reference| / magnitude of an element, or NaN if one is NaN."""
-        flat = [np.ravel(array) for array in (result, self.reference, self.magnitude)]
+        """Return the largest |result - oracle| / magnitude of an element, or NaN if one is NaN."""
+        flat = [np.ravel(array) for array in (result, self.oracle, self.magnitude)]
         worst = 0.0
         for start in range(0, len(flat[0]), ELEMENTS_AT_ONCE):
             actual, exact, magnitude = (array[start : start + ELEMENTS_AT_ONCE] for array in flat)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from benchmarks.contenders import OURS
 from benchmarks.machine.roofline import Roofline
-from benchmarks.peers import OURS
 from benchmarks.records import Cell, Run
 
 WIDTH, HEIGHT, GAP = 460, 400, 70

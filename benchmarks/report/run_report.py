@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.contenders import OURS
 from benchmarks.goals import GOALS, Outcome, geometric_mean, main_goal
-from benchmarks.peers import OURS
 from benchmarks.records import (
     FAILED,
     CallCost,
@@ -54,12 +54,12 @@ def write_report(path: Path, run: Run) -> tuple[Path, ...]:
 
 
 def summary(run: Run) -> str:
-    """Goals, ratios to the best peer and the other parts of a run, as a part of a page."""
+    """Goals, ratios to the fastest other contender and the other parts of a run, as a part of a page."""
     return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS,)))
 
 
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
-    """Goals, ratios to the best peer, and what is not about kernels."""
+    """Goals, ratios to the fastest other contender, and what is not about kernels."""
     if run.cells:
         yield goals_sheet(run.cells, ours)
     for name in ours:
@@ -79,7 +79,7 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
-    """Ratios to each peer, and every cell, operator by operator."""
+    """Ratios to each other contender, and every cell, operator by operator."""
     for name in ours:
         if any(name in cell.figures for cell in run.cells):
             yield means_sheet(run.cells, name)
@@ -167,34 +167,34 @@ def time_text(cell: Cell, name: str) -> str:
     return f"{figure.median_ms:.3g}{reached}"
 
 
-def peers_of(cells: Iterable[Cell], ours: str) -> list[str]:
+def others_of(cells: Iterable[Cell], ours: str) -> list[str]:
     """Return the other contenders."""
     return [name for name in dict.fromkeys(n for c in cells for n in c.figures) if name != ours]
 
 
 def ratios_sheet(op: str, cells: Sequence[Cell], ours: str) -> Sheet:
-    """Return the peers' medians over ours, cell by cell."""
-    peers = peers_of(cells, ours)
-    sheet = Sheet(f"{op}: times {ours} is faster than", ("matrix", "K", "thr", *peers))
+    """Return the medians of the other contenders over ours, cell by cell."""
+    others = others_of(cells, ours)
+    sheet = Sheet(f"{op}: times {ours} is faster than", ("matrix", "K", "thr", *others))
     for cell in cells:
-        ratios = [cell.ratio(peer, ours) for peer in peers]
+        ratios = [cell.ratio(other, ours) for other in others]
         texts = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
         sheet.rows.append((*problem_columns(cell), *texts))
     return sheet
 
 
 def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """Geometric means and minima of the ratios to each peer, by operator, dtype, threads and whether caches
-    hold all."""
-    peers = peers_of(cells, ours)
+    """Geometric means and minima of the ratios to each other contender, by operator, dtype, threads and
+    whether caches hold all."""
+    others = others_of(cells, ours)
     title = f"times {ours} is faster than: geometric mean (least)"
-    sheet = Sheet(title, ("op", "dtype", "where", "thr", "cells", *peers), words=3)
+    sheet = Sheet(title, ("op", "dtype", "where", "thr", "cells", *others), words=3)
     for group, here in groups(cells, ours).items():
         op, dtype, threads = group
         for place, belongs in PLACES.items():
             chosen = [cell for cell in here if belongs(cell)]
             if chosen:
-                means = (mean_text(chosen, peer, ours) for peer in peers)
+                means = (mean_text(chosen, other, ours) for other in others)
                 sheet.rows.append((op, dtype, place, str(threads), str(len(chosen)), *means))
     return sheet
 
@@ -209,9 +209,9 @@ def groups(cells: Iterable[Cell], ours: str) -> dict[tuple[str, str, int], list[
 
 
 def best_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """Return the best peer's time over ours: geometric mean, least, and where; by operator, dtype and
-    threads."""
-    title = f"time of the best peer / time of {ours}"
+    """Return the time of the fastest other contender over ours: geometric mean, least, and where; by
+    operator, dtype and threads."""
+    title = f"time of the fastest other contender / time of {ours}"
     columns = ("op", "dtype", "thr", "cells", "mean", "least", "in")
     sheet = Sheet(title, columns, words=2)
     for (op, dtype, threads), here in groups(cells, ours).items():
@@ -224,9 +224,10 @@ def best_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
 
 
 def sizes_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """Return the best peer's time over ours for each number of features: geometric mean (least)."""
+    """Return the time of the fastest other contender over ours for each number of features: geometric mean
+    (least)."""
     sizes = sorted({cell.features for cell in cells if cell.features > 1})
-    title = f"time of the best peer / time of {ours}, by K: mean (least)"
+    title = f"time of the fastest other contender / time of {ours}, by K: mean (least)"
     sheet = Sheet(title, ("op", "dtype", "thr", *map(str, sizes)), words=2)
     for (op, dtype, threads), here in groups(cells, ours).items():
         outcomes = [
@@ -239,9 +240,9 @@ def sizes_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
     return sheet
 
 
-def mean_text(cells: Iterable[Cell], peer: str, ours: str) -> str:
+def mean_text(cells: Iterable[Cell], other: str, ours: str) -> str:
     """As in `1.23 (0.98)`."""
-    ratios = [ratio for cell in cells if (ratio := cell.ratio(peer, ours)) is not None]
+    ratios = [ratio for cell in cells if (ratio := cell.ratio(other, ours)) is not None]
     return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else "-"
 
 
@@ -252,7 +253,7 @@ def goals_sheet(cells: Sequence[Cell], ours: Sequence[str]) -> Sheet:
     for goal in GOALS:
         for name in ours:
             outcome = goal.outcome(cells, name)
-            row = (name, goal.op, " ".join(goal.peers))
+            row = (name, goal.op, " ".join(goal.contenders))
             limits = (f"{goal.mean:.2f}", f"{goal.least:.2f}")
             if outcome is None:
                 sheet.rows.append((*row, "0", "-", limits[0], "-", limits[1], "", "not measured"))

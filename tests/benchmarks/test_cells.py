@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import peers
+from benchmarks.contenders import Contender, load_prepare
+from benchmarks.contenders.contender import Prepared, UnavailableError
 from benchmarks.harness import cells, tasks, worker
 from benchmarks.harness.process import ContenderStart
 from benchmarks.harness.progress import progress_bar
-from benchmarks.peers.peer import Prepared, UnavailableError
 from benchmarks.schedule_variants import load_variants
 from tests.support.benchmark_cases import QUICK, problem, run_of, task
 
@@ -24,7 +24,7 @@ class Local:
 
     def __init__(self, name, prepare, *, threaded=True):
         self.start, self.worker = ContenderStart(name), worker.Worker(prepare)
-        self.contender, self.versions = peers.Contender("here", threaded=threaded), {}
+        self.contender, self.versions = Contender("here", threaded=threaded), {}
 
     def prepare(self, key, folder, description, threads):
         answer = self.worker.prepare(
@@ -55,7 +55,7 @@ def measured(*chosen, contenders):
 
 @pytest.mark.parametrize("op", ["spmm", "spmv", "bsr_spmm"])
 def test_a_cell_holds_verified_times(op):
-    contenders = {"scipy": Local("scipy", peers.load_prepare("scipy"))}
+    contenders = {"scipy": Local("scipy", load_prepare("scipy"))}
     found, second = measured(task(op), contenders=contenders)
     given, times = problem(op), found.figures["scipy"]
     assert (found.threads, second.threads) == (1, 2)
@@ -70,7 +70,7 @@ def test_a_cell_holds_verified_times(op):
 
 
 def test_a_contender_without_threads_is_timed_once_for_all_numbers():
-    contenders = {"scipy": Local("scipy", peers.load_prepare("scipy"), threaded=False)}
+    contenders = {"scipy": Local("scipy", load_prepare("scipy"), threaded=False)}
     found = measured(task(), task(features=2), contenders=contenders)
     assert [(one.features, one.threads) for one in found] == [(3, 1), (3, 2), (2, 1), (2, 2)]
     times = [one.figures["scipy"].samples_ms for one in found]
@@ -93,11 +93,11 @@ def test_a_schedule_can_take_part(op, features, tmp_path, monkeypatch):
 
 
 def test_a_wrong_result_is_not_timed():
-    wrong = problem().reference.astype(np.float32)
+    wrong = problem().oracle.astype(np.float32)
     wrong[2, 1] += 1e-3
     contenders = {
         "liar": Local("liar", lambda case, threads: Prepared(lambda: None, result=lambda: wrong)),
-        "scipy": Local("scipy", peers.load_prepare("scipy")),
+        "scipy": Local("scipy", load_prepare("scipy")),
     }
     (found,) = measured(task(threads=(1,), names=("liar", "scipy")), contenders=contenders)
     assert list(found.figures) == ["scipy"]
@@ -115,7 +115,7 @@ def test_an_element_that_was_never_written_is_wrong(elements, monkeypatch):
     monkeypatch.setattr("benchmarks.operators.problem.ELEMENTS_AT_ONCE", elements)
     given = problem()
     assert np.isnan(given.relative_error(given.case().out))
-    exact = given.reference.astype(np.float32)
+    exact = given.oracle.astype(np.float32)
     assert given.relative_error(exact) <= given.allowed_error()
     exact[0, 0] = np.nan
     assert np.isnan(given.relative_error(exact))

@@ -19,7 +19,7 @@ def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):
     matrices.load_matrix.cache_clear()
     sparse.save_npz(tmp_path / "cora.npz", sparse.csr_matrix(CSR))
     words = "--matrix cora pubmed --op spmm sddmm --features 4 --threads 1 --rounds 3 --budget 0.5 "
-    words += "--peers scipy numba --dtype float32 --parts kernels --output"
+    words += "--contenders scipy numba --dtype float32 --parts kernels --output"
     assert __main__.main([*words.split(), str(tmp_path / "out")]) == 0
     matrices.load_matrix.cache_clear()
     (path,) = (tmp_path / "out").glob("*.json")

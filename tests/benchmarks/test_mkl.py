@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks.peers import mkl_library
-from benchmarks.peers.mkl_blocks import MklBlocks
-from benchmarks.peers.mkl_library import MklMatrix, library_path, load_mkl, set_num_threads
-from benchmarks.peers.peer import UnavailableError
+from benchmarks.contenders import mkl_library
+from benchmarks.contenders.contender import UnavailableError
+from benchmarks.contenders.mkl_blocks import MklBlocks
+from benchmarks.contenders.mkl_library import MklMatrix, library_path, load_mkl, set_num_threads
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 

@@ -1,4 +1,4 @@
-"""The problems of a benchmark have right references, and every contender computes them."""
+"""The problems of a benchmark have right oracles, and every contender computes them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import goals, operator_case, peers
+from benchmarks import contenders, goals, operator_case
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import cells, tasks, worker
 from benchmarks.machine import c_libraries
 from benchmarks.operators import OPERATORS
-from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -22,17 +22,17 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 @pytest.mark.parametrize("op", OPERATORS)
 def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
     given = problem(op, dense=dense, dtype=dtype)
-    assert given.reference.dtype == np.float64
-    np.testing.assert_allclose(given.reference, exact(given), rtol=1e-12, atol=1e-12)
-    assert (given.magnitude >= np.abs(given.reference) * (1 - 1e-12)).all()
-    assert given.relative_error(given.reference.astype(dtype)) <= given.allowed_error()
+    assert given.oracle.dtype == np.float64
+    np.testing.assert_allclose(given.oracle, exact(given), rtol=1e-12, atol=1e-12)
+    assert (given.magnitude >= np.abs(given.oracle) * (1 - 1e-12)).all()
+    assert given.relative_error(given.oracle.astype(dtype)) <= given.allowed_error()
     assert given.least_work().bytes <= given.working_bytes()
 
 
 def test_the_oracle_of_sampled_products_works_in_parts(monkeypatch):
-    whole = problem("sddmm").reference
+    whole = problem("sddmm").oracle
     monkeypatch.setattr("benchmarks.operators.sddmm.NONZEROS_AT_ONCE", 2)
-    np.testing.assert_array_equal(problem("sddmm").reference, whole)
+    np.testing.assert_array_equal(problem("sddmm").oracle, whole)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
@@ -42,11 +42,11 @@ def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     given, errors, absent = problem(op, features=5, dtype=dtype), {}, {}
-    names = tasks.Selection((op,), peers=peers.NAMES).contenders_of(op)
+    names = tasks.Selection((op,), contenders=contenders.NAMES).contenders_of(op)
     for name in names:
         try:
             one = given.case()
-            result = worker.result_of(peers.load_prepare(name)(one, 2), one)
+            result = worker.result_of(contenders.load_prepare(name)(one, 2), one)
         except (UnavailableError, ImportError) as error:
             absent[name] = str(error)
         else:
@@ -58,17 +58,17 @@ def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
         assert "taco_like" in errors
 
 
-def test_every_operator_has_peers_and_a_goal():
+def test_every_operator_has_contenders_and_a_goal():
     for op in OPERATORS:
         usual = tasks.Selection((op,)).contenders_of(op)
-        assert peers.OURS in usual
-        assert set(goals.main_goal(op).peers) <= set(usual)
+        assert contenders.OURS in usual
+        assert set(goals.main_goal(op).contenders) <= set(usual)
 
 
 def test_without_a_compiler_the_c_kernels_are_absent(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     c_libraries.load_library.cache_clear()
-    prepare = peers.load_prepare("taco_like")
+    prepare = contenders.load_prepare("taco_like")
     with pytest.raises(UnavailableError, match="no C compiler"):
         prepare(problem().case(), 1)
     assert c_libraries.find_compiler() is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import matrices, options, peers, run_parts
+from benchmarks import contenders, matrices, options, run_parts
 from benchmarks.harness import tasks
 from benchmarks.operators import OPERATORS
 from tests.support.benchmark_cases import QUICK, problem, task
@@ -59,7 +59,9 @@ def test_a_selection_is_what_was_chosen():
     assert everything.threads_of("spmm") == (1, 2)
     assert 8 <= len(everything.matrices_of("spmm")) <= 12
     assert {"mkl", "scipy", "numba", "torch"} < set(everything.contenders_of("spmv"))
-    rare = options.selection_of(options.parse(["--matrix", "web_cnr2000", "--peers", "mkl_bsr"]))
+    rare = options.selection_of(
+        options.parse(["--matrix", "web_cnr2000", "--contenders", "mkl_bsr"])
+    )
     assert rare.matrices_of("spmm") == ("web_cnr2000",)
     assert rare.contenders_of("spmm") == ()
 
@@ -72,7 +74,7 @@ def test_a_contender_has_the_interpreter_that_was_named(capsys):
     for wrong in ("mkl", "nobody=/a"):
         with pytest.raises(SystemExit):
             options.parse(["--python", wrong])
-    assert "expected PEER=PATH" in capsys.readouterr().err
+    assert "expected CONTENDER=PATH" in capsys.readouterr().err
 
 
 def test_every_part_can_be_chosen():
@@ -104,7 +106,8 @@ def test_sizes_are_estimated_from_shapes(op):
 def test_larger_problems_are_expected_to_take_longer():
     matrix = matrices.random_blocks("large", 2048, 16, 0.2, dtype="float32")
     small, large = (
-        tasks.Task("bsr_spmm", matrix, features, (1,), peers.NAMES[:3]) for features in (8, 512)
+        tasks.Task("bsr_spmm", matrix, features, (1,), contenders.NAMES[:3])
+        for features in (8, 512)
     )
     assert small.estimated_seconds(QUICK) < large.estimated_seconds(QUICK)
     assert tasks.Batch((small, large)).describe() == (

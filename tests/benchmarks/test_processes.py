@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import operator_case
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import cells, worker
 from benchmarks.harness.process import ContenderStart, Process, Remote
-from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import problem
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -37,13 +37,13 @@ def test_a_contender_runs_in_a_process_of_its_own(remote, tmp_path):
     assert remote.process.process.pid != os.getpid()
 
 
-@pytest.mark.parametrize("peer", ["scipy", "mkl"])
-def test_a_peer_in_an_environment_of_its_own_needs_numpy_and_scipy_only(peer):
+@pytest.mark.parametrize("name", ["scipy", "mkl"])
+def test_a_contender_in_an_environment_of_its_own_needs_numpy_and_scipy_only(name):
     code = f"""
 import sys
 hidden = ("gossamer", "gossamer_backend", "gossamer_formats", "gossamer_ir", "msgspec", "rich", "numba")
 sys.modules.update(dict.fromkeys(hidden))
-import benchmarks.peers.{peer}, benchmarks.harness.worker
+import benchmarks.contenders.{name}, benchmarks.harness.worker
 """
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
@@ -96,7 +96,7 @@ def test_a_refusal_is_raised():
 def test_what_a_library_prints_is_not_an_answer(tmp_path):
     variants = tmp_path / "variants.py"
     variants.write_text(
-        "from benchmarks.peers.scipy import prepare\nprint('noise')\nVARIANTS = {'mine': prepare}\n"
+        "from benchmarks.contenders.scipy import prepare\nprint('noise')\nVARIANTS = {'mine': prepare}\n"
     )
     description = operator_case.write_case(problem("spmm").case(), tmp_path)
     with closing(Remote(ContenderStart("mine", variants=variants))) as remote:

@@ -23,7 +23,7 @@ def test_ratios_are_of_medians():
     assert cell().figures["gossamer"].of_bound == 0.5
 
 
-def test_a_goal_counts_the_fastest_peer_of_each_cell():
+def test_a_goal_counts_the_fastest_other_contender_of_each_cell():
     goal = goals.Goal("spmm", mean=1.2, least=0.9)
     slow = cell(matrix="slow", figures={"gossamer": figure(2.0), "torch": figure(1.0)})
     alone = cell(figures={"gossamer": figure(2.0)})
@@ -88,7 +88,7 @@ def test_means_are_apart_for_what_caches_hold():
     assert "4.00 (4.00)" in sheet.rows[1]
 
 
-def test_ratios_to_the_best_peer_are_apart_for_dtypes_threads_and_sizes():
+def test_ratios_to_the_fastest_other_contender_are_apart_for_dtypes_threads_and_sizes():
     found = [cell(), cell(features=9), cell(dtype="float64"), cell(threads=1)]
     rows = run_report.best_sheet(found, "gossamer").rows
     assert [row[1:4] for row in rows] == [

@@ -8,11 +8,11 @@ import os
 import pytest
 from rich.console import Console
 
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import meter, rounds
 from benchmarks.harness.meter import Reading
 from benchmarks.harness.progress import progress_bar
 from benchmarks.harness.rounds import Sample, Samples
-from benchmarks.peers.peer import UnavailableError
 from tests.support.benchmark_cases import QUICK
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]

@@ -1,4 +1,4 @@
-"""The corpus: its files load, its manifests are correct, and its references agree with the interpreter."""
+"""The corpus: its files load, its manifests are correct, and its oracles agree with the interpreter."""
 
 from typing import Literal, get_args, get_origin
 
@@ -28,7 +28,7 @@ from gossamer_ir.verify import verify
 from gossamer_testkit import Case, Expected, corpus_names, corpus_program
 from gossamer_testkit.corpus.case import call, differences, fresh, same_bytes
 from gossamer_testkit.corpus.inputs import INPUT_GENERATORS
-from gossamer_testkit.corpus.references import ORACLES
+from gossamer_testkit.corpus.oracles import ORACLES
 
 NAMES = corpus_names()
 NOT_FLAT = {Block, Combine, Iteration, Search}

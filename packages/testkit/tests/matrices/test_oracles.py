@@ -117,10 +117,10 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(
-    ("result", "reference", "magnitude", "error"), ERRORS.values(), ids=ERRORS.keys()
+    ("result", "oracle", "magnitude", "error"), ERRORS.values(), ids=ERRORS.keys()
 )
-def test_errors_are_measured_element_by_element(result, reference, magnitude, error):
-    arrays = (np.array(result, np.float32), np.array(reference))
+def test_errors_are_measured_element_by_element(result, oracle, magnitude, error):
+    arrays = (np.array(result, np.float32), np.array(oracle))
     assert max_relative_error(*arrays, magnitude=np.array(magnitude)) == error
 
 

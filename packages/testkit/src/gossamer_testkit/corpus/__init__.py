@@ -1,1 +1,1 @@
-"""The corpus: programs with inputs and reference results."""
+"""The corpus: programs with inputs and oracles."""

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_testkit.corpus.case import Case, Expected
 from gossamer_testkit.corpus.inputs import INPUT_GENERATORS
-from gossamer_testkit.corpus.references import ORACLES
+from gossamer_testkit.corpus.oracles import ORACLES
 
 Options: TypeAlias = dict[str, Any]
 """The options of an input generator and an oracle: values that JSON can encode."""

@@ -200,8 +200,8 @@ def _shares(
             yield row, columns, powers / powers.sum(), largest
 
 
-def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> float:
-    """Return the largest |result - reference| / magnitude of all elements, in float64.
+def max_relative_error(result: Array, oracle: Array, *, magnitude: Array) -> float:
+    """Return the largest |result - oracle| / magnitude of all elements, in float64.
 
     The error of an element is 0 if both values are equal or NaN, and infinity if they differ and one is
     not finite or the magnitude is zero. The result is 0.0 for empty arrays and infinity for different
@@ -210,9 +210,9 @@ def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> 
     >>> max_relative_error(np.array([1.5, np.nan]), np.array([1.0, np.nan]), magnitude=np.ones(2))
     0.5
     """
-    if result.shape != reference.shape:
+    if result.shape != oracle.shape:
         return float("inf")
-    actual, expected = result.astype(np.float64), reference.astype(np.float64)
+    actual, expected = result.astype(np.float64), oracle.astype(np.float64)
     is_same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         difference = np.abs(actual - expected)

@@ -1,1 +1,1 @@
-"""Workloads, baselines and timings for `gossamer run` and `gossamer demo`."""
+"""Workloads, contenders and timings for `gossamer run` and `gossamer demo`."""

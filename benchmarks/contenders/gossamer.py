@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 import gossamer
+from benchmarks.contenders.contender import Call, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from benchmarks.peers.peer import Call, Prepared, UnavailableError
 from gossamer.operators import operator_named
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError

@@ -1,4 +1,4 @@
-"""Reference results of elementwise programs."""
+"""Oracles of elementwise programs."""
 
 from __future__ import annotations
 

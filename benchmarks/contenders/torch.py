@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.contenders.contender import Call, Prepared, UnavailableError
 from benchmarks.operator_case import Array, OperatorCase
-from benchmarks.peers.peer import Call, Prepared, UnavailableError
 
 NOT_WRITTEN = 1e30
 """Fills the result of a sampled product before the call, which multiplies it by beta = 0: NaN would stay."""

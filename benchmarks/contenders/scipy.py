@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.contenders.contender import Prepared
 from benchmarks.operator_case import Array, OperatorCase
-from benchmarks.peers.peer import Prepared
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:

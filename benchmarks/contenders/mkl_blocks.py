@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.peers import mkl_library
-from benchmarks.peers.peer import UnavailableError
+from benchmarks.contenders import mkl_library
+from benchmarks.contenders.contender import UnavailableError
 
 
 class MklBlocks(mkl_library.MklHandle):

@@ -1,4 +1,4 @@
-"""Reference results of sparse programs, computed in float64 from the stored values."""
+"""Oracles of sparse programs, computed in float64 from the stored values."""
 
 from __future__ import annotations
 

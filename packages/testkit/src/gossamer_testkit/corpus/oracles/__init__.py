@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gossamer_testkit.corpus.case import Expected, Values
-from gossamer_testkit.corpus.references.elementwise_results import casts, elementwise
-from gossamer_testkit.corpus.references.program_results import PROGRAMS
-from gossamer_testkit.corpus.references.sparse_results import (
+from gossamer_testkit.corpus.oracles.elementwise_results import casts, elementwise
+from gossamer_testkit.corpus.oracles.program_results import PROGRAMS
+from gossamer_testkit.corpus.oracles.sparse_results import (
     bsr,
     csr_row_sums,
     csrmm,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from benchmarks.contenders import numba
+from benchmarks.contenders.contender import Prepared
+from benchmarks.contenders.mkl_blocks import MklBlocks
+from benchmarks.contenders.mkl_library import MklHandle, MklMatrix, set_num_threads
 from benchmarks.operator_case import OperatorCase
-from benchmarks.peers import numba
-from benchmarks.peers.mkl_blocks import MklBlocks
-from benchmarks.peers.mkl_library import MklHandle, MklMatrix, set_num_threads
-from benchmarks.peers.peer import Prepared
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:

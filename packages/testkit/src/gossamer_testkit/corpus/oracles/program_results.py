@@ -1,4 +1,4 @@
-"""Reference results of the small programs of the corpus: one function each, of the argument values."""
+"""Oracles of the small programs of the corpus: one function each, of the argument values."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks.contenders.contender import UnavailableError
 from benchmarks.operator_case import Array
-from benchmarks.peers.peer import UnavailableError
 
 # From mkl_spblas.h: `sparse_operation_t`, `sparse_matrix_type_t`,
 # `sparse_layout_t`, `sparse_index_base_t`.

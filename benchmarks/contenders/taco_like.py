@@ -10,9 +10,9 @@ from ctypes import c_int32, c_void_p
 from functools import partial
 from pathlib import Path
 
+from benchmarks.contenders.contender import Prepared, UnavailableError
 from benchmarks.machine.c_libraries import FAST, CompilerError, load_library
 from benchmarks.operator_case import Array, OperatorCase
-from benchmarks.peers.peer import Prepared, UnavailableError
 
 
 def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:

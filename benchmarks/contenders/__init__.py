@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
-from benchmarks.peers.peer import Prepare
+from benchmarks.contenders.contender import Prepare
 
 PRODUCTS = ("spmm", "spmv", "bsr_spmm")
 ALL = ("spmm", "spmv", "sddmm", "attention", "bsr_spmm")
@@ -17,8 +17,8 @@ class Contender:
     """A function of a module of this package.
 
     `ops` are the operators that it has. It takes part in those of `usual` (by default all of them) unless
-    peers were chosen. `packages` are those whose versions are recorded, `environment` further variables of
-    its process. One that is not `threaded` is measured once for all numbers of threads.
+    contenders were chosen. `packages` are those whose versions are recorded, `environment` further variables
+    of its process. One that is not `threaded` is measured once for all numbers of threads.
     """
 
     module: str
@@ -30,7 +30,7 @@ class Contender:
     threaded: bool = True
 
     def takes_part(self, op: str) -> bool:
-        """True if it takes part in an operator unless peers were chosen."""
+        """True if it takes part in an operator unless contenders were chosen."""
         return op in (self.ops if self.usual is None else self.usual)
 
 
@@ -74,6 +74,6 @@ NAMES = tuple(CONTENDERS)
 def load_prepare(name: str) -> Prepare:
     """Import the function of a contender; an ImportError if its library is not installed."""
     contender = CONTENDERS[name]
-    module = import_module(f"benchmarks.peers.{contender.module}")
+    module = import_module(f"benchmarks.contenders.{contender.module}")
     prepare: Prepare = getattr(module, contender.function)
     return prepare

@@ -1,4 +1,4 @@
-"""The interface of peers: a peer prepares a case once and returns the call to time.
+"""The interface of contenders: each prepares a case once and returns the call to time.
 
 The modules of this folder run in processes of their own, possibly in different environments: they import
 their library, NumPy, SciPy and `benchmarks.operator_case`.

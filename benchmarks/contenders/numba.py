@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from benchmarks.contenders.contender import Prepared
 from benchmarks.operator_case import Array, OperatorCase
-from benchmarks.peers.peer import Prepared
 
 Loop: TypeAlias = Callable[..., None]
 

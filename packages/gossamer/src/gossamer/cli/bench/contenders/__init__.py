@@ -1,0 +1,18 @@
+"""The programs that users of NumPy and SciPy write for each operator, and the bounds of their rounding
+errors; one file for each operator.
+
+`gossamer run` times them beside gossamer. In float64 they are also the expected results. The oracles of the
+tests, which do not use SciPy, are in `gossamer_testkit.matrices.oracles`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from gossamer.cli.bench.contenders.contender import Contender
+
+
+def contender_of(op: str) -> Contender:
+    """Return the contender of an operator: `CONTENDER` of the module with its name."""
+    contender: Contender = import_module(f"gossamer.cli.bench.contenders.{op}").CONTENDER
+    return contender
