@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,10 @@ from tools.generators.errors import codes_of_source, stored_examples
 ROOT = Path(__file__).resolve().parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^gossamer (.+?) +#", re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+"""The file that a link leads to ("" for the same one), and the heading."""
+FENCED = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 
 
 def documents(root):
@@ -62,12 +66,46 @@ def test_the_commands_run(root, tmp_path, monkeypatch):
 
 def test_the_links_lead_somewhere(root):
     broken = [
-        f"{path.name}: {target}"
+        f"{path.name}: {target}#{heading}"
         for path in documents(root)
-        for target in LINK.findall(path.read_text())
-        if not (path.parent / target).exists()
+        for target, heading in LINK.findall(path.read_text())
+        if not leads_somewhere(path, target, heading)
     ]
     assert broken == []
+
+
+def leads_somewhere(document, target, heading):
+    """True if the file that a link names exists and has the heading, if it names one."""
+    path = document.parent / target if target else document
+    if not heading:
+        return path.exists()
+    return path.is_file() and heading in slugs(path.read_text())
+
+
+def slugs(text):
+    """The names by which GitHub's links address the headings of a document: lower case, without punctuation,
+    hyphens for spaces. One that occurs again has a number."""
+    found, seen = [], Counter()
+    for heading in HEADING.findall(FENCED.sub("", text)):
+        shown = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        found.append(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+def test_headings_are_addressed_as_on_github():
+    text = "# A `b_c`, d!\n\n```sh\n# no heading\n```\n## Two  words\n## [x](y.md) - z\n### Two  words\n"
+    assert slugs(text) == ["a-b_c-d", "two--words", "x---z", "two--words-1"]
+
+
+def test_a_link_to_a_missing_heading_is_broken(tmp_path):
+    document = tmp_path / "a.md"
+    document.write_text("# Here\n")
+    assert leads_somewhere(document, "", "here")
+    assert leads_somewhere(document, "a.md", "here")
+    assert not leads_somewhere(document, "a.md", "there")
+    assert not leads_somewhere(document, "b.md", "here")
 
 
 def test_what_is_refused_is_listed():
