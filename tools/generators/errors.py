@@ -1,8 +1,8 @@
 """`tests/golden/errors.json`: for each error code of the source, a test that raises it and its exact message.
 
-The tests that the file names run again, and their messages are stored as they are now. Only for codes without
-an example do all tests run, which takes minutes; the shortest message is chosen. To choose all examples
-again, delete the file.
+The tests that the file names run again, and their messages are stored as they are now. For a code without
+an example, the files of tests that contain its text run; all tests, which take many minutes, only if none of
+these raises it. The shortest message is chosen. To choose all examples again, delete the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,8 +28,10 @@ GOLDEN = ROOT / "tests/golden/errors.json"
 CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
 RAISERS = ("report", "Diagnostic", "_too_deep")
 """The functions that take a code, besides the error classes."""
-SEARCHED = ("packages", "plugins", "tests", "-m", "not no_error_examples")
-"""The arguments of pytest that select the tests that may be run for their errors."""
+EVERYWHERE = ("packages", "plugins", "tests")
+"""The folders of all tests."""
+SELECTED = ("-m", "not no_error_examples")
+"""The arguments of pytest that select, of some tests, those that may be run for their errors."""
 
 Row: TypeAlias = dict[str, str]
 """An example: the code, the test, the text of the message, and for an unsupported construct the program."""
@@ -61,15 +63,17 @@ def current_examples(folder: Path) -> list[Row]:
         if example is not None:
             rows[code] = example
     lost = [code for code in stored.keys() - rows.keys() if is_covered(code, patterns)]
-    if lost:
-        # Most often a case got another name, in the same file.
-        files = {stored[code]["test"].partition("::")[0] for code in lost}
-        present = sorted(file for file in files if (ROOT / file).exists())
-        rows |= searched_examples(folder / "lost", lost, present)
-        lost = [code for code in lost if code not in rows]
-    new = [pattern for pattern in patterns if not fnmatch.filter(rows, pattern)]
-    if lost or new:
-        rows |= searched_examples(folder / "all", [*lost, *new], SEARCHED)
+    # A case got another name in the same file; a new case names its code; and if neither, all tests.
+    rounds: tuple[Callable[[Iterable[str]], set[str]], ...] = (
+        lambda missing: files_of_tests(stored[code]["test"] for code in missing if code in stored),
+        files_naming,
+        lambda _: {*EVERYWHERE},
+    )
+    for number, tests_for in enumerate(rounds):
+        missing = [code for code in lost if code not in rows]
+        missing += [pattern for pattern in patterns if not fnmatch.filter(rows, pattern)]
+        if missing and (tests := tests_for(missing)):
+            rows |= searched_examples(folder / f"round{number}", missing, sorted(tests))
     return [rows[code] for code in sorted(rows)]
 
 
@@ -78,12 +82,33 @@ def searched_examples(
 ) -> dict[str, Row]:
     """Return examples of these codes from tests, if they raise the same message when they run alone."""
     folder.mkdir()
-    record = recorded_messages(folder / "found", tests)
+    record = recorded_messages(folder / "found", [*tests, *SELECTED])
     codes = {code for pattern in patterns for code in fnmatch.filter(record, pattern)}
     chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
     rows = [row for row in chosen if row is not None]
     again = recorded_messages(folder / "again", [row["test"] for row in rows])
     return {row["code"]: row for row in rows if shown(row) in again[row["code"]][row["test"]]}
+
+
+def files_of_tests(tests: Iterable[str]) -> set[str]:
+    """Return the files of tests, if they exist."""
+    files = {test.partition("::")[0] for test in tests}
+    return {file for file in files if (ROOT / file).exists()}
+
+
+def files_naming(patterns: Iterable[str]) -> set[str]:
+    """Return the files of tests whose text contains one of these codes, with or without its first part."""
+    texts = []
+    for pattern in patterns:
+        first, _, rest = re.escape(pattern).replace(r"\*", "[a-z_0-9]+").partition(r"\.")
+        texts.append(rest if r"\." in rest else rf"{first}\.{rest}")
+    named = re.compile(rf"\b({'|'.join(texts)})\b")
+    return {
+        path.relative_to(ROOT).as_posix()
+        for folder in EVERYWHERE
+        for path in (ROOT / folder).rglob("test_*.py")
+        if texts and named.search(path.read_text())
+    }
 
 
 def stored_examples() -> dict[str, Row]:
