@@ -680,7 +680,8 @@ class IndexMap(Node, frozen=True):
 class FormatDescription(Node, frozen=True, omit_defaults=True):
     """The storage of a tensor: axes, a buffer of values, further index arrays, and the map from the
     coordinates of the buffer's axes to logical coordinates (None: the identity). `more_buffers` belong to
-    other tensors that share the axes."""
+    other tensors that share the axes. `shape` has the logical sizes: a slot whose coordinates are beyond them
+    is not an element (None: the lengths of the axes, or all that the map reaches)."""
 
     name: str
     params: tuple[Param, ...]
@@ -689,6 +690,7 @@ class FormatDescription(Node, frozen=True, omit_defaults=True):
     index_arrays: tuple[Buffer, ...] = ()
     map: IndexMap | None = None
     more_buffers: tuple[SparseBuffer, ...] = ()
+    shape: tuple[Expr, ...] | None = None
 
 
 EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)

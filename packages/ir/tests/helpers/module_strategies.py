@@ -670,5 +670,7 @@ def formats(draw: Callable[..., Any]) -> FormatDescription:
     generator.vars += [index_var(name) for name in names]
     results = tuple(generator.index() for _ in range(generator.below(3)))
     index_map = IndexMap(names, results) if generator.flip() else None
+    del generator.vars[-len(names) :]
+    shape = tuple(generator.index() for _ in results) if index_map and generator.flip() else None
     params, axes = tuple(generator.params), tuple(generator.axes)
-    return FormatDescription("described", params, axes, buffer, arrays, index_map)
+    return FormatDescription("described", params, axes, buffer, arrays, index_map, shape=shape)

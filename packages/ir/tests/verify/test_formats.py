@@ -31,6 +31,15 @@ FORMATS = {
         FormatDescription("csr", FORMAT.params, AXES, FORMAT.buffer, map=IndexMap(("i",), (ZERO,))),
         "verify.format.map",
     ),
+    "a shape of other rank": (
+        FormatDescription(
+            "csr", FORMAT.params, AXES, FORMAT.buffer, map=IndexMap(("i", "j"), (ZERO,)), shape=(ZERO, ZERO)
+        ),
+        "verify.format.shape",
+    ),
+    "a shape without a map": (
+        FormatDescription("csr", FORMAT.params, AXES, FORMAT.buffer, shape=(ZERO,)), "verify.format.shape"
+    ),
     "a map by an unknown array": (
         FormatDescription(
             "csr", FORMAT.params, AXES, FORMAT.buffer,

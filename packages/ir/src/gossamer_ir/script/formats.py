@@ -16,7 +16,7 @@ from gossamer_ir.script.parser.functions import read_parts
 from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.print import write_signature
 from gossamer_ir.script.printer.declarations import write_axis, write_buffer
-from gossamer_ir.script.printer.index_maps import write_map
+from gossamer_ir.script.printer.index_maps import write_map, write_shape
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
 from gossamer_ir.support.typed_calls import typed
@@ -27,7 +27,7 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
     """Return the format description in a text or a decorated function.
 
     A description declares axes, a sparse buffer (or several, for tensors that share the axes), index
-    arrays, and optionally a map, which belongs to the first buffer. The published syntax is accepted, too:
+    arrays, and optionally a map with the logical shape, which belongs to the first buffer. The published syntax is accepted, too:
     `@T.prim_func` with `pass` and `inv_idx_map`. Raises `ParseError`.
 
     >>> parse_format('''
@@ -38,7 +38,7 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
     ...     II = T.sp.dense_fixed(4)
     ...     JI = T.sp.dense_fixed(4)
     ...     A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
-    ...     T.sp.map(lambda io, jo, ii, ji: (io * 4 + ii, jo * 4 + ji))
+    ...     T.sp.map(lambda io, jo, ii, ji: (io * 4 + ii, jo * 4 + ji), shape=(4 * m, 4 * n))
     ... ''').buffer.axes
     ('IO', 'JO', 'II', 'JI')
     """
@@ -84,17 +84,26 @@ def print_format(description: FormatDescription) -> str:
     for number, array in enumerate(description.index_arrays):
         _write(w, ("index_arrays", number), partial(write_buffer, w, array))
     if description.map is not None:
-        _write(w, ("map",), partial(write_map, w, description.map))
+        w.put("T.sp.map(")
+        _write_part(w, ("map",), partial(write_map, w, description.map))
+        if description.shape is not None:
+            w.put(", shape=")
+            write_shape(w, description.shape)
+        w.end_line(")")
     w.dedent()
     return w.text
 
 
 def _write(w: Writer, steps: tuple[str | int, ...], write: Callable[[], None]) -> None:
+    _write_part(w, steps, write)
+    w.end_line()
+
+
+def _write_part(w: Writer, steps: tuple[str | int, ...], write: Callable[[], None]) -> None:
     w.path += steps
     start = w.start()
     write()
     w.close(start)
-    w.end_line()
     del w.path[-len(steps) :]
 
 
@@ -121,4 +130,5 @@ def _description(ctx: ParserContext, node: ast.FunctionDef, *, has_body: bool) -
         tuple([buffer for buffer in parts.buffers if isinstance(buffer, Buffer)]),
         parts.map,
         tuple(sparse[1:]),
+        parts.shape,
     )

@@ -35,6 +35,7 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     check_buffers(ctx, (*values, *description.index_arrays), ROOT)
     if description.map is not None:
         _check_map(ctx, description.map, len(description.buffer.axes), ROOT.down("map"))
+    _check_shape(ctx, description)
     return tuple(ctx.diagnostics)
 
 
@@ -51,3 +52,19 @@ def _check_map(ctx: VerifyContext, index_map: IndexMap, rank: int, at: At) -> No
             ctx.define(name, "int64", at.down("vars", count))
         for count, result in enumerate(index_map.results):
             check_size(ctx, result, at.down("results", count))
+
+
+def _check_shape(ctx: VerifyContext, description: FormatDescription) -> None:
+    if description.shape is None:
+        return
+    # Without a map, the lengths of the axes are the shape, and the script cannot write another.
+    rank = len(description.map.results) if description.map is not None else 0
+    if len(description.shape) != rank:
+        ctx.report(
+            "verify.format.shape",
+            f"The shape has {counted(len(description.shape), 'size')}, but the tensor has "
+            f"{counted(rank, 'dimension')}.",
+            ROOT.down("map"),
+        )
+    for count, size in enumerate(description.shape):
+        check_size(ctx, size, ROOT.down("shape", count))

@@ -6,6 +6,7 @@ from gossamer_ir.nodes import (
     AnnotationValue,
     AnyBuffer,
     Axis,
+    Expr,
     Fact,
     IndexMap,
     InRange,
@@ -33,3 +34,4 @@ class FunctionParts:
         self.annotations: list[tuple[str, AnnotationValue]] = []
         self.stage: StageName | None = None
         self.map: IndexMap | None = None
+        self.shape: tuple[Expr, ...] | None = None

@@ -1,4 +1,4 @@
-"""Reads the map of a format: `T.sp.map(lambda io, ii: (io * 4 + ii,))`."""
+"""Reads the map of a format: `T.sp.map(lambda io, ii: (io * 4 + ii,), shape=(n,))`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from gossamer_ir.script.parser.expressions import index_expr
 
 
 def declare_map(ctx: ParserContext, call: ast.Call) -> None:
-    """Read `T.sp.map(lambda ...)`: maps coordinates of the axes to logical coordinates."""
-    set_map(ctx, bind(ctx, call, "function", required=1)["function"])
+    """Read `T.sp.map(lambda ..., shape=...)`: maps coordinates of the axes to those of a tensor of a shape."""
+    given = bind(ctx, call, "function shape", required=1)
+    set_map(ctx, given["function"])
+    if "shape" in given:
+        ctx.function.shape = tuple([index_expr(ctx, size) for size in _items(given["shape"])])
 
 
 def set_map(ctx: ParserContext, node: ast.expr) -> None:
@@ -30,7 +33,10 @@ def _read(ctx: ParserContext, node: ast.expr) -> IndexMap:
         raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)
     ctx.scopes.append({})
     names = tuple([ctx.bind_var(name).name for name in parameter_names(ctx, function.args)])
-    body = function.body.elts if isinstance(function.body, ast.Tuple) else [function.body]
-    results = tuple([index_expr(ctx, item) for item in (*body, *rest)])
+    results = tuple([index_expr(ctx, item) for item in (*_items(function.body), *rest)])
     ctx.scopes.pop()
     return ctx.mark(IndexMap(names, results), node)
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
