@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gossamer_formats
-from gossamer_formats import descriptions
+from gossamer_formats import descriptions, format_named
 from gossamer_formats.storage import Storage, element_count, evaluate, value_count
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import VScale
-from gossamer_ir.script import parse_expr, parse_format
+from gossamer_ir.script import parse_expr, parse_format, print_format
+from gossamer_ir.verify import diagnostics_of_format
 
 HEADER = "@T.format\ndef made({params}) -> None:\n"
 SIZES = {"m": 4, "n": 10, "w": 3, "b": 2, "nnz": 7}
@@ -63,13 +63,14 @@ PARAMS = ", ".join(
 )
 
 
-def test_every_description_of_the_library_is_listed_and_exported():
+def test_every_format_of_the_library_is_listed():
     folder = Path(descriptions.__file__).parent
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    assert files == set(descriptions.DESCRIPTIONS)
-    for name, describe in descriptions.DESCRIPTIONS.items():
-        assert describe is getattr(descriptions, name) is getattr(gossamer_formats, name)
-        assert describe().name == name
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(descriptions.NAMES)
+    for name in descriptions.NAMES:
+        described = format_named(name).describe()
+        assert described.name == format_named(name).name == name
+        assert diagnostics_of_format(described) == ()
+        assert parse_format(print_format(described)) == described
 
 
 def storage_of(body):

@@ -11,9 +11,7 @@ from scipy import sparse
 
 from gossamer_formats import (
     SparseTensor,
-    Storage,
     check_storage,
-    dia,
     from_arrays,
     from_scipy,
     read,
@@ -194,15 +192,6 @@ def test_a_tensor_has_the_attributes_of_an_array():
     assert tensor.nbytes == 31 * 4 + tensor.nnz * 12
     assert tensor.astype(np.float32).dtype == tensor.astype("float32").dtype == np.float32
     assert repr(tensor).endswith(f"{tensor.nnz} nonzeros, float64, {tensor.nbytes} bytes)")
-
-
-def test_other_formats_are_not_converted():
-    arrays = {"offsets": np.array([0]), "data": np.ones((1, 3))}
-    tensor = SparseTensor.of_checked(Storage(dia("float64"), {"m": 3, "n": 3, "d": 1}, arrays))
-    for convert in (tensor.toarray, lambda: tensor.T):
-        with pytest.raises(FormatError) as caught:
-            convert()
-        assert caught.value.code == "format.csr"
 
 
 def test_an_operation_that_no_distribution_has_is_refused():

@@ -1,7 +1,4 @@
-"""Sparse tensors at run time: descriptions, storage, checks, input and output.
-
-`python -m tools.generate formats` writes the import of the formats, and `__all__`.
-"""
+"""Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
 from gossamer_formats.arrays.borrowed_matrices import borrow_scipy
 from gossamer_formats.checks.storage_checks import (
@@ -9,24 +6,20 @@ from gossamer_formats.checks.storage_checks import (
     check_indptr,
     check_storage,
 )
-from gossamer_formats.descriptions import (
-    DESCRIPTIONS,
-    csr,
-    dia,
-    sell,
-)
-from gossamer_formats.installed_formats import Format
+from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.format import Format
+from gossamer_formats.installed_formats import format_named, format_names
 from gossamer_formats.io.plain_arrays import from_arrays
 from gossamer_formats.io.reading import read
 from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage
-from gossamer_formats.tensor import SparseTensor, stats_of
+from gossamer_formats.tensor import Conversion, SparseTensor, convert, stats_of
 from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [
     "Array",
-    "DESCRIPTIONS",
+    "Conversion",
     "FactChecker",
     "Format",
     "SparseTensor",
@@ -35,12 +28,13 @@ __all__ = [
     "check_indices",
     "check_indptr",
     "check_storage",
+    "convert",
     "csr",
-    "dia",
     "from_arrays",
+    "format_named",
+    "format_names",
     "from_scipy",
     "read",
-    "sell",
     "stats_of",
     "storage_stats",
     "to_scipy",

@@ -1,54 +1,40 @@
-"""The formats that tensors can have, besides CSR: those that installed distributions register.
+"""The formats that tensors can have: those of the library, and those that installed distributions register.
 
 A distribution registers a format by an entry point of the group `gossamer.formats`, whose name is that of the
 format and whose object is a `Format`:
 
     [project.entry-points."gossamer.formats"]
-    ell = "my_package.ell:ELL"
+    blocked_ell = "my_package.blocked_ell:FORMAT"
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
+from importlib import import_module
 
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats import descriptions
+from gossamer_formats.format import Format
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.typed_calls import typed
 
 GROUP = "gossamer.formats"
 
 
-class Format(NamedTuple):
-    """A format of tensors.
-
-    `from_arrays` describes the arrays of a tensor of a shape, `from_csr` and `to_csr` convert from and to
-    CSR. They need not check arrays: the storage that they return is checked against its description.
-    `docs/formats.md` has an example with arrays of its own.
-
-    >>> from gossamer_formats.descriptions.csr import csr
-    >>> def unchanged(storage):
-    ...     return storage
-    >>> Format("also_csr", lambda shape, arrays: Storage(csr(), {}, arrays), unchanged, unchanged).name
-    'also_csr'
-    """
-
-    name: str
-    from_arrays: Callable[[tuple[int, int], Mapping[str, Array]], Storage]
-    from_csr: Callable[[Storage], Storage]
-    to_csr: Callable[[Storage], Storage]
-
-
 @cache
 def find_format(name: str) -> Format | None:
-    """Return the registered format of a name, or None.
+    """Return the format of a name, or None.
 
     Raises `FormatError` (`format.entry_point`) if the entry point does not name a `Format` of this name.
 
-    >>> find_format("ell") is None
-    True
+    >>> find_format("csr").name, find_format("rows")
+    ('csr', None)
     """
-    from importlib.metadata import entry_points  # takes 20 ms to import, and CSR does not need it
+    if name in descriptions.NAMES:
+        # Imported when needed: a program uses few of the formats.
+        listed: Format = import_module(f"gossamer_formats.descriptions.{name}").FORMAT
+        return listed
+
+    from importlib.metadata import entry_points  # takes 20 ms to import
 
     for entry_point in entry_points(group=GROUP, name=name):
         registered = entry_point.load()
@@ -62,18 +48,31 @@ def find_format(name: str) -> Format | None:
     return None
 
 
+@typed
 def format_named(name: str) -> Format:
-    """Return the registered format of a name; raises `FormatError` (`format.unknown`) if there is none."""
-    registered = find_format(name)
-    if registered is None:
+    """Return the format of a name; raises `FormatError` (`format.unknown`) if there is none.
+
+    >>> dict(format_named("bsr").parameters)
+    {'block_rows': None, 'block_columns': None}
+    """
+    found = find_format(name)
+    if found is None:
         raise FormatError(
             "format.unknown",
-            f"Tensors cannot have the format '{name}'; expected one of: {', '.join(_names())}.",
+            f"Tensors cannot have the format '{name}'; expected one of: {', '.join(format_names())}.",
         )
-    return registered
+    return found
 
 
-def _names() -> list[str]:
+def format_names() -> list[str]:
+    """Return the names of all formats: those of the library, then those of other distributions.
+
+    >>> format_names()[:4]
+    ['bsr', 'coo', 'csc', 'csf']
+    """
     from importlib.metadata import entry_points
 
-    return ["csr", *sorted(entry_point.name for entry_point in entry_points(group=GROUP))]
+    return [
+        *descriptions.NAMES,
+        *sorted(entry_point.name for entry_point in entry_points(group=GROUP)),
+    ]

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
-from gossamer_ir.core.axis_kinds import indptr_of, width_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -39,8 +39,7 @@ class Storage(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        axes = axes_by_name(self.format)
-        return tuple(evaluate(axes[name].length, self.sizes) for name in self.format.buffer.axes)
+        return tuple(evaluate(size, self.sizes) for size in shape_of(self.format))
 
     @property
     def values(self) -> Array:
@@ -52,6 +51,27 @@ class Storage(NamedTuple):
 def native_name(dtype: np.dtype[Any]) -> str:
     """Return the name of a dtype, or "" if it is not in this machine's byte order."""
     return dtype.name if dtype.isnative else ""
+
+
+def shape_of(description: FormatDescription) -> tuple[Expr, ...]:
+    """Return the sizes of the logical dimensions.
+
+    Raises `FormatError` (`format.shape.undeclared`) if the description has a map but no shape.
+
+    >>> from gossamer_formats import csr
+    >>> [size.name for size in shape_of(csr())]
+    ['m', 'n']
+    """
+    if description.shape is not None:
+        return description.shape
+    if description.map is None:
+        axes = axes_by_name(description)
+        return tuple(axes[name].length for name in description.buffer.axes)
+    raise FormatError(
+        "format.shape.undeclared",
+        f"The description '{description.name}' has a map, but does not declare the logical shape.",
+        hint="Write T.sp.map(lambda ..., shape=(m, n)).",
+    )
 
 
 def values_handle(description: FormatDescription) -> str:
@@ -111,3 +131,34 @@ def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescri
     """Return the description with another dtype of its values."""
     buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
     return msgspec.structs.replace(description, buffer=buffer)
+
+
+def index_array(storage: Storage, name: str) -> Array:
+    """Return an index array of the map, in its shape."""
+    buffer = next(array for array in storage.format.index_arrays if array.name == name)
+    array = storage.arrays[buffer.handle or name]
+    return array.reshape([evaluate(size, storage.sizes) for size in buffer.shape])
+
+
+def require_nested_axes(description: FormatDescription) -> None:
+    """Require that the slots of every varied axis of the buffer are numbered within its ancestors only.
+
+    Raises `UnsupportedError` (`format.nesting`) if another axis stands before it: then the values need
+    prefix sums of products.
+    """
+    axes = axes_by_name(description)
+    before: list[str] = []
+    for name in description.buffer.axes:
+        if is_varied(axes[name]) and set(before) != set(ancestors(axes, name)):
+            raise UnsupportedError(
+                "format.nesting",
+                f"The axis '{name}' of the format '{description.name}' varies in length, but the axes before "
+                "it are not its ancestors.",
+            )
+        before.append(name)
+
+
+def ancestors(axes: Mapping[str, Axis], name: str) -> list[str]:
+    """Return the names of the ancestors of an axis, the parent first."""
+    parent = axes[name].parent
+    return [] if parent is None else [parent, *ancestors(axes, parent)]

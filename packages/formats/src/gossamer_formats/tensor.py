@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
-from gossamer_formats.arrays.csr_arrays import to_dense, transposed_storage, with_column_order
+from gossamer_formats.arrays.csr_arrays import transposed_storage, with_column_order
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
-from gossamer_formats.installed_formats import find_format, format_named
+from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
+from gossamer_formats.conversion.dense import to_dense
+from gossamer_formats.conversion.parameters import target_of
 from gossamer_formats.operations import operation_of
-from gossamer_formats.ownership import owned_array
+from gossamer_formats.ownership import adopt_array, owned_array
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,
@@ -150,35 +152,44 @@ class SparseTensor:
         return self._stats
 
     def toarray(self) -> Array:
-        """Return the dense matrix; duplicates are added.
+        """Return the dense array; duplicates are added."""
+        return to_dense(self._storage)
 
-        Raises `FormatError` (`format.csr`) for a format that is neither CSR nor registered.
-        """
-        return to_dense(self._csr())
-
-    def asformat(self, format: str) -> SparseTensor:
-        """Return the tensor in CSR or in a registered format (`installed_formats`); itself if in that format.
-
-        Raises `FormatError` (`format.unknown`, `format.csr`).
+    def asformat(
+        self,
+        format: str | FormatDescription,
+        *,
+        duplicates: Duplicates = "sum",
+        zeros: Zeros | None = None,
+        index_dtype: str | None = None,
+        **parameters: int,
+    ) -> SparseTensor:
+        """Return the tensor in another format, `convert` without the permutation; itself if in that format.
 
         >>> from scipy.sparse import eye_array
         >>> from gossamer_formats import from_scipy
-        >>> tensor = from_scipy(eye_array(3))
+        >>> tensor = from_scipy(eye_array(4))
         >>> tensor.asformat("csr") is tensor
         True
+        >>> tensor.asformat("bsr", block_rows=2, block_columns=2).arrays["indices"].tolist()
+        [0, 1]
         """
-        if format == self.format.name:
+        if format == self.format.name and not parameters:
             return self
-        csr = self._csr()
-        if format != "csr":
-            return SparseTensor(format_named(format).from_csr(csr))
-        return SparseTensor.of_checked(checked_csr(csr))
+        return convert(
+            self,
+            format,
+            duplicates=duplicates,
+            zeros=zeros,
+            index_dtype=index_dtype,
+            **parameters,
+        ).tensor
 
     def _csr(self) -> Storage:
-        """Return the tensor in CSR; in its own format if that is not registered."""
-        name = self.format.name
-        registered = find_format(name) if name != "csr" else None
-        return self._storage if registered is None else registered.to_csr(self._storage)
+        """Return the matrix in CSR."""
+        if self.format.name == "csr":
+            return self._storage
+        return self.asformat("csr", duplicates="keep").storage
 
     __array_ufunc__ = None
     """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
@@ -214,6 +225,57 @@ class SparseTensor:
             f"SparseTensor({self.format.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{_memory(self.nbytes)})"
         )
+
+
+class Conversion(NamedTuple):
+    """A converted tensor. `permutation` has for each of its values the position of the value in the source,
+    -1 for a value that fills a slot without an element; None if duplicates were added.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> convert(from_scipy(eye_array(2)), "ell", width=2).permutation
+    array([ 0, -1,  1, -1])
+    """
+
+    tensor: SparseTensor
+    permutation: Array | None
+
+
+@typed
+def convert(
+    tensor: SparseTensor,
+    format: str | FormatDescription,
+    *,
+    duplicates: Duplicates = "sum",
+    zeros: Zeros | None = None,
+    index_dtype: str | None = None,
+    **parameters: int,
+) -> Conversion:
+    """Return a tensor in another format, which is named or described.
+
+    `parameters` are those of the format, such as the size of blocks. `duplicates` says what becomes of
+    several elements with equal coordinates: their "sum", "keep" all, or "error". `zeros=None` drops zeros
+    from a format that stores them to fill dense axes, and keeps those of others; "keep" and "drop" are for
+    all. `index_dtype=None` takes int32 if all indices fit. Raises `FormatError`.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> found = convert(from_scipy(eye_array(3)), "csc")
+    >>> found.tensor.format.name, found.permutation.tolist()
+    ('csc', [0, 1, 2])
+    """
+    target = target_of(format, parameters, rank=tensor.ndim)
+    storage, permutation = convert_storage(
+        tensor.storage,
+        target.description,
+        sizes=target.sizes,
+        orders=target.orders,
+        duplicates=duplicates,
+        zeros=zeros,
+        index_dtype=index_dtype,
+    )
+    arrays = {name: adopt_array(array) for name, array in storage.arrays.items()}
+    return Conversion(SparseTensor.of_checked(storage._replace(arrays=arrays)), permutation)
 
 
 def _memory(size: int) -> str:

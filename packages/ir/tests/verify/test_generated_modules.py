@@ -38,7 +38,12 @@ NOT_KEPT_BY_THE_GENERATOR = {
     "verify.iteration.parent",
     "verify.buffer.siblings",
 }
-NOT_KEPT_BY_FORMATS = {"verify.format.map", "verify.format.shape", "verify.buffer.siblings", "verify.stage.node"}
+NOT_KEPT_BY_FORMATS = {
+    "verify.format.map",
+    "verify.format.shape",
+    "verify.buffer.siblings",
+    "verify.stage.node",
+}
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -88,7 +88,7 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
         "indices": np.ascontiguousarray(matrix.indices[used]),
         "data": _values(matrix.data[used], dtype),
     }
-    return csr_storage(require_shape(matrix.shape), arrays)
+    return csr_storage(require_shape(matrix.shape, rank=2), arrays)
 
 
 def _require_matrix(matrix: Any) -> None:

@@ -1,4 +1,4 @@
-"""CSR matrices as arrays: their description, the dense matrix and the transposed one."""
+"""CSR matrices as arrays: their description, and the transposed matrix."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from gossamer_formats.checks.column_order import row_order
 from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
-from gossamer_formats.descriptions import csr
+from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Array, Storage, native_name
-from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
 
 
-def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
+def csr_storage(shape: Sequence[int], arrays: Mapping[str, Any]) -> Storage:
     """Return CSR arrays as storage, not copied. Only dtypes are checked, and no column order is declared."""
     for name in ("indptr", "indices"):
         require_dtype(name, arrays[name], INDEX_DTYPES)
@@ -46,31 +47,24 @@ def with_column_order(storage: Storage) -> Storage:
     return storage._replace(format=exact)
 
 
-def require_shape(shape: Sequence[int]) -> tuple[int, int]:
-    """Return the shape as two integers; raises a `FormatError` unless both are from 0 to 2**63 - 1."""
+def require_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:
+    """Return the shape as integers.
+
+    Raises `FormatError` (`format.shape`) unless all are from 0 to 2**63 - 1, and as many as `rank`.
+
+    >>> require_shape([2, np.int64(3)])
+    (2, 3)
+    """
     try:
         sizes = tuple(index(size) for size in shape)
     except TypeError:
         sizes = ()
-    if len(sizes) != 2 or not 0 <= min(sizes) <= max(sizes) < 2**63:
+    if not sizes or not 0 <= min(sizes) <= max(sizes) < 2**63 or rank not in (None, len(sizes)):
+        count = counted(rank, "size") if rank else "sizes"
         raise FormatError(
-            "format.shape", f"The shape is {shape}; expected two sizes from 0 to 2**63 - 1."
+            "format.shape", f"The shape is {shape}; expected {count} from 0 to 2**63 - 1."
         )
-    return sizes[0], sizes[1]
-
-
-def to_dense(storage: Storage) -> Array:
-    """Return the dense matrix; duplicates are added.
-
-    >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([1, 1]), "data": np.array([2.0, 3.0])}
-    >>> to_dense(Storage(csr("float64"), {"m": 1, "n": 3, "nnz": 2}, arrays))
-    array([[0., 5., 0.]])
-    """
-    _require_csr(storage)
-    dense = np.zeros(storage.shape, storage.values.dtype)
-    # `dense[rows, columns] += values` would keep one of several duplicates.
-    np.add.at(dense, (_rows(storage), storage.arrays["indices"]), storage.arrays["data"])
-    return dense
+    return sizes
 
 
 def transposed_storage(storage: Storage) -> Storage:
@@ -81,7 +75,8 @@ def transposed_storage(storage: Storage) -> Storage:
     >>> found.shape, found.arrays["indptr"], found.arrays["data"]
     ((3, 1), array([0, 1, 1, 2]), array([3., 2.]))
     """
-    declared = _require_csr(storage)
+    declared = indices_of(storage.format.axes[-1])
+    assert declared is not None
     rows, columns = storage.shape
     indices = storage.arrays["indices"]
     # Stable, so that entries of one column keep the order of their rows, and duplicates theirs.
@@ -108,15 +103,3 @@ def transposed_storage(storage: Storage) -> Storage:
 def _rows(storage: Storage) -> Array:
     """Return the row of each nonzero."""
     return np.repeat(np.arange(storage.shape[0]), np.diff(storage.arrays["indptr"]))
-
-
-def _require_csr(storage: Storage) -> Indices:
-    """Return what the description declares about the columns of each row."""
-    axis = storage.format.axes[-1]
-    indices = indices_of(axis)
-    if storage.format.name != "csr" or indptr_of(axis) is None or indices is None:
-        raise FormatError(
-            "format.csr",
-            f"A tensor of the format '{storage.format.name}' cannot be converted; expected 'csr'.",
-        )
-    return indices

@@ -6,8 +6,10 @@ Unsorted or duplicate columns are valid unless the description declares them sor
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
-from gossamer_formats.checks.column_order import row_order
+import numpy as np
+
 from gossamer_formats.storage import (
     Array,
     Storage,
@@ -18,16 +20,24 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.analysis.axis_facts import facts_of_axis
-from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of
+from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varied, width_of
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
+    Buffer,
     Fact,
     FormatDescription,
     SortedSegments,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.support.index_arrays import FactChecker, first_decrease, first_outside
+from gossamer_ir.support.index_arrays import (
+    FactChecker,
+    Segments,
+    first_decrease,
+    first_outside,
+    first_unsorted,
+    segments_of,
+)
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fact_index import stated_fact_index
 
@@ -57,6 +67,8 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     for axis in storage.format.axes:
         # All shapes before any contents: the checks of contents rely on them.
         _check_shapes(storage, axis)
+    for array in storage.format.index_arrays:
+        _check_map_array(storage, array)
     check_values(storage)
     facts = axis_facts(storage.format)
     if check is None or not check(facts, storage.sizes, storage.arrays):
@@ -148,6 +160,10 @@ def check_indices(
     gossamer_ir.errors.FormatError: indices[1] is 5; expected a value from 0 to 2. ...
     """
     _check_indices_shape(indices, count=count, name=name)
+    _check_range(indices, length=length, is_padded=is_padded, name=name)
+
+
+def _check_range(indices: Array, *, length: int, is_padded: bool, name: str) -> None:
     end = length + is_padded
     at = first_outside(indices, low=0, high=end)
     if at is None:
@@ -158,10 +174,22 @@ def check_indices(
     )
 
 
-def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
+def _check_indices_shape(
+    indices: Array, *, count: int, name: str, dtypes: tuple[str, ...] = INDEX_DTYPES
+) -> None:
     _require_vector(name, indices)
-    require_dtype(name, indices, INDEX_DTYPES)
+    require_dtype(name, indices, dtypes)
     _require_length(name, indices, count, reason="one per nonzero")
+
+
+def _check_map_array(storage: Storage, array: Buffer) -> None:
+    """Check an array that the map reads. Any contents are valid: what they map beyond the shape is unused."""
+    name = array.handle or array.name
+    stored = storage.arrays[name]
+    _require_vector(name, stored)
+    require_dtype(name, stored, (array.dtype,))
+    count = prod(evaluate(size, storage.sizes) for size in array.shape)
+    _require_length(name, stored, count, reason="the product of its dimensions")
 
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:
@@ -174,10 +202,12 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
         parents = element_count(storage, indptr.parent)
         _check_indptr_ends(offsets, segments=parents, total=total, name=indptr.handle)
     if indices is not None:
-        coordinates = storage.arrays[indices.handle]
-        require_dtype(indices.handle, coordinates, (indices.dtype,))
-        count = element_count(storage, axis.name)
-        _check_indices_shape(coordinates, count=count, name=indices.handle)
+        _check_indices_shape(
+            storage.arrays[indices.handle],
+            count=element_count(storage, axis.name),
+            name=indices.handle,
+            dtypes=(indices.dtype,),
+        )
 
 
 def _check_contents(storage: Storage, axis: Axis) -> None:
@@ -191,42 +221,69 @@ def _check_contents(storage: Storage, axis: Axis) -> None:
         check_indptr(offsets, segments=segments, total=total, name=indptr.handle)
     if indices is not None:
         coordinates = storage.arrays[indices.handle]
-        check_indices(
+        _check_range(
             coordinates,
             length=evaluate(axis.length, storage.sizes),
-            count=coordinates.size,
             is_padded=indices.padded,
             name=indices.handle,
         )
-    if indptr is not None and indices is not None:
-        _check_order(storage, indptr, indices)
+        _check_order(storage, axis, indices)
 
 
 def _check_uniqueness(storage: Storage) -> None:
-    """Check that unsorted coordinates are unique, the only declaration that no fact expresses."""
+    """Check the declarations about coordinates that `axis_facts` leaves out or that no fact expresses."""
     for axis in storage.format.axes:
-        indptr, indices = indptr_of(axis), indices_of(axis)
-        if indptr is not None and indices is not None and not indices.sorted:
-            _check_order(storage, indptr, indices)
+        indices = indices_of(axis)
+        if indices is not None and not (indices.sorted and is_varied(axis)):
+            _check_order(storage, axis, indices)
 
 
-def _check_order(storage: Storage, indptr: Indptr, indices: Indices) -> None:
-    # Nothing was declared that could be violated.
-    if not indices.sorted and not indices.unique:
+def _check_order(storage: Storage, axis: Axis, indices: Indices) -> None:
+    fibers = _fibers(storage, axis, indices)
+    name = indices.handle
+    if indices.sorted:
+        at = first_unsorted(fibers, unique=False)
+        if at is not None:
+            raise FormatError(
+                "format.indices.unsorted",
+                f"{name}[{at}] is {fibers.values[at]}, less than the one before it, but the description "
+                "declares that the coordinates of each fiber are sorted.",
+                hint="Use sorted=False in the description.",
+            )
+    if not indices.unique:
         return
-    order = row_order(storage.arrays[indptr.handle], storage.arrays[indices.handle])
-    if indices.sorted and not order.is_sorted:
-        raise FormatError(
-            "format.indices.unsorted",
-            f"{indices.handle} is not sorted within its rows, but the description declares it sorted.",
-            hint="Use sorted=False in the description.",
-        )
-    if indices.unique and not order.is_unique:
+    at = first_unsorted(fibers, unique=True) if indices.sorted else _first_repeated(fibers)
+    if at is not None:
         raise FormatError(
             "format.indices.duplicate",
-            f"{indices.handle} has a column twice in one row, but the description declares it unique.",
+            f"{name}[{at}] is {fibers.values[at]}, which the fiber has before, but the description declares "
+            "that each coordinate is there once.",
             hint="Use unique=False in the description.",
         )
+
+
+def _fibers(storage: Storage, axis: Axis, indices: Indices) -> Segments:
+    """Return the coordinates of an axis, segment by segment."""
+    coordinates = storage.arrays[indices.handle]
+    pad = evaluate(axis.length, storage.sizes) if indices.padded else None
+    indptr = indptr_of(axis)
+    if indptr is not None:
+        return segments_of(coordinates, storage.arrays[indptr.handle], pad=pad)
+    width = evaluate(width_of(axis), storage.sizes)
+    return segments_of(coordinates.reshape(-1, width) if width else coordinates, None, pad=pad)
+
+
+def _first_repeated(fibers: Segments) -> int | None:
+    """Return the first position whose coordinate occurs before in its fiber, or None."""
+    starts = np.asarray(fibers.starts, np.int64)
+    numbers = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    # Stable, so that of equal coordinates the first stays the first.
+    order = np.lexsort((fibers.values, numbers))
+    if fibers.pad is not None:
+        order = order[fibers.values[order] != fibers.pad]
+    values, numbers = fibers.values[order], numbers[order]
+    repeated = (values[1:] == values[:-1]) & (numbers[1:] == numbers[:-1])
+    return int(order[1:][repeated].min()) if repeated.any() else None
 
 
 def _require_vector(name: str, array: Array) -> None:

@@ -1,27 +1,27 @@
 """The library of format descriptions, one file per format.
 
-`python -m tools.generate formats` writes the imports, `DESCRIPTIONS` and `__all__` from the files here.
-"""
+Each module has a function that describes the format, and a constant `FORMAT`. `python -m tools.generate
+formats` writes `NAMES` from the files here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.descriptions.dia import dia
-from gossamer_formats.descriptions.sell import sell
-from gossamer_ir.nodes import FormatDescription
-
-DESCRIPTIONS: dict[str, Callable[..., FormatDescription]] = {
-    "csr": csr,
-    "dia": dia,
-    "sell": sell,
-}
-"""The functions that describe formats, by the name of the format."""
-
-__all__ = [
-    "DESCRIPTIONS",
+NAMES = (
+    "bsr",
+    "coo",
+    "csc",
+    "csf",
     "csr",
+    "dbsr",
+    "dcsr",
     "dia",
+    "ell",
+    "ell3d",
+    "ell_rows",
+    "n_m",
+    "padded_csr",
+    "ragged",
     "sell",
-]
+    "sr_bcrs",
+    "v_n_m",
+)
+"""The names of the modules, which are those of the formats."""

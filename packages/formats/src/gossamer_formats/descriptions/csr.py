@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.format import Format
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
@@ -52,3 +53,6 @@ def csr(
         axes=(DenseFixed("I", rows), column_axis),
         buffer=SparseBuffer("A", ("I", "J"), dtype, handle="data"),
     )
+
+
+FORMAT = Format("csr", csr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.format import Format
 from gossamer_ir.core.build import index_var, sub, widen
 from gossamer_ir.nodes import (
     Buffer,
@@ -25,7 +26,7 @@ def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescri
 
     >>> from gossamer_ir.script import print_format
     >>> print(print_format(dia()).splitlines()[-1].strip())
-    T.sp.map(lambda d, j: (j - T.int64(OFFSETS[d]), j))
+    T.sp.map(lambda d, j: (j - T.int64(OFFSETS[d]), j), shape=(m, n))
     """
     m, n, diagonals, d, j = map(index_var, ("m", "n", "diagonals", "d", "j"))
     handles = tuple(Param(name, "handle") for name in ("data", "offsets"))
@@ -38,4 +39,8 @@ def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescri
         buffer=SparseBuffer("A", ("D", "J"), dtype, handle="data"),
         index_arrays=(Buffer("OFFSETS", (diagonals,), offsets_dtype, handle="offsets"),),
         map=IndexMap(("d", "j"), (sub(j, offset), j)),
+        shape=(m, n),
     )
+
+
+FORMAT = Format("dia", dia)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
+import numpy as np
+
+from gossamer_formats.format import Format
+from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, index_var, widen
 from gossamer_ir.nodes import (
     Buffer,
@@ -34,15 +39,17 @@ def sell(
     * `indptr` (slices + 1): the first slot of each slice;
     * `data` and `indices` (slots by height by 1): for each slot and each row of the slice an element and
       its column; unused slots have the column n;
-    * `rows` (slices by height): the row of the matrix. A slice with fewer rows lists arbitrary rows for
-      the rest, whose slots are unused.
+    * `rows` (slices by height): the row of the matrix. Where the last slice has fewer rows, it lists the
+      row m.
+
+    A conversion sorts the rows by length, the longest first, in windows of `sigma` rows.
 
     >>> from gossamer_ir.script import print_format
     >>> print(print_format(sell()).splitlines()[-1].strip())
-    T.sp.map(lambda s, w, r, j: (T.int64(ROWS[s, r]), j))
+    T.sp.map(lambda s, w, r, j: (T.int64(ROWS[s, r]), j), shape=(m, n))
     """
     names = ("m", "n", "slices", "height", "widest", "slots")
-    _, n, slices, height, widest, slots = map(index_var, names)
+    m, n, slices, height, widest, slots = map(index_var, names)
     handles = tuple(Param(name, "handle") for name in ("data", "indptr", "indices", "rows"))
     s, r, j = map(index_var, ("s", "r", "j"))
     return FormatDescription(
@@ -57,4 +64,22 @@ def sell(
         buffer=SparseBuffer("A", ("S", "W", "R", "J"), dtype, handle="data"),
         index_arrays=(Buffer("ROWS", (slices, height), rows_dtype, handle="rows"),),
         map=IndexMap(("s", "w", "r", "j"), (widen(Load("ROWS", (s, r), rows_dtype)), j)),
+        shape=(m, n),
     )
+
+
+def _rows_by_length(rows: Array, count: int, parameters: Mapping[str, int]) -> Array:
+    """Return all rows, sorted by length in windows.
+
+    >>> _rows_by_length(np.array([1, 1, 2]), 4, {"sigma": 2}).tolist()
+    [1, 0, 2, 3]
+    """
+    lengths = np.bincount(rows, minlength=count)
+    windows = np.arange(count) // parameters["sigma"]
+    # `lexsort` is stable, so rows of equal length stay in order.
+    return np.lexsort((-lengths, windows))
+
+
+FORMAT = Format(
+    "sell", sell, parameters={"height": 8, "sigma": 256}, orders={"ROWS": _rows_by_length}
+)

@@ -7,40 +7,63 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
-from gossamer_formats.descriptions import csr
-from gossamer_formats.installed_formats import format_named
+from gossamer_formats.conversion.array_sizes import sizes_of_arrays
+from gossamer_formats.conversion.dtypes import with_dtypes_of
+from gossamer_formats.conversion.parameters import describe
 from gossamer_formats.ownership import owned_array
-from gossamer_formats.storage import Array
+from gossamer_formats.storage import Array, Storage, shape_of
 from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.typed_calls import typed
 
 
 @typed
-def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
+def from_arrays(
+    format: str | FormatDescription, shape: Sequence[int], **arrays: Array | int
+) -> SparseTensor:
     """Return a tensor made from arrays, which are passed by their names in the format's description.
 
-    The format is CSR or registered (`installed_formats`). Arrays are copied. Those of CSR have one dimension:
-    indices of int32 or int64, values of float32 or float64.
-    The tensor's description records the dtypes, and whether columns are sorted and unique.
+    Arrays are copied. They have one dimension: indices of int32 or int64, values of float32 or float64. Sizes
+    that do not follow from the shape and the arrays, such as the size of blocks, are passed as integers.
+    The tensor's description records the dtypes, and, of CSR, whether columns are sorted and unique. Other
+    formats must be as their description says.
     Raises a `FormatError` that names the first invalid element.
 
     >>> indptr, indices = np.array([0, 2, 2]), np.array([0, 2])
     >>> from_arrays("csr", (2, 3), indptr=indptr, indices=indices, data=np.ones(2))
     SparseTensor(csr, 2 by 3, 2 nonzeros, float64, 56 bytes)
+    >>> blocks = np.arange(8.0)
+    >>> indptr, indices = np.array([0, 1, 2]), np.array([0, 0])
+    >>> from_arrays(
+    ...     "bsr", (4, 2), indptr=indptr, indices=indices, data=blocks, block_rows=2, block_columns=2
+    ... )
+    SparseTensor(bsr, 4 by 2, 8 nonzeros, float64, 104 bytes)
     """
-    registered = format_named(format) if format != "csr" else None
-    if registered is None:
-        _require_names(arrays)
-    copies = {name: owned_array(np.asarray(array)) for name, array in arrays.items()}
-    sizes = require_shape(shape)
-    if registered is None:
-        return SparseTensor.of_checked(checked_csr(csr_storage(sizes, copies)))
-    return SparseTensor(registered.from_arrays(sizes, copies))
+    lengths = require_shape(shape)
+    description = describe(format, rank=len(lengths))
+    require_shape(shape, rank=len(shape_of(description)))
+    copies = {
+        name: owned_array(np.asarray(array))
+        for name, array in arrays.items()
+        if not isinstance(array, int)
+    }
+    given = {name: size for name, size in arrays.items() if isinstance(size, int)}
+    _require_names(description, copies)
+    if format == "csr":
+        return SparseTensor.of_checked(checked_csr(csr_storage(lengths, copies)))
+    described = with_dtypes_of(description, copies)
+    sizes = sizes_of_arrays(described, lengths, copies, given)
+    storage = Storage(described, sizes, copies)
+    if storage.shape != lengths:
+        raise FormatError(
+            "format.shape", f"The shape is {storage.shape} with these sizes; expected {lengths}."
+        )
+    return SparseTensor(storage)
 
 
-def _require_names(arrays: Mapping[str, Array]) -> None:
-    expected = {param.name for param in csr().params if param.dtype == "handle"}
+def _require_names(description: FormatDescription, arrays: Mapping[str, Array]) -> None:
+    expected = {param.name for param in description.params if param.dtype == "handle"}
     if set(arrays) != expected:
         given = ", ".join(sorted(arrays)) or "none"
         raise FormatError(

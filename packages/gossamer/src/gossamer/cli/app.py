@@ -8,6 +8,7 @@ from gossamer.cli.backends import backends
 from gossamer.cli.cache import cache
 from gossamer.cli.demo import demo
 from gossamer.cli.export import export
+from gossamer.cli.formats import formats
 from gossamer.cli.opt import opt
 from gossamer.cli.run import HELP as HELP_OF_RUN
 from gossamer.cli.run import run
@@ -26,4 +27,5 @@ app.command("show")(show)
 app.command("opt")(opt)
 app.command("export")(export)
 app.command("backends")(backends)
+app.command("formats")(formats)
 app.add_typer(cache, name="cache")

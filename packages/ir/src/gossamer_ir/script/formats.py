@@ -27,8 +27,8 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
     """Return the format description in a text or a decorated function.
 
     A description declares axes, a sparse buffer (or several, for tensors that share the axes), index
-    arrays, and optionally a map with the logical shape, which belongs to the first buffer. The published syntax is accepted, too:
-    `@T.prim_func` with `pass` and `inv_idx_map`. Raises `ParseError`.
+    arrays, and optionally a map with the logical shape, which belongs to the first buffer. The published
+    syntax is accepted, too: `@T.prim_func` with `pass` and `inv_idx_map`. Raises `ParseError`.
 
     >>> parse_format('''
     ... @T.format

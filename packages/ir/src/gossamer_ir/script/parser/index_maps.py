@@ -11,7 +11,7 @@ from gossamer_ir.script.parser.expressions import index_expr
 
 
 def declare_map(ctx: ParserContext, call: ast.Call) -> None:
-    """Read `T.sp.map(lambda ..., shape=...)`: maps coordinates of the axes to those of a tensor of a shape."""
+    """Read `T.sp.map(lambda ..., shape=...)`, a map from coordinates of axes to those of the tensor."""
     given = bind(ctx, call, "function shape", required=1)
     set_map(ctx, given["function"])
     if "shape" in given:

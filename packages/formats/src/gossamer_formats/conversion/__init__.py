@@ -1,0 +1,1 @@
+"""Conversions between formats, derived from the two descriptions."""

@@ -1,0 +1,165 @@
+"""The coordinates of elements along the axes of a format, and the contents of its index arrays.
+
+Most follow from the inverse of the map. An axis that only indexes an array of the map (`OFFSETS[d]`,
+`ROWS[s, r]`) has no coordinates of its own: they number the distinct contents of the array, in ascending
+order or in one that the format defines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from gossamer_formats.conversion.array_expressions import evaluate_arrays
+from gossamer_formats.conversion.distinct import ranks_within
+from gossamer_formats.conversion.inverse_map import Solved, inverse_map, logical_variable
+from gossamer_formats.conversion.sizes import Sizes
+from gossamer_formats.storage import Array, axes_by_name
+from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.nodes import Axis, FormatDescription, Load, Var
+from gossamer_ir.traversal.references import free_vars
+
+ContentsOrder: TypeAlias = Callable[[Array, int], Array]
+"""Orders the contents of an index array, like `format.KeyOrder` with the parameters of the conversion."""
+
+
+class Contents(NamedTuple):
+    """The contents of an index array of the map: for each element `values[element]` is stored at the
+    element's coordinates along `axes`. `listed` are all contents in order, where the format defines one.
+    `unused` is stored in places of no element."""
+
+    buffer: str
+    axes: tuple[str, ...]
+    values: Array
+    listed: Array | None
+    unused: int
+
+
+class AxisCoordinates(NamedTuple):
+    """`along`: for each axis by name the coordinates of the elements; axes that count are missing."""
+
+    along: dict[str, Array]
+    contents: list[Contents]
+
+
+def axis_coordinates(
+    description: FormatDescription,
+    logical: Sequence[Array],
+    shape: Sequence[int],
+    sizes: Sizes,
+    orders: Mapping[str, ContentsOrder],
+) -> AxisCoordinates:
+    """Return the coordinates of elements with logical coordinates, and bind the lengths of axes.
+
+    >>> from gossamer_formats.descriptions.dia import dia
+    >>> rows, columns = np.array([0, 1]), np.array([1, 1])
+    >>> sizes = Sizes(dia(), {"m": 2, "n": 2})
+    >>> found = axis_coordinates(dia(), (rows, columns), (2, 2), sizes, {})
+    >>> found.along["D"], found.contents[0].values, sizes.known["diagonals"]
+    (array([1, 0]), array([1, 0]), 2)
+    """
+    axes = axes_by_name(description)
+    if description.map is not None:
+        for name in sorted(free_vars(*description.map.results) - set(description.map.vars)):
+            sizes.require(name)
+    inverse = inverse_map(description, sizes.known, shape)
+    along: dict[str, Array] = {}
+    for variable, solved in inverse.coordinates.items():
+        name = _axis_of(description, variable)
+        if solved.extent is not None:
+            sizes.bind(axes[name].length, solved.extent)
+        along[name] = _evaluate(solved, logical, sizes)
+    contents = []
+    for load, solved in inverse.contents.items():
+        names = _indexing_axes(description, load)
+        values = _evaluate(solved, logical, sizes)
+        listed = None
+        if load.buffer in orders:
+            assert solved.extent is not None
+            listed = orders[load.buffer](values, solved.extent)
+        unknown = [name for name in names if name not in along]
+        groups = [along[name] for name in names if name in along]
+        numbers = _numbers(groups, values, listed)
+        total = listed.size if listed is not None else int(numbers.max(initial=-1)) + 1
+        _set_digits(along, [axes[name] for name in unknown], numbers, total, sizes)
+        # A value that no coordinate has marks unused places, where the contents are a logical coordinate.
+        is_coordinate = isinstance(solved.value, Var) and solved.extent is not None
+        unused = solved.extent if is_coordinate and solved.extent is not None else 0
+        contents.append(Contents(load.buffer, names, values, listed, unused))
+    found = AxisCoordinates(along, contents)
+    _check_map(description, logical, found, sizes)
+    return found
+
+
+def _check_map(
+    description: FormatDescription,
+    logical: Sequence[Array],
+    found: AxisCoordinates,
+    sizes: Sizes,
+) -> None:
+    """Require that the map leads from the coordinates back to the logical ones: it may have gaps."""
+    if description.map is None:
+        return
+    variables: dict[str, Array | int] = dict(sizes.known)
+    for variable, name in zip(description.map.vars, description.buffer.axes, strict=True):
+        if name in found.along:
+            variables[variable] = found.along[name]
+    values = {contents.buffer: contents.values for contents in found.contents}
+    for result, expected in zip(description.map.results, logical, strict=True):
+        mapped = evaluate_arrays(result, variables, elements=lambda buffer, _: values[buffer])
+        wrong = mapped != expected
+        if np.any(wrong):
+            at = int(np.argmax(wrong))
+            element = ", ".join(str(array[at]) for array in logical)
+            raise FormatError(
+                "format.map",
+                f"The map of the format '{description.name}' does not reach the element ({element}).",
+            )
+
+
+def _evaluate(solved: Solved, logical: Sequence[Array], sizes: Sizes) -> Array:
+    variables: dict[str, Array | int] = dict(sizes.known)
+    for number, array in enumerate(logical):
+        variables[logical_variable(number).name] = array
+    return np.broadcast_to(evaluate_arrays(solved.value, variables), logical[0].shape)
+
+
+def _axis_of(description: FormatDescription, variable: str) -> str:
+    names = description.buffer.axes
+    if description.map is None:
+        return variable
+    return names[description.map.vars.index(variable)]
+
+
+def _indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]:
+    names = [_axis_of(description, index.name) for index in load.indices if isinstance(index, Var)]
+    if len(names) < len(load.indices):
+        raise UnsupportedError(
+            "format.inverse",
+            f"The array '{load.buffer}' of the format '{description.name}' is indexed by an expression; "
+            "expected coordinates of axes.",
+        )
+    return tuple(names)
+
+
+def _numbers(groups: list[Array], values: Array, listed: Array | None) -> Array:
+    """Return the number of each element's contents: its place in the list, or its rank within its group."""
+    if listed is None:
+        return ranks_within(groups, [values])
+    places = np.full(int(listed.max(initial=-1)) + 1, -1)
+    places[listed] = np.arange(listed.size)
+    return places[values]
+
+
+def _set_digits(
+    along: dict[str, Array], axes: Sequence[Axis], numbers: Array, total: int, sizes: Sizes
+) -> None:
+    """Set the coordinates of axes, of which the last varies fastest, to the digits of numbers."""
+    for axis in reversed(axes[1:]):
+        size = sizes.value(axis.length)
+        along[axis.name] = numbers % size
+        numbers, total = numbers // size, -(-total // size)
+    if axes:
+        sizes.bind(axes[0].length, total)
+        along[axes[0].name] = numbers

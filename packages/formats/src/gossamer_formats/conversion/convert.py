@@ -1,0 +1,186 @@
+"""Converts a storage to another format by the two descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from gossamer_formats.conversion.assembly import assemble
+from gossamer_formats.conversion.axis_coordinates import ContentsOrder
+from gossamer_formats.conversion.distinct import distinct, sorting_order
+from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
+from gossamer_formats.conversion.elements import Elements, stored_elements
+from gossamer_formats.storage import (
+    Array,
+    Storage,
+    ancestors,
+    axes_by_name,
+    shape_of,
+    values_handle,
+    with_value_dtype,
+)
+from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.counted import counted
+
+Duplicates: TypeAlias = Literal["sum", "keep", "error"]
+"""What becomes of several elements with equal coordinates."""
+
+Zeros: TypeAlias = Literal["keep", "drop"]
+"""What becomes of elements whose value is zero."""
+
+UNSTORED = -1
+"""The entry of a permutation for a value that fills a slot without an element."""
+
+
+class Conversion(NamedTuple):
+    """A converted storage. `permutation` has for each of its values the position of the value in the source,
+    or `UNSTORED`; None if duplicates were added."""
+
+    storage: Storage
+    permutation: Array | None
+
+
+def convert_storage(
+    source: Storage,
+    target: FormatDescription,
+    *,
+    sizes: Mapping[str, int],
+    orders: Mapping[str, ContentsOrder],
+    duplicates: Duplicates = "sum",
+    zeros: Zeros | None = None,
+    index_dtype: str | None = None,
+) -> Conversion:
+    """Return a checked storage in another format.
+
+    `sizes` are those of the target that the elements do not determine, such as the size of blocks.
+    `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
+    `index_dtype=None` takes int32 if all indices fit.
+    Raises `FormatError` if the target cannot hold the elements.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> from gossamer_formats.descriptions.dia import dia
+    >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]), "data": np.array([5.0, 6.0])}
+    >>> source = Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)
+    >>> found = convert_storage(source, dia(), sizes={}, orders={})
+    >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
+    (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
+    """
+    _require_rank(target, len(source.shape))
+    elements = _in_order(_without_zeros(source, stored_elements(source), zeros))
+    values = source.values[elements.positions]
+    target = _with_repetitions(target) if duplicates == "keep" and _repeats(elements) else target
+    elements, values, is_sum = _merged(elements, values, duplicates)
+    found = assemble(target, elements.coordinates, source.shape, sizes=sizes, orders=orders)
+    permutation = np.full(found.value_count, UNSTORED)
+    permutation[found.positions] = elements.positions
+    stored = np.zeros(found.value_count, values.dtype)
+    stored[found.positions] = values
+    described = with_index_dtype(target, index_dtype or _narrowest_dtype(found.arrays))
+    described = with_value_dtype(described, values.dtype.name)
+    dtypes = index_dtypes(described)
+    arrays = {handle: array.astype(dtypes[handle]) for handle, array in found.arrays.items()}
+    storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
+    _require_shape(storage, source)
+    return Conversion(storage, None if is_sum else permutation)
+
+
+def stores_zeros(description: FormatDescription) -> bool:
+    """Return whether each value belongs to a stored coordinate, so that a zero is an element.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> from gossamer_formats.descriptions.dia import dia
+    >>> stores_zeros(csr()), stores_zeros(dia())
+    (True, False)
+    """
+    axes = axes_by_name(description)
+    innermost = description.buffer.axes[-1]
+    # A dense axis beside it, such as the rows of a strip in SR-BCRS, has values for every coordinate.
+    others = set(description.buffer.axes[:-1]) - set(ancestors(axes, innermost))
+    return indices_of(axes[innermost]) is not None and not others
+
+
+def _without_zeros(source: Storage, elements: Elements, zeros: Zeros | None) -> Elements:
+    if zeros == "keep" or (zeros is None and stores_zeros(source.format)):
+        return elements
+    return _select(elements, np.flatnonzero(source.values[elements.positions]))
+
+
+def _select(elements: Elements, chosen: Array) -> Elements:
+    return Elements(
+        tuple(array[chosen] for array in elements.coordinates), elements.positions[chosen]
+    )
+
+
+def _in_order(elements: Elements) -> Elements:
+    """Sort elements by their coordinates; duplicates stay in the order of the source."""
+    order = sorting_order(elements.coordinates)
+    return elements if order is None else _select(elements, order)
+
+
+def _repeats(elements: Elements) -> bool:
+    return distinct(elements.coordinates).firsts.size < elements.positions.size
+
+
+def _merged(
+    elements: Elements, values: Array, duplicates: Duplicates
+) -> tuple[Elements, Array, bool]:
+    """Return elements and values with duplicates treated, and whether values were added."""
+    tuples = distinct(elements.coordinates)
+    if duplicates == "keep" or tuples.firsts.size == values.size:
+        return elements, values, False
+    if duplicates == "error":
+        repeated = int(np.argmax(tuples.numbers[1:] == tuples.numbers[:-1]))
+        at = ", ".join(str(array[repeated]) for array in elements.coordinates)
+        raise FormatError(
+            "format.duplicate",
+            f"The element ({at}) is stored more than once; expected each element once.",
+            hint="Use duplicates='sum'.",
+        )
+    return _select(elements, tuples.firsts), np.add.reduceat(values, tuples.firsts), True
+
+
+def _with_repetitions(description: FormatDescription) -> FormatDescription:
+    """Return the description with repeated coordinates along its innermost axis.
+
+    Raises `FormatError` (`format.duplicate`) if that axis stores no coordinates.
+    """
+    name = description.buffer.axes[-1]
+    if not stores_zeros(description):
+        raise FormatError(
+            "format.duplicate",
+            f"The format '{description.name}' has one place for each element, so duplicates cannot be kept.",
+            hint="Use duplicates='sum'.",
+        )
+    axes = tuple(
+        msgspec.structs.replace(axis, unique=False) if axis.name == name else axis
+        for axis in description.axes
+    )
+    return msgspec.structs.replace(description, axes=axes)
+
+
+def _narrowest_dtype(arrays: Mapping[str, Array]) -> str:
+    largest = max((int(array.max(initial=0)) for array in arrays.values()), default=0)
+    return "int32" if largest <= np.iinfo(np.int32).max else "int64"
+
+
+def _require_rank(target: FormatDescription, rank: int) -> None:
+    if len(shape_of(target)) != rank:
+        raise FormatError(
+            "format.dimensions",
+            f"The tensor has {counted(rank, 'dimension')}, but the format '{target.name}' has "
+            f"{len(shape_of(target))}.",
+        )
+
+
+def _require_shape(storage: Storage, source: Storage) -> None:
+    if storage.shape != source.shape:
+        raise FormatError(
+            "format.shape",
+            f"The format '{storage.format.name}' has the shape {storage.shape} with these sizes; expected "
+            f"{source.shape}.",
+        )

@@ -1,0 +1,99 @@
+"""Descriptions with other dtypes of values and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from gossamer_formats.storage import Array, native_name, values_handle, with_value_dtype
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
+from gossamer_ir.nodes import FormatDescription, Load
+from gossamer_ir.traversal.rewrite import rewrite
+
+WIDE = ("int32", "int64")
+"""The dtypes of indices among which a tensor chooses. A format that declares a narrower one keeps it."""
+
+
+def with_dtypes_of(
+    description: FormatDescription, arrays: Mapping[str, Array]
+) -> FormatDescription:
+    """Return the description with the dtypes of arrays, where a tensor may choose. The arrays are not
+    checked.
+
+    >>> import numpy as np
+    >>> from gossamer_formats import csr
+    >>> arrays = dict.fromkeys(("indptr", "indices"), np.zeros(1, np.int64)) | {"data": np.zeros(1)}
+    >>> found = with_dtypes_of(csr(), arrays)
+    >>> found.buffer.dtype, found.axes[1].indices_dtype
+    ('float64', 'int64')
+    """
+
+    def chosen(handle: str, declared: str) -> str:
+        dtype = native_name(arrays[handle].dtype)
+        return dtype if declared in WIDE and dtype in WIDE else declared
+
+    described = _with_index_dtypes(description, chosen)
+    return with_value_dtype(described, native_name(arrays[values_handle(description)].dtype))
+
+
+def with_index_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
+    """Return the description with one dtype for all indices for which a tensor may choose one.
+
+    >>> from gossamer_formats import csr
+    >>> with_index_dtype(csr(), "int64").axes[1].indptr_dtype
+    'int64'
+    """
+    return _with_index_dtypes(
+        description, lambda handle, declared: dtype if declared in WIDE else declared
+    )
+
+
+def index_dtypes(description: FormatDescription) -> dict[str, str]:
+    """Return the dtype of each index array by its handle.
+
+    >>> from gossamer_formats import csr
+    >>> index_dtypes(csr())
+    {'indptr': 'int32', 'indices': 'int32'}
+    """
+    dtypes = {}
+    for axis in description.axes:
+        for array in (indptr_of(axis), indices_of(axis)):
+            if array is not None:
+                dtypes[array.handle] = array.dtype
+    for buffer in description.index_arrays:
+        dtypes[buffer.handle or buffer.name] = buffer.dtype
+    return dtypes
+
+
+def _with_index_dtypes(
+    description: FormatDescription, chosen: Callable[[str, str], str]
+) -> FormatDescription:
+    dtypes = {handle: chosen(handle, dtype) for handle, dtype in index_dtypes(description).items()}
+    axes = []
+    for axis in description.axes:
+        indptr, indices = indptr_of(axis), indices_of(axis)
+        axes.append(
+            with_index_dtypes(
+                axis,
+                indptr=dtypes[indptr.handle] if indptr is not None else "",
+                indices=dtypes[indices.handle] if indices is not None else "",
+            )
+        )
+    buffers = {
+        buffer.name: msgspec.structs.replace(buffer, dtype=dtypes[buffer.handle or buffer.name])
+        for buffer in description.index_arrays
+    }
+
+    def retyped(node: object) -> Load | None:
+        if not isinstance(node, Load):
+            return None
+        loaded: Load = msgspec.structs.replace(node, dtype=buffers[node.buffer].dtype)
+        return loaded
+
+    return msgspec.structs.replace(
+        description,
+        axes=tuple(axes),
+        index_arrays=tuple(buffers.values()),
+        map=rewrite(description.map, retyped) if description.map is not None else None,
+    )

@@ -1,0 +1,96 @@
+"""A conversion's target: a format by name or by description, with its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from gossamer_formats.conversion.axis_coordinates import ContentsOrder
+from gossamer_formats.format import Format, KeyOrder
+from gossamer_formats.installed_formats import format_named
+from gossamer_formats.storage import Array
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+
+
+class Target(NamedTuple):
+    """A description, its sizes that the parameters give, and the orders of the contents of index arrays."""
+
+    description: FormatDescription
+    sizes: dict[str, int]
+    orders: dict[str, ContentsOrder]
+
+
+def target_of(
+    format: str | FormatDescription, parameters: Mapping[str, int], *, rank: int
+) -> Target:
+    """Return the target of a conversion of a tensor with `rank` dimensions.
+
+    Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format does not have,
+    `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value is 1 or more.
+
+    >>> target_of("sell", {"height": 4}, rank=2).sizes
+    {'height': 4}
+    """
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+            raise FormatError(
+                "format.parameter.value",
+                f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
+            )
+    if isinstance(format, FormatDescription):
+        return Target(format, dict(parameters), {})
+    named = format_named(format)
+    described = _describe(named, rank)
+    values = _with_defaults(named, described, parameters)
+    sizes = {name: value for name, value in values.items() if name in _size_names(described)}
+    orders: dict[str, ContentsOrder] = {
+        name: partial(_ordered, order, values) for name, order in named.orders.items()
+    }
+    return Target(described, sizes, orders)
+
+
+def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription:
+    """Return the description of a format for tensors with `rank` dimensions.
+
+    >>> describe("coo", rank=3).buffer.axes
+    ('O', 'I0', 'I1', 'I2')
+    """
+    return (
+        format if isinstance(format, FormatDescription) else _describe(format_named(format), rank)
+    )
+
+
+def _describe(named: Format, rank: int) -> FormatDescription:
+    return named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
+
+
+def _ordered(order: KeyOrder, values: Mapping[str, int], contents: Array, count: int) -> Array:
+    return order(contents, count, values)
+
+
+def _size_names(description: FormatDescription) -> list[str]:
+    return [param.name for param in description.params if param.dtype != "handle"]
+
+
+def _with_defaults(
+    named: Format, described: FormatDescription, parameters: Mapping[str, int]
+) -> dict[str, int]:
+    possible = {*named.parameters, *_size_names(described)}
+    for name in parameters:
+        if name not in possible:
+            raise FormatError(
+                "format.parameter",
+                f"The format '{named.name}' has no parameter '{name}'; it has "
+                f"{', '.join(named.parameters) or 'none'}.",
+            )
+    values = {**named.parameters, **parameters}
+    for name, value in values.items():
+        if value is None:
+            raise FormatError(
+                "format.parameter.missing",
+                f"A conversion to '{named.name}' needs the parameter '{name}'.",
+                hint=f"Pass {name}=...",
+            )
+    return {name: value for name, value in values.items() if value is not None}

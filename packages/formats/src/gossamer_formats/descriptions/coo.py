@@ -1,0 +1,63 @@
+"""Coordinates (COO): the coordinates and the value of each nonzero."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gossamer_formats.format import Format
+from gossamer_formats.storage import with_value_dtype
+from gossamer_ir.core.build import ONE, index_var
+from gossamer_ir.nodes import (
+    CompressedFixed,
+    DenseFixed,
+    FormatDescription,
+    IndexMap,
+    Param,
+    SparseBuffer,
+)
+
+
+@lru_cache(maxsize=64)
+def coo(dtype: str = "float32", *, dimensions: int = 2) -> FormatDescription:
+    """Return the description of a tensor by the coordinates of its nonzeros, sorted.
+
+    Its arrays are `data` and, for each dimension d, `indices_d` (nnz); its shape is (n0, n1, ...).
+
+    >>> coo(dimensions=3).buffer.axes
+    ('O', 'I0', 'I1', 'I2')
+    """
+    lengths = [index_var(f"n{number}") for number in range(dimensions)]
+    nnz = index_var("nnz")
+    axes = [
+        CompressedFixed(
+            f"I{number}",
+            f"I{number - 1}" if number else "O",
+            length,
+            # The first axis has a slot for each nonzero, the others have one slot below it.
+            ONE if number else nnz,
+            f"indices_{number}",
+            unique=False,
+            padded=False,
+        )
+        for number, length in enumerate(lengths)
+    ]
+    handles = ["data", *(axis.indices for axis in axes)]
+    variables = ["o", *(f"i{number}" for number in range(dimensions))]
+    names = ("O", *(axis.name for axis in axes))
+    return with_value_dtype(
+        FormatDescription(
+            name="coo",
+            params=(
+                *(Param(handle, "handle") for handle in handles),
+                *(Param(size.name, "int64") for size in (*lengths, nnz)),
+            ),
+            axes=(DenseFixed("O", ONE), *axes),
+            buffer=SparseBuffer("A", names, "float32", handle="data"),
+            map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
+            shape=tuple(lengths),
+        ),
+        dtype,
+    )
+
+
+FORMAT = Format("coo", coo, is_of_any_rank=True)

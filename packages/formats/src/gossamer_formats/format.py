@@ -1,0 +1,35 @@
+"""A format of tensors: its description, and what a conversion to it may or must be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gossamer_ir.nodes import FormatDescription
+
+KeyOrder: TypeAlias = Callable[[np.ndarray[Any, Any], int, Mapping[str, int]], np.ndarray[Any, Any]]
+"""Orders the contents of an index array of the map: takes the contents, one for each element of the tensor,
+the number of values that may occur, and the parameters of the conversion. Returns the values that the array
+is to hold, in order: at least those that occur, none twice."""
+
+
+class Format(NamedTuple):
+    """A format of tensors. Conversions from and to it are derived from its description.
+
+    `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are what a
+    conversion may be told, with the defaults; without a default (None) it must be told. Those that are sizes
+    of the description are set to it, all are passed to `orders`, which order the contents of index arrays, by
+    the name of the array. `docs/formats.md` has an example.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> Format("also_csr", csr).describe("float32").buffer.axes
+    ('I', 'J')
+    """
+
+    name: str
+    describe: Callable[..., FormatDescription]
+    parameters: Mapping[str, int | None] = {}
+    orders: Mapping[str, KeyOrder] = {}
+    is_of_any_rank: bool = False

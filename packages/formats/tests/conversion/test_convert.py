@@ -1,0 +1,305 @@
+"""Conversions between all formats, compared with the dense array, and what they refuse."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from gossamer_formats import (
+    Storage,
+    check_storage,
+    convert,
+    format_names,
+    from_arrays,
+    from_scipy,
+)
+from gossamer_formats.conversion.convert import stores_zeros
+from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.script import parse_format
+
+SETTINGS = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]
+PARAMETERS = {
+    "bsr": ("block_rows", "block_columns"),
+    "dbsr": ("block_rows", "block_columns"),
+    "ell_rows": ("width",),
+    "padded_csr": ("width",),
+    "sell": ("height", "sigma"),
+    "sr_bcrs": ("strip", "width"),
+}
+"""The parameters that may have any value."""
+
+
+@st.composite
+def tensors(draw, rank=2):
+    """Tensors in COO, sorted, with some zero values."""
+    shape = draw(st.tuples(*[st.integers(0, 7)] * rank))
+    cells = list(itertools.product(*map(range, shape)))
+    chosen = sorted(draw(st.lists(st.sampled_from(cells), unique=True))) if cells else []
+    values = draw(
+        st.lists(
+            st.sampled_from([0.0, 1.5, -2.0, np.inf]), min_size=len(chosen), max_size=len(chosen)
+        )
+    )
+    coordinates = np.array(chosen, np.int64).reshape(-1, rank)
+    arrays = {f"indices_{number}": coordinates[:, number] for number in range(rank)}
+    return from_arrays("coo", shape, data=np.array(values, np.float32), **arrays)
+
+
+def parameters_of(draw, name, tensor):
+    chosen = {parameter: draw(st.integers(1, 5)) for parameter in PARAMETERS.get(name, ())}
+    if name == "n_m":
+        group = draw(st.integers(1, 6))
+        return {"group": group, "stored": group}
+    if name == "v_n_m":
+        group = draw(st.integers(1, 6))
+        return {"rows": draw(st.integers(1, 4)), "group": group, "chosen": group, "stored": group}
+    if name == "ell3d":
+        return {"group_rows": draw(st.integers(1, 4)), "width": draw(st.integers(1, 4))}
+    return chosen
+
+
+def check_conversion(draw, source, name, dense):
+    """Converts, and checks arrays, values, permutation and coordinates of the result."""
+    tensor, permutation = convert(source, name, **parameters_of(draw, name, source))
+    check_storage(Storage(tensor.format, dict(tensor.sizes), dict(tensor.arrays)))
+    assert tensor.shape == source.shape
+    np.testing.assert_array_equal(tensor.toarray(), dense)
+    values = np.append(source.storage.values, np.float32(0.0))
+    np.testing.assert_array_equal(tensor.storage.values, values[permutation])
+    if stores_zeros(source.format) and stores_zeros(tensor.format):
+        assert np.count_nonzero(permutation >= 0) == np.unique(permutation[permutation >= 0]).size
+        zeros = np.count_nonzero(source.storage.values[permutation[permutation >= 0]] == 0)
+        assert zeros == np.count_nonzero(elements_values(source) == 0)
+    return tensor
+
+
+def elements_values(tensor):
+    return convert(tensor, "coo").tensor.storage.values
+
+
+@pytest.mark.parametrize("first", MATRIX_FORMATS)
+@SETTINGS
+@given(data=st.data())
+def test_every_pair_of_formats_is_converted(first, data):
+    source = data.draw(tensors())
+    second = data.draw(st.sampled_from(MATRIX_FORMATS))
+    dense = source.toarray()
+    between = check_conversion(data.draw, source, first, dense)
+    check_conversion(data.draw, check_conversion(data.draw, between, second, dense), "csr", dense)
+
+
+@pytest.mark.parametrize("first", ["coo", "csf", "ell3d"])
+@SETTINGS
+@given(data=st.data())
+def test_tensors_of_three_dimensions_are_converted(first, data):
+    source = data.draw(tensors(rank=3))
+    second = data.draw(st.sampled_from(["coo", "csf", "ell3d"]))
+    dense = source.toarray()
+    check_conversion(data.draw, check_conversion(data.draw, source, first, dense), second, dense)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("csr", {}),
+        ("csc", {}),
+        ("coo", {}),
+        ("dia", {}),
+        ("bsr", {"block_rows": 4, "block_columns": 2}),
+    ],
+)
+def test_the_arrays_are_those_of_scipy(name, parameters):
+    rng = np.random.default_rng(5)
+    matrix = sparse.random_array((40, 60), density=0.1, format="csr", rng=rng)
+    tensor = from_scipy(matrix).asformat(name, **parameters)
+    expected = matrix.tobsr(blocksize=(4, 2)) if name == "bsr" else matrix.asformat(name)
+    if name == "bsr":
+        expected.sort_indices()
+    names = {
+        "csr": ("indptr", "indices"),
+        "bsr": ("indptr", "indices"),
+        "csc": ("indptr", "indices"),
+    }
+    if name == "coo":
+        pairs = [("indices_0", expected.row), ("indices_1", expected.col)]
+    elif name == "dia":
+        pairs = [("offsets", expected.offsets)]
+        # SciPy stores each diagonal up to its last column only.
+        width = expected.data.shape[1]
+        data = tensor.arrays["data"].reshape(-1, 60)
+        np.testing.assert_array_equal(data[:, :width], expected.data)
+        assert not data[:, width:].any()
+    else:
+        pairs = [(array, getattr(expected, array)) for array in names[name]]
+        np.testing.assert_array_equal(tensor.arrays["data"], expected.data.ravel())
+    for array, of_scipy in pairs:
+        np.testing.assert_array_equal(tensor.arrays[array], of_scipy)
+
+
+def with_duplicates():
+    arrays = {"indptr": np.array([0, 3, 4]), "indices": np.array([1, 1, 0, 2])}
+    return from_arrays("csr", (2, 3), data=np.array([1.0, 2.0, 4.0, 8.0]), **arrays)
+
+
+def test_duplicates_are_added():
+    tensor, permutation = convert(with_duplicates(), "coo")
+    assert tensor.arrays["data"].tolist() == [4.0, 3.0, 8.0]
+    assert permutation is None
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo", "dcsr", "ell", "padded_csr", "sell", "csf"])
+def test_duplicates_are_kept(name):
+    tensor, permutation = convert(with_duplicates(), name, duplicates="keep", zeros="keep")
+    assert sorted(tensor.arrays["data"][permutation >= 0]) == [1.0, 2.0, 4.0, 8.0]
+    check_storage(tensor.storage)
+    np.testing.assert_array_equal(tensor.toarray(), [[4, 3, 0], [0, 0, 8]])
+
+
+@pytest.mark.parametrize(("name", "policy"), [("coo", "error"), ("dia", "keep")])
+def test_duplicates_are_refused(name, policy):
+    with pytest.raises(FormatError) as caught:
+        convert(with_duplicates(), name, duplicates=policy)
+    assert caught.value.code == "format.duplicate"
+
+
+def test_zeros_are_kept_where_they_are_elements():
+    arrays = {"indptr": np.array([0, 2]), "indices": np.array([0, 1])}
+    tensor = from_arrays("csr", (1, 2), data=np.array([0.0, 3.0]), **arrays)
+    assert tensor.asformat("coo").nnz == 2
+    assert tensor.asformat("coo", zeros="drop").nnz == 1
+    blocks = tensor.asformat("bsr", block_rows=2, block_columns=2)
+    assert blocks.asformat("coo").nnz == 1
+    # The second row of the block is beyond the shape.
+    assert blocks.asformat("coo", zeros="keep").nnz == 2
+
+
+def test_indices_have_the_dtype_that_is_asked_for():
+    tensor = from_scipy(sparse.eye_array(3))
+    assert tensor.asformat("csc").arrays["indices"].dtype == np.int32
+    assert tensor.asformat("csc", index_dtype="int64").arrays["indices"].dtype == np.int64
+    large = from_arrays(
+        "coo", (1, 2**40), indices_0=np.zeros(1, int), indices_1=np.array([2**35]), data=np.ones(1)
+    )
+    assert large.asformat("csr").arrays["indices"].dtype == np.int64
+
+
+def test_rows_of_sell_are_sorted_by_length_in_windows():
+    matrix = sparse.csr_array(np.array([[1, 0], [1, 1], [0, 0], [1, 1], [1, 0]], np.float32))
+    arrays = from_scipy(matrix).asformat("sell", height=2, sigma=4).arrays
+    assert arrays["rows"].tolist() == [1, 3, 0, 2, 4, 5]
+    assert arrays["indptr"].tolist() == [0, 2, 3, 4]
+
+
+def test_more_elements_than_slots_are_refused_by_row_and_columns():
+    matrix = sparse.csr_array(np.array([[1, 0, 0, 0], [1, 1, 0, 1]], np.float32))
+    with pytest.raises(FormatError, match=r"the elements \(1, 0\), \(1, 1\), \(1, 3\)") as caught:
+        from_scipy(matrix).asformat("n_m")
+    assert caught.value.code == "format.width"
+
+
+TILES = """
+@T.format
+def tiles(
+    data: T.handle, indptr: T.handle, indices: T.handle,
+    m: T.int64, n: T.int64, tiles: T.int64, side: T.int64,
+) -> None:
+    JO = T.sp.dense_fixed((n + side - 1) // side)
+    IO = T.sp.compressed_varied(JO, ((m + side - 1) // side, tiles), (indptr, indices), "int32")
+    II = T.sp.dense_fixed(side)
+    JI = T.sp.dense_fixed(side)
+    A = T.sp.match_buffer(data, (JO, IO, II, JI), "float32")
+    T.sp.map(lambda jo, io, ii, ji: (io * side + ii, jo * side + ji){shape})
+"""
+
+
+def test_a_description_of_the_user_is_converted_with_symbolic_block_sizes():
+    rng = np.random.default_rng(3)
+    matrix = sparse.random_array((30, 21), density=0.2, format="csr", rng=rng)
+    tensor = from_scipy(matrix)
+    for side in (1, 4, 50):
+        tiled = tensor.asformat(parse_format(TILES.format(shape=", shape=(m, n)")), side=side)
+        assert tiled.sizes["side"] == side
+        np.testing.assert_array_equal(tiled.toarray(), matrix.toarray())
+        np.testing.assert_array_equal(tiled.asformat("csr").arrays["data"], matrix.data)
+
+
+SQUARES = """
+@T.format
+def squares(data: T.handle, m: T.int64, n: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+    T.sp.map(lambda i, j: ({map}), shape=(m, n))
+"""
+TWO_VARIED = """
+@T.format
+def two(data: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64, a: T.int64, b: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (n, a), p, "int32")
+    R = T.sp.dense_fixed(2)
+    K = T.sp.dense_varied(R, (n, b), q, "int32")
+    A = T.sp.match_buffer(data, (I, J, R, K), "float32")
+    T.sp.map(lambda i, j, r, k: (i, j), shape=(m, n))
+"""
+SPREAD = (
+    SQUARES.format(map="i, j")
+    .replace("lambda i, j", "lambda i, j, k")
+    .replace(
+        "    A = T.sp.match_buffer(data, (I, J),",
+        "    K = T.sp.dense_fixed(2)\n    A = T.sp.match_buffer(data, (I, J, K),",
+    )
+)
+SHIFTED = """
+@T.format
+def shifted(data: T.handle, rows: T.handle, m: T.int64, n: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+    ROWS = T.match_buffer(rows, (m + 1,), "int32")
+    T.sp.map(lambda i, j: (T.int64(ROWS[i + 1]), j), shape=(m, n))
+"""
+REFUSED = {
+    "a name": ("rows", {}, "format.unknown"),
+    "a missing parameter": ("bsr", {"block_rows": 2}, "format.parameter.missing"),
+    "an unknown parameter": ("csr", {"width": 2}, "format.parameter"),
+    "a parameter of zero": ("ell", {"width": 0}, "format.parameter.value"),
+    "a parameter that is a float": ("ell", {"width": 2.0}, "format.parameter.value"),
+    "a width that is too small": ("ell", {"width": 1}, "format.width"),
+    "three dimensions": ("ell3d", {}, "format.dimensions"),
+    "a map without shape": (parse_format(TILES.format(shape="")), {"side": 2}, "format.shape.undeclared"),
+    "a size that is missing": (
+        parse_format(TILES.format(shape=", shape=(m, n)")), {}, "format.parameter.missing",
+    ),
+    "a size that is none": (
+        parse_format(TILES.format(shape=", shape=(m, n)")), {"sides": 2}, "format.parameter",
+    ),
+    "a map that is not affine": (parse_format(SQUARES.format(map="i * i, j")), {}, "format.inverse"),
+    "a map that determines too little": (parse_format(SQUARES.format(map="i, i")), {}, "format.map"),
+    "an axis that nothing determines": (parse_format(SPREAD), {}, "format.inverse"),
+    "an array at an expression": (parse_format(SHIFTED), {}, "format.inverse"),
+    "a map that does not reach an element": (
+        parse_format(SQUARES.format(map="i, j + 1")), {}, "format.coordinate",
+    ),
+    "a map with gaps": (parse_format(SQUARES.format(map="i, 2 * j")), {}, "format.map"),
+    "siblings that vary": (parse_format(TWO_VARIED), {}, "format.nesting"),
+    "another shape": (
+        parse_format(SQUARES.format(map="i, j").replace("shape=(m, n)", "shape=(m, n // 2 * 2)")),
+        {"n": 3}, "format.shape",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "parameters", "code"), REFUSED.values(), ids=REFUSED)
+def test_impossible_conversions_are_refused(target, parameters, code):
+    matrix = from_scipy(sparse.csr_array(np.array([[1, 1, 1], [0, 0, 1]], np.float32)))
+    with pytest.raises((FormatError, UnsupportedError)) as caught:
+        convert(matrix, target, **parameters)
+    assert caught.value.code == code

@@ -1,0 +1,87 @@
+"""`gossamer formats`: the formats of tensors, each with the arrays of a small matrix."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats import Format, SparseTensor, convert, format_named, format_names, from_arrays
+from gossamer_formats.storage import Array, shape_of, values_handle
+
+_ROWS = (0, 0, 1, 1, 3)
+_COLUMNS = (0, 4, 0, 5, 2)
+_SHAPE = (4, 6)
+_PARAMETERS = {
+    "block_rows": 2,
+    "block_columns": 2,
+    "height": 2,
+    "sigma": 4,
+    "strip": 2,
+    "rows": 2,
+    "width": 2,
+}
+"""Parameters of the drawn formats; the matrix is smaller than those that the defaults are for."""
+
+
+def formats() -> None:
+    """List the formats that tensors can have.
+
+    For each, print what it stores, the parameters of a conversion to it, and the arrays of a small matrix, in
+    which letters are values. A dot is a value that fills a slot.
+    """
+    print(_drawn(_example().toarray()))
+    for name in format_names():
+        print(f"\n{_describe(format_named(name))}")
+
+
+def _example() -> SparseTensor:
+    arrays = {"indices_0": np.array(_ROWS), "indices_1": np.array(_COLUMNS)}
+    return from_arrays("coo", _SHAPE, data=np.arange(1.0, len(_ROWS) + 1), **arrays)
+
+
+def _drawn(dense: Array) -> str:
+    return "\n".join("  " + " ".join(_letter(value) for value in row) for row in dense)
+
+
+def _letter(value: float) -> str:
+    """Return the letter of a value, a dot for zero.
+
+    >>> _letter(0.0), _letter(2.0)
+    ('.', 'b')
+    """
+    return "." if value == 0 else "abcdefghijklmnopqrstuvwxyz"[int(value) - 1]
+
+
+def _describe(format: Format) -> str:
+    summary = (import_module(format.describe.__module__).__doc__ or "").partition("\n")[0]
+    lines = [f"{format.name}: {summary}"]
+    if format.parameters:
+        lines.append(f"  parameters  {', '.join(map(_parameter, format.parameters.items()))}")
+    return "\n".join([*lines, *_arrays(format)])
+
+
+def _parameter(parameter: tuple[str, int | None]) -> str:
+    """Return a parameter with its default.
+
+    >>> _parameter(("width", 4)), _parameter(("block_rows", None))
+    ('width=4', 'block_rows')
+    """
+    name, default = parameter
+    return name if default is None else f"{name}={default}"
+
+
+def _arrays(format: Format) -> list[str]:
+    """Return a line for each array of the example in a format; none if matrices cannot have it."""
+    if not format.is_of_any_rank and len(shape_of(format.describe())) != len(_SHAPE):
+        return []
+    chosen = _PARAMETERS.keys() & format.parameters.keys()
+    parameters: dict[str, Any] = {name: _PARAMETERS[name] for name in chosen}
+    tensor = convert(_example(), format.name, **parameters).tensor
+    values = values_handle(tensor.format)
+    width = max(map(len, tensor.arrays))
+    return [
+        f"  {name:<{width}}  {' '.join(_letter(x) if name == values else str(x) for x in array)}"
+        for name, array in tensor.arrays.items()
+    ]
