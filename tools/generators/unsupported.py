@@ -114,8 +114,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "or a relation of index arrays of which one is not sorted",
         "format.inverse": "a conversion to a format whose map cannot be inverted, since it is not affine, or "
         "whose axes the map does not determine",
-        "format.nesting": "a tensor in a format with an axis that varies in length after an axis that is not its "
-        "ancestor",
+        "format.nesting": "a tensor in a format with an axis that varies in length after an axis that is not "
+        "its ancestor",
         "format.size": "a size in a format description that is not arithmetic on its parameters",
         "format.value_buffers": "a tensor whose description has several buffers of values",
     },

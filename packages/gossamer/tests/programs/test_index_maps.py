@@ -9,7 +9,8 @@ import pytest
 from masks import KINDS, data, nothing, offsets
 from script_runs import assert_everywhere, call, guards, kernels, program
 
-from gossamer_formats.descriptions import dia, sell
+from gossamer_formats.descriptions.dia import dia
+from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import UserError
 from gossamer_ir.nodes import Binary, Load, SparseBuffer, Store
