@@ -13,6 +13,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import RULES, apply_rule, choose, explain, patterns
 from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
+from gossamer_testkit import script
 from gossamer_testkit.examples import SCALE
 
 TARGET = Target("generic-cpu")
@@ -433,3 +434,21 @@ def test_every_rule_of_the_folder_is_in_the_list():
     (folder,) = patterns.__path__
     files = {path.stem for path in Path(folder).glob("[!_]*.py")}
     assert {rule.name for rule in RULES} == {*files, "fused_rows"}
+
+
+SCRIPTS = {
+    "spmv_rows": "csr_reduce",
+    "sparse_times_dense": "csr_spmm",
+    "bsr_times_dense": "bsr_spmm",
+    "sddmm": "sddmm",
+    "elementwise": "csr_scaled",
+}
+"""A script of the testkit that each rule matches."""
+OF_SEVERAL_ITERATIONS = ("rowwise_dense", "fused_rows")
+"""Rules for programs of several iterations, and for their parts (`test_fused_rows.py`)."""
+
+
+def test_every_rule_has_a_program_that_it_matches():
+    assert {rule.name for rule in RULES} == {*SCRIPTS, *OF_SEVERAL_ITERATIONS}
+    for rule, name in SCRIPTS.items():
+        assert explain(parse_module(script(name)), TARGET).rule == rule
