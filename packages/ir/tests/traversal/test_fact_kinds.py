@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -78,6 +81,15 @@ def test_a_fact_is_parsed_as_it_is_printed(kind):
     module = module_with(SAMPLES[kind])
     assert parse_module(print_module(module)) == module
     assert codes(module) == []
+
+
+def test_every_kind_of_fact_is_in_the_table_of_constructs():
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    # Relations have a row of their own there.
+    samples = [fact for kind, fact in SAMPLES.items() if kind is not Relation]
+    texts = [print_module(module_with(fact)) for fact in samples]
+    names = [re.search(r"T\.assume\((?:T\.)?(\w+)\(", text)[1] for text in texts]
+    assert [name for name in names if f"{name}(" not in readme] == []
 
 
 @pytest.mark.parametrize("kind", FACTS, ids=lambda kind: kind.__name__)
