@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -154,11 +154,11 @@ def compile_artifact(
 @cache
 def fact_checker(target: str) -> FactChecker:
     """Return a checker of facts about arrays with kernels for a target."""
+    return GeneratedCheck(partial(_kernel_named, target=target))
 
-    def compile(name: bytes, program: Callable[[], Module]) -> Kernel:
-        return build_named(name, program, target=target).kernel
 
-    return GeneratedCheck(compile)
+def _kernel_named(name: bytes, program: Callable[[], Module], *, target: str) -> Kernel:
+    return build_named(name, program, target=target).kernel
 
 
 def _kernel_of(

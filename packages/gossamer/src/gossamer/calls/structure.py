@@ -151,11 +151,11 @@ def _check(number: int) -> _Check | None:
             kernel = build_named(name, partial(check_module, tests), target=DEFAULT_TARGET).kernel
         except (UnsupportedError, PluginError):
             return None
-    function = function_of_integers(kernel)
-
-    def check(arguments: FixedArguments, workspace: int) -> bool:
-        (offsets, columns, _), (rows, width, nnz), _, _ = arguments
-        return function(offsets, rows + 1, columns, nnz, 0, width - 1, workspace) == OK
-
-    _checks[number] = check
+    check = _checks[number] = partial(_run_check, function_of_integers(kernel))
     return check
+
+
+def _run_check(function: Callable[..., int], arguments: FixedArguments, workspace: int) -> bool:
+    """Return whether the machine code of a check finds the offsets and the columns valid."""
+    (offsets, columns, _), (rows, width, nnz), _, _ = arguments
+    return function(offsets, rows + 1, columns, nnz, 0, width - 1, workspace) == OK

@@ -80,9 +80,8 @@ def demo(
 
 class _Progress(Progress):
     def stop(self) -> None:
-        if (
-            not self.disable
-        ):  # An empty progress bar would leave an empty line in versions of rich before 15.
+        # An empty progress bar would leave an empty line in versions of rich before 15.
+        if not self.disable:
             super().stop()
 
 
