@@ -1,4 +1,4 @@
-"""Checks of facts about index arrays, compared with a slow reference implementation."""
+"""Checks of facts about index arrays, compared with a slow oracle."""
 
 import random
 from itertools import pairwise

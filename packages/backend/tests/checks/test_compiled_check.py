@@ -1,4 +1,4 @@
-"""The generated check of index arrays: interpreted against a slow reference, and used in place of NumPy's."""
+"""The generated check of index arrays: interpreted against a slow oracle, and used in place of NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts of programs over many formats, with input data and float64 reference results from NumPy.
+"""Scripts of programs over many formats, with input data and oracles in float64 by NumPy.
 
 Values are small integers, so that every order of a sum gives the same result. Elements that no program may
 access are NaN.

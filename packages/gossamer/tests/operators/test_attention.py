@@ -1,4 +1,4 @@
-"""Sparse attention through the public API, against a row-by-row NumPy reference in float64."""
+"""Sparse attention through the public API, against a oracle in NumPy, row by row in float64."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DTYPE_NUMBERS = {
 """A number for each combination of the dtypes of offsets, columns and values."""
 
 
-class Sparse(NamedTuple):
+class CsrMatrix(NamedTuple):
     """A checked CSR matrix: a tensor's own arrays, or those of a SciPy matrix for one call."""
 
     storage: Storage
@@ -83,16 +83,16 @@ class Sparse(NamedTuple):
         return Variant(dtype or self.dtype, offsets.dtype, columns.dtype, features)
 
 
-def sparse_operand(matrix: Any) -> Sparse:
+def sparse_operand(matrix: Any) -> CsrMatrix:
     """Return a `SparseTensor` as it is; a SciPy matrix is converted to CSR and checked (`FormatError`)."""
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
-        return Sparse(matrix.storage, matrix)
+        return CsrMatrix(matrix.storage, matrix)
     tensor = borrow_scipy(matrix, check=default_check())
-    return Sparse(tensor, None)
+    return CsrMatrix(tensor, None)
 
 
-def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
+def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix:
     """Like `sparse_operand`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
     converted to this dtype ("": float32)."""
     kind = getattr(getattr(matrix, "dtype", None), "kind", "")
@@ -100,7 +100,7 @@ def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return sparse_operand(matrix)
     tensor = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
-    return Sparse(tensor, None)
+    return CsrMatrix(tensor, None)
 
 
 def is_csr(tensor: SparseTensor) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.calls.kernels import KernelRequest
 from gossamer.calls.long_rows import LONG_ROW, block_offsets
-from gossamer.calls.matrices import NATIVE, VALUES, Sparse
+from gossamer.calls.matrices import NATIVE, VALUES, CsrMatrix
 from gossamer.calls.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array
@@ -21,7 +21,7 @@ class Operands(NamedTuple):
     """The checked operands of one call: `dense` are the dense arrays by parameter, `output` is the
     parameter of the result, whose `shape` and `dtype` follow."""
 
-    matrix: Sparse
+    matrix: CsrMatrix
     dense: dict[str, Array]
     output: str
     shape: tuple[int, ...]
@@ -80,7 +80,7 @@ class Operands(NamedTuple):
         cut = storage._replace(
             sizes={**storage.sizes, "m": rows}, arrays={**storage.arrays, "indptr": offsets}
         )
-        return self._replace(matrix=Sparse(cut, None), shape=(rows, *self.shape[1:])), starts
+        return self._replace(matrix=CsrMatrix(cut, None), shape=(rows, *self.shape[1:])), starts
 
 
 def dtype_of(name: str, value: Any) -> str:

@@ -16,7 +16,7 @@ from gossamer.calls.operands import output
 from gossamer.calls.plans import Plans
 from gossamer.calls.portions import BoundPortions, is_much_work, row_portions
 from gossamer.calls.program import OperatorProgram
-from gossamer.calls.run_program import Checked, run_program
+from gossamer.calls.run_program import CheckedOperands, run_program
 from gossamer.calls.structure import structure_of
 from gossamer_backend import BoundCall, CallPlan
 from gossamer_formats import Array
@@ -40,7 +40,7 @@ class Operator(Generic[P]):
         program: OperatorProgram,
         function: Callable[P, Array],
         *,
-        operands: Callable[..., Checked],
+        operands: Callable[..., CheckedOperands],
         adapt: Callable[..., tuple[Any, ...]] | None = None,
     ) -> None:
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
@@ -109,7 +109,7 @@ class Operator(Generic[P]):
         dense = operands[1:] if self._adapt is None else self._adapt(*operands[1:])
         return pair.run(arguments, dense, out)
 
-    def operands(self, *given: Any) -> Checked:
+    def operands(self, *given: Any) -> CheckedOperands:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
         parameters = signature(self._operands).parameters
@@ -122,7 +122,9 @@ class Operator(Generic[P]):
             )
         return self._operands(*given)
 
-    def run(self, operands: Checked, *, out: Array | None, target: str | Target | None) -> Array:
+    def run(
+        self, operands: CheckedOperands, *, out: Array | None, target: str | Target | None
+    ) -> Array:
         """Return the result for checked operands, in `out` if it is given."""
         return run_program(self.program, operands, out=out, target=target, plans=self._plans)
 
@@ -174,7 +176,7 @@ class Operator(Generic[P]):
 
 def operator(
     program: OperatorProgram,
-    operands: Callable[..., Checked],
+    operands: Callable[..., CheckedOperands],
     *,
     adapt: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:

@@ -11,7 +11,7 @@ import msgspec
 from gossamer.bounded_dict import put_bounded
 from gossamer.calls.kernels import KernelRequest, kernel_for
 from gossamer.calls.portions import is_much_work
-from gossamer.calls.run_program import Checked
+from gossamer.calls.run_program import CheckedOperands
 from gossamer.calls.structure import POINTERS, SCALARS
 from gossamer_backend import CallPlan, Kernel
 from gossamer_backend.call.plan import FixedArguments
@@ -43,11 +43,12 @@ class PlanPair(NamedTuple):
         plan = self.plan
         if len(dense) != plan.inputs:
             return None
-        # An array that was passed must stay as it is if an
+        # An output that was passed must stay as it is if an
         # index is wrong, so all are checked before.
-        if arguments.check is None or out is not None or arguments.scalars[-1] < MIN_FUSED_CHECK:
-            return plan.run(arguments, *dense, out)
-        checking = self.checking()
+        is_fused = (
+            arguments.check is not None and out is None and arguments.scalars[-1] >= MIN_FUSED_CHECK
+        )
+        checking = self.checking() if is_fused else None
         if checking is None:
             return plan.run(arguments, *dense, out)
         try:
@@ -67,7 +68,7 @@ class Plans:
 
     def keep(
         self,
-        operands: Checked,
+        operands: CheckedOperands,
         request: KernelRequest,
         kernel: Kernel,
         *,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gossamer.calls.plans import Plans
 
 
-class Checked(Protocol):
+class CheckedOperands(Protocol):
     """The checked operands of one call: `Operands`, or those of a variant for another format."""
 
     @property
@@ -61,14 +61,14 @@ class Checked(Protocol):
     def arguments(self, program: OperatorProgram, result: Array, /) -> dict[str, Array]:
         """Return all arrays of the call by parameter of the kernel."""
 
-    def cut_long_rows(self) -> tuple[Checked, Array] | None:
+    def cut_long_rows(self) -> tuple[CheckedOperands, Array] | None:
         """Return operands whose matrix has a row for each block of a row, and the number of the first block
         of each row; None if every row can be added one by one."""
 
 
 def run_program(
     program: OperatorProgram,
-    operands: Checked,
+    operands: CheckedOperands,
     *,
     out: Array | None,
     target: str | Target | None,
@@ -93,7 +93,9 @@ def run_program(
     return result
 
 
-def _compute(program: OperatorProgram, operands: Checked, kernel: Kernel, result: Array) -> None:
+def _compute(
+    program: OperatorProgram, operands: CheckedOperands, kernel: Kernel, result: Array
+) -> None:
     """Run the kernel, in portions if it takes long: Ctrl-C is noticed between them."""
     arrays = operands.arguments(program, result)
     parts: Iterable[dict[str, Any]] = (arrays,)
@@ -105,7 +107,7 @@ def _compute(program: OperatorProgram, operands: Checked, kernel: Kernel, result
 
 def _add_blocks(
     program: OperatorProgram,
-    blocks: Checked,
+    blocks: CheckedOperands,
     starts: Array,
     result: Array,
     *,

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from gossamer.calls.long_rows import LONG_ROW
-from gossamer.calls.matrices import DTYPE_NUMBERS, VALUES, Sparse, is_csr
+from gossamer.calls.matrices import DTYPE_NUMBERS, VALUES, CsrMatrix, is_csr
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
@@ -69,7 +69,7 @@ def _is_scipy_csr(kind: type[Any]) -> bool:
 
 
 def _of_tensor(tensor: SparseTensor) -> Structure | None:
-    matrix = Sparse(tensor.storage, tensor)
+    matrix = CsrMatrix(tensor.storage, tensor)
     if not is_csr(tensor) or not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
         return None
     arrays = tuple(matrix.arrays.values())

@@ -46,35 +46,35 @@ def to_step(text: str) -> Step:
     Step(op='my-plugin.interchange', args={'loop': 'i'})
     """
     try:
-        text = text.strip()
-        op = _NAME.match(text)
-        if op is None or len(text) > MAX_STEP:
-            raise ValueError
-        # The names of plugins may have hyphens, which the names of Python do not.
-        expression = ast.parse(f"op{text[op.end() :]}", mode="eval").body
-        name, keywords = (
-            (expression.func, expression.keywords)
-            if isinstance(expression, ast.Call)
-            else (expression, [])
-        )
-        has_names = all(keyword.arg is not None for keyword in keywords)
-        has_positions = isinstance(expression, ast.Call) and bool(expression.args)
-        if not isinstance(name, ast.Name) or not has_names or has_positions:
-            raise ValueError
-        return _step(op[0], {str(part.arg): ast.literal_eval(part.value) for part in keywords})
+        return _parsed_step(text.strip())
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ArgumentError(
             "option.pass",
-            f"--pass is '{text[:80]}'; expected a name, or a name with arguments.",
+            f"--pass is '{text.strip()[:80]}'; expected a name, or a name with arguments.",
             hint="As in 'split(loop=\"i\", factors=[None, 8])'.",
         ) from None
 
 
-def _step(op: str, args: dict[str, Any]) -> Step:
-    """Return a step with lists replaced by tuples, as in traces."""
-    return Step(
-        op, {name: tuple(arg) if isinstance(arg, list) else arg for name, arg in args.items()}
-    )
+def _parsed_step(text: str) -> Step:
+    """Return the step of a text; anything else raises `ValueError` or an error of Python's parser."""
+    op = _NAME.match(text)
+    if op is None or len(text) > MAX_STEP:
+        raise ValueError
+    # The names of plugins may have hyphens, which the names of Python do not.
+    match ast.parse(f"op{text[op.end() :]}", mode="eval").body:
+        case ast.Name():
+            return Step(op[0], {})
+        case ast.Call(func=ast.Name(), args=[], keywords=keywords):
+            return Step(op[0], dict(map(_argument, keywords)))
+    raise ValueError
+
+
+def _argument(keyword: ast.keyword) -> tuple[str, Any]:
+    """Return the name and the value of an argument; lists are tuples, as in traces."""
+    if keyword.arg is None:
+        raise ValueError
+    value = ast.literal_eval(keyword.value)
+    return keyword.arg, tuple(value) if isinstance(value, list) else value
 
 
 def to_module(text: str, *, name: str) -> Module:
@@ -207,6 +207,3 @@ def _pass_line(record: PassRecord) -> str:
     stages += f" to {record.gives}" if record.gives else ""
     without = f", without {', '.join(record.without)}" if record.without else ""
     return f"  {record.name:<32}  {stages}{without}"
-
-
-__all__ = ["apply_steps", "steps_text", "to_module", "to_step"]
