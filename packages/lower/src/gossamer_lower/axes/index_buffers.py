@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.traversal.names import Namer
+from gossamer_lower.axes.axis_tree import AxisTree
 
 
 class IndexBuffers:
@@ -28,29 +29,20 @@ class IndexBuffers:
     """
 
     def __init__(self, axes: Iterable[Axis], namer: Namer) -> None:
-        self._axes = {axis.name: axis for axis in axes}
+        declared = tuple(axes)
+        self.tree = AxisTree(declared, self._read_offset)
         self._namer = namer
         self._buffers: dict[tuple[str, str], SparseBuffer] = {}
         self._flat: dict[str, Buffer] = {}
-        for axis in self._axes.values():
+        for axis in declared:
             self._declare(axis)
 
     def declared(self) -> tuple[AnyBuffer, ...]:
         """Return all buffers, those of the axes first."""
         return (*self._buffers.values(), *self._flat.values())
 
-    def axis(self, name: str) -> Axis:
-        return self._axes[name]
-
-    def chain(self, axis: Axis) -> tuple[Axis, ...]:
-        """Return the axis and its ancestors, root first."""
-        chain = [axis]
-        while chain[0].parent is not None:
-            chain.insert(0, self._axes[chain[0].parent])
-        return tuple(chain)
-
     def _declare(self, axis: Axis) -> None:
-        parents = tuple(above.name for above in self.chain(axis)[:-1])
+        parents = tuple(above.name for above in self.tree.chain(axis)[:-1])
         indptr, indices = indptr_of(axis), indices_of(axis)
         if indptr is not None:
             self._buffers[axis.name, "indptr"] = SparseBuffer(
@@ -87,43 +79,20 @@ class IndexBuffers:
 
     # --- by elements
 
-    def size(self, axis: Axis) -> Expr:
-        """Return the number of elements of an axis, over all fibers."""
-        indptr = indptr_of(axis)
-        if indptr is not None:
-            if indptr.nnz is not None:
-                return indptr.nnz
-            # The last offset, the end of the parent's last fiber.
-            return _load(self.flat_indptr(axis), (self.size(self._axes[indptr.parent]),))
-        if axis.parent is None:
-            return width_of(axis)
-        return build.mul(self.size(self._axes[axis.parent]), width_of(axis))
-
-    def first(self, axis: Axis, parent: Expr) -> Expr:
-        """Return the first element of the fiber below an element of the parent."""
-        if is_varied(axis):
-            return _load(self.flat_indptr(axis), (parent,))
-        return build.mul(parent, width_of(axis))
-
-    def element(self, axes: tuple[Axis, ...], positions: tuple[Expr, ...]) -> Expr | None:
-        """Return the number of the element at these positions along axes, root first; None without axes."""
-        element: Expr | None = None
-        for axis, position in zip(axes, positions, strict=True):
-            start = build.ZERO if element is None else self.first(axis, element)
-            element = build.add(start, position)
-        return element
-
     def flat_indptr(self, axis: Axis) -> AnyBuffer:
         """Return the indptr of a varied axis, indexed by the number of the parent's element."""
         declared = self._buffers[axis.name, "indptr"]
         if len(declared.axes) == 1:
             return declared
         if axis.name not in self._flat:
-            size = self.size(self._axes[declared.axes[-1]])
+            size = self.tree.size(self.tree.axis(declared.axes[-1]))
             name = self._namer.fresh(f"{declared.name}_flat")
             shape = (build.add(size, build.ONE),)
             self._flat[axis.name] = Buffer(name, shape, declared.dtype, declared.handle)
         return self._flat[axis.name]
+
+    def _read_offset(self, axis: Axis, parent: Expr) -> Expr:
+        return _load(self.flat_indptr(axis), (parent,))
 
 
 def _load(buffer: AnyBuffer, indices: tuple[Expr, ...]) -> Expr:

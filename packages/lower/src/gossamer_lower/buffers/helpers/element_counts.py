@@ -1,4 +1,4 @@
-"""Elements of axes, numbered over all fibers, and numbers of elements below them."""
+"""Numbers of elements of a dimension below elements of its axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, Expr, SparseBuffer
-from gossamer_lower.buffers.helpers.fiber_positions import element_number
+from gossamer_lower.axes.axis_tree import AxisTree
 
 ReadOffset = Callable[[str, Expr], Expr]
 """Reads an element, as int64, of the array of offsets with this handle."""
@@ -27,42 +27,14 @@ class ElementCounts:
     """Numbers of elements along the axes that a dimension enumerates."""
 
     def __init__(self, axes: Mapping[str, Axis], read: ReadOffset) -> None:
+        self.tree = AxisTree(axes.values(), self._read_offset)
         self._axes = axes
         self._read = read
 
-    # --- elements of an axis, numbered over all fibers
-
-    def elements(self, dimension: Dimension, positions: Mapping[str, Expr]) -> dict[str, Expr]:
-        elements: dict[str, Expr] = {}
-        for name in dimension.axes:
-            elements[name] = element_number(self._start(name, elements), positions[name])
-        return elements
-
-    def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
-        """Return the offset of the fiber selected by the other axes' elements."""
-        parent = elements.get(self._axes[name].parent or "")
-        return build.ZERO if parent is None else self._first_position(name, parent)
-
-    def _first_position(self, name: str, parent: Expr) -> Expr:
-        axis = self._axes[name]
+    def _read_offset(self, axis: Axis, parent: Expr) -> Expr:
         indptr = indptr_of(axis)
-        if indptr is not None:
-            return self._read(indptr.handle, parent)
-        return build.mul(parent, width_of(axis))
-
-    def size(self, name: str) -> Expr:
-        axis = self._axes[name]
-        indptr = indptr_of(axis)
-        if indptr is not None:
-            # The last offset, if the axis does not declare their number.
-            return indptr.nnz or self._read(indptr.handle, self.size(indptr.parent))
-        return (
-            width_of(axis)
-            if axis.parent is None
-            else self._first_position(name, self.size(axis.parent))
-        )
-
-    # --- numbers of elements of a dimension below elements of an axis
+        assert indptr is not None  # the axis is varied
+        return self._read(indptr.handle, parent)
 
     def _elements_before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension below the elements of an axis before this one."""
@@ -74,9 +46,8 @@ class ElementCounts:
         # their prefix sums are an array of their own.
         if len(varied) > 1:
             return build.mul(self._read(_offsets_of(dimension, varied), element), width)
-        below = self._elements_before(
-            varied[0], self._first_position(varied[0], element), dimension
-        )
+        start = self.tree.first_element(self._axes[varied[0]], element)
+        below = self._elements_before(varied[0], start, dimension)
         return build.mul(below, width)
 
     def since_start(
@@ -87,7 +58,7 @@ class ElementCounts:
             return build.mul(position, self.below(name, dimension)[1])
         before, start = (
             self._elements_before(name, elements[name], dimension),
-            self._start(name, elements),
+            self.tree.start_of_fiber(self._axes[name], elements),
         )
         # The fiber is the first one, so nothing is before it.
         if start == build.ZERO:
@@ -100,18 +71,20 @@ class ElementCounts:
         # The total of the only varied child, since its fibers follow each other without gaps.
         if len(varied) == 1:
             return build.mul(self._total(varied[0], dimension), width)
-        return self._elements_before(name, self.size(name), dimension)
+        return self._elements_before(name, self.tree.size(self._axes[name]), dimension)
 
     def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension in one fiber of an axis."""
-        parent = elements.get(self._axes[name].parent or "")
+        axis = self._axes[name]
+        parent = elements.get(axis.parent or "")
         if not self._varies(name, dimension):
-            return build.mul(width_of(self._axes[name]), self.below(name, dimension)[1])
+            return build.mul(width_of(axis), self.below(name, dimension)[1])
         if parent is None:
             return self._total(name, dimension)
-        following = self._first_position(name, build.add(parent, build.ONE))
-        low = self._elements_before(name, self._first_position(name, parent), dimension)
-        return build.sub(self._elements_before(name, following, dimension), low)
+        first = self.tree.first_element(axis, parent)
+        end = self.tree.first_element(axis, build.add(parent, build.ONE))
+        low = self._elements_before(name, first, dimension)
+        return build.sub(self._elements_before(name, end, dimension), low)
 
     def below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
         """Return the children of an axis that are varied or have varied descendants, and the product of
@@ -126,18 +99,10 @@ class ElementCounts:
         return varied, build.product(widths)
 
     def _varies(self, name: str, dimension: Dimension) -> bool:
-        return self.is_varied(name) or bool(self.below(name, dimension)[0])
+        return is_varied(self._axes[name]) or bool(self.below(name, dimension)[0])
 
     def roots(self, dimension: Dimension) -> list[str]:
         return [name for name in dimension.axes if self._axes[name].parent not in dimension.axes]
-
-    def is_varied(self, name: str) -> bool:
-        return is_varied(self._axes[name])
-
-    def chain(self, name: str) -> list[str]:
-        """Return the axis and its ancestors, root first."""
-        parent = self._axes[name].parent
-        return [name] if parent is None else [*self.chain(parent), name]
 
 
 def _offsets_of(dimension: Dimension, varied: list[str]) -> str:

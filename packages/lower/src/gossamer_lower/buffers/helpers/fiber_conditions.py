@@ -23,7 +23,7 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.axes.element_location import ElementLocation
-from gossamer_lower.buffers.helpers.fiber_positions import found_by_search
+from gossamer_lower.axes.fiber_positions import found_by_search
 from gossamer_lower.buffers.helpers.position_checks import Check
 from gossamer_lower.buffers.helpers.storage_layout import Fiber, StorageLayout
 

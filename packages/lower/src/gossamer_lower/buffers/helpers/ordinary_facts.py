@@ -63,7 +63,7 @@ def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
     indptr = indptr_of(axis)
     if indptr is None:
         return facts_of_axis(axis, name_of=buffers.index_name)
-    last, total = _last_index(buffers.size(indptr.handle)), buffers.storage.counts.size(axis.name)
+    last, total = _last_index(buffers.size(indptr.handle)), buffers.storage.counts.tree.size(axis)
     return facts_of_axis(axis, name_of=buffers.index_name, last=last, total=total)
 
 

@@ -73,8 +73,8 @@ class StorageLayout:
         groups: list[list[str]] = []
         for name in buffer.axes:
             first = len(groups)
-            if self.counts.is_varied(name):
-                above = set(self.counts.chain(name)[:-1])
+            if is_varied(self._axes[name]):
+                above = set(self._ancestors(name))
                 first = next(at for at, group in enumerate(groups) if above & set(group))
             # A varied axis has fibers of different lengths, so
             # everything between it and its ancestors is one dimension.
@@ -104,7 +104,7 @@ class StorageLayout:
         """Return the number of positions along the last axis of a buffer; None unless it is fixed and
         flattened into the dimension of other axes."""
         name = buffer.axes[-1]
-        if len(self.dimensions(buffer)[-1].axes) == 1 or self.counts.is_varied(name):
+        if len(self.dimensions(buffer)[-1].axes) == 1 or is_varied(self._axes[name]):
             return None
         return build.add(width_of(self._axes[name]), build.index(_extra_positions(buffer, name)))
 
@@ -113,15 +113,11 @@ class StorageLayout:
         looked up only if the positions along the axes before lie in their fibers."""
         positions = dict(zip(buffer.axes, along, strict=True))
         for dimension in self.dimensions(buffer):
-            elements = self.counts.elements(dimension, positions)
+            elements = self.counts.tree.elements(dimension.axes, positions)
             for name in dimension.axes:
                 indptr = indptr_of(self._axes[name])
                 if indptr is not None:
-                    above = [
-                        ancestor
-                        for ancestor in self.counts.chain(name)[:-1]
-                        if ancestor in elements
-                    ]
+                    above = [ancestor for ancestor in self._ancestors(name) if ancestor in elements]
                     parent = self._checked(elements[indptr.parent], above, buffer, positions)
                     start = self._read(indptr.handle, parent)
                     end = self._read(indptr.handle, build.add(parent, build.ONE))
@@ -168,11 +164,12 @@ class StorageLayout:
         return False
 
     def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
-        elements = self.counts.elements(dimension, positions)
+        elements = self.counts.tree.elements(dimension.axes, positions)
         # A chain: the last element's number is the offset.
         # Branches multiply with what is beside them.
-        if self.counts.chain(dimension.axes[-1]) == list(dimension.axes):
-            return elements[dimension.axes[-1]]
+        *above, last = dimension.axes
+        if self._ancestors(last) == above:
+            return elements[last]
         offset: Expr = build.ZERO
         for at, name in enumerate(dimension.axes):
             before = self.counts.since_start(name, elements, positions[name], dimension)
@@ -184,13 +181,17 @@ class StorageLayout:
             offset = build.add(offset, build.product([before, *beside]))
         return offset
 
+    def _ancestors(self, name: str) -> list[str]:
+        """Return the ancestors of an axis, root first."""
+        return [axis.name for axis in self.counts.tree.chain(self._axes[name])[:-1]]
+
     def offsets(self, buffer: SparseBuffer, name: str) -> Buffer | None:
         """Return the buffer of the offsets for varied axes with the same parent, under this name and with
         the dtype of their indptr; None if there are none."""
         for above, varied, _ in self._siblings(buffer):
             if buffer.offsets is not None:
                 # One more than there are fibers, like every array of offsets.
-                shape = (build.add(self.counts.size(above), build.ONE),)
+                shape = (build.add(self.counts.tree.size(self._axes[above]), build.ONE),)
                 indptr = indptr_of(self._axes[varied[0]])
                 return Buffer(name, shape, indptr.dtype if indptr else "int64", buffer.offsets)
         return None

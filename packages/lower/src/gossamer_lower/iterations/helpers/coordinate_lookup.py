@@ -81,8 +81,8 @@ class Lookups:
         positions: dict[str, Expr] = {}
         walked: dict[str, AccessIndex] = {}
         for name, index in zip(axes, indices, strict=True):
-            axis = self._buffers.axis(name)
-            chain = [member.name for member in self._buffers.chain(axis)]
+            axis = self._buffers.tree.axis(name)
+            chain = [member.name for member in self._buffers.tree.chain(axis)]
             walked[name] = index
             above = tuple(positions[parent] for parent in chain[:-1])
             path = [walked[member] for member in chain]
@@ -93,9 +93,9 @@ class Lookups:
     def inside(self, axes: Sequence[str], indices: Sequence[AccessIndex]) -> Iterator[Expr]:
         """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
         buffer. Under them, the index arrays read to find an element are in bounds."""
-        parents = {self._buffers.axis(name).parent for name in axes}
+        parents = {self._buffers.tree.axis(name).parent for name in axes}
         for name, index in zip(axes, indices, strict=True):
-            axis = self._buffers.axis(name)
+            axis = self._buffers.tree.axis(name)
             is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
             if is_full(axis) and name in parents and not is_own:
                 yield from self._fiber_bounds(axis, (), index)
@@ -173,13 +173,13 @@ class Lookups:
     def _is_subset(self, axis: Axis, path: Sequence[AccessIndex]) -> bool:
         """Return whether every element that the iterators walk is an element of `axis`: they walk all
         axes of the path, and a declared relation says that theirs is a subset."""
-        if len(path) != len(self._buffers.chain(axis)):
+        if len(path) != len(self._buffers.tree.chain(axis)):
             return False
         iterators = [index.iterator for index in path]
         last = iterators[-1]
         if last is None or any(iterator is None for iterator in iterators):
             return False
-        walked = self._buffers.chain(last.axis)
+        walked = self._buffers.tree.chain(last.axis)
         is_one_path = len(walked) == len(path) and all(
             iterator is not None
             and iterator.axis == axis
@@ -194,7 +194,7 @@ class Lookups:
             return True
         if axis.parent is None or other.parent is None:
             return axis.parent == other.parent and _renamed(axis, other) == other
-        parents = (self._buffers.axis(axis.parent), self._buffers.axis(other.parent))
+        parents = (self._buffers.tree.axis(axis.parent), self._buffers.tree.axis(other.parent))
         return _renamed(axis, other) == other and self._is_same(*parents)
 
 

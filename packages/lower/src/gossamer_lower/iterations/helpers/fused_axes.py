@@ -64,17 +64,18 @@ class FusedAxes(msgspec.Struct, frozen=True):
     def _ranges(self) -> Iterator[tuple[Expr, Expr]]:
         """Yield the range of elements of each axis: its first element and its end (exclusive)."""
         root, *below = self.axes
+        tree = self.buffers.tree
         low: Expr = build.ZERO
-        high = self.buffers.size(root)
+        high = tree.size(root)
         if self.parent is not None:
-            low = self.buffers.first(root, self.parent)
-            high = self.buffers.first(root, build.add(self.parent, build.ONE))
+            low = tree.first_element(root, self.parent)
+            high = tree.first_element(root, build.add(self.parent, build.ONE))
         yield low, high
         for axis in below:
             if self.parent is None:
-                high = self.buffers.size(axis)
+                high = tree.size(axis)
             else:
-                low, high = self.buffers.first(axis, low), self.buffers.first(axis, high)
+                low, high = tree.first_element(axis, low), tree.first_element(axis, high)
             yield low, high
 
     def _element_above(
@@ -93,11 +94,14 @@ class FusedAxes(msgspec.Struct, frozen=True):
         return build.sub(Search("upper", buffer, (), begin, high, element), build.ONE)
 
     def _relative(self, elements: Sequence[Expr]) -> Iterator[Expr]:
-        start = None if self.parent is None else self.buffers.first(self.axes[0], self.parent)
-        yield elements[0] if start is None else build.sub(elements[0], start)
+        tree = self.buffers.tree
+        if self.parent is None:
+            yield elements[0]
+        else:
+            yield build.sub(elements[0], tree.first_element(self.axes[0], self.parent))
         for axis, above, element in zip(self.axes[1:], elements, elements[1:], strict=False):
             if is_varied(axis):
-                yield build.sub(element, self.buffers.first(axis, above))
+                yield build.sub(element, tree.first_element(axis, above))
             else:
                 yield Binary("floormod", element, width_of(axis))
 
@@ -125,7 +129,7 @@ def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
     indexed = _indexed_axes(node)
     return any(
         not names.issuperset(own) for item, _, own in axis_items(node) if isinstance(item, FuseAxes)
-    ) or any(_is_loose(buffers.axis(item.axis), indexed) for item, _ in kept)
+    ) or any(_is_loose(buffers.tree.axis(item.axis), indexed) for item, _ in kept)
 
 
 def _is_loose(axis: Axis, indexed: set[str]) -> bool:
@@ -165,7 +169,7 @@ def _axes_for_init(
     for item, var in reversed(list(_unfused(node))):
         if item.axis in indexed or item.axis in parents:
             kept.insert(0, (item, var))
-            axis = buffers.axis(item.axis)
+            axis = buffers.tree.axis(item.axis)
             parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
     return kept
 

@@ -73,7 +73,7 @@ class IteratorKinds:
         indices = indices_of(axis)
         if not is_varied(axis) or indices is None or not indices.is_searchable:
             return False
-        is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.chain(axis)[:-1])
+        is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.tree.chain(axis)[:-1])
         is_coordinate = self._lookups.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not indices.padded
 

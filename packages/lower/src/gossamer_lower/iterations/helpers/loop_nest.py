@@ -82,7 +82,7 @@ class NestBuilder:
         nest.loops.append((name, around))
         domain = Range(build.ZERO, inside)
         # A reduction over one element combines nothing, so its init may run with it.
-        kind = "S" if is_unit(self._index_buffers.axis(item.axis)) else kind
+        kind = "S" if is_unit(self._index_buffers.tree.axis(item.axis)) else kind
         nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
         self._skip_padding(nest, name)
 
@@ -90,7 +90,7 @@ class NestBuilder:
         self, scope: AxisIterators, item: OverAxis | AttachAxis, *, name: str, position: Expr
     ) -> Expr:
         """Add an iterator to the scope, and return the number of positions in its fiber."""
-        axis = self._index_buffers.axis(item.axis)
+        axis = self._index_buffers.tree.axis(item.axis)
         location = ElementLocation()
         above = self._fiber(axis, item, scope=scope, location=location)
         scope[name] = AxisIterator(axis, position, above)
@@ -123,7 +123,7 @@ class NestBuilder:
     ) -> tuple[Expr, ...]:
         """Return the positions along the ancestors that the coordinate of another iterator selects."""
         assert axis.parent is not None
-        parent = self._index_buffers.axis(axis.parent)
+        parent = self._index_buffers.tree.axis(axis.parent)
         over = _innermost(item.parent, scope)
         assert over is not None
         above = self._ancestor_positions(parent, scope)
@@ -131,7 +131,7 @@ class NestBuilder:
 
     def _ancestor_positions(self, axis: Axis, scope: AxisIterators) -> tuple[Expr, ...]:
         """Return the positions along the ancestors of an axis that is not iterated itself."""
-        chain = self._index_buffers.chain(axis)[:-1]
+        chain = self._index_buffers.tree.chain(axis)[:-1]
         path = self._path(chain[-1].name, scope) if chain else ()
         if path is None and not all(is_unit(ancestor) for ancestor in chain):
             raise _no_parent(chain[-1].name)
@@ -162,14 +162,16 @@ class NestBuilder:
         self, scope: AxisIterators, item: FuseAxes, *, names: tuple[str, ...], count: Expr
     ) -> Expr:
         """Add the iterators of fused axes to the scope, and return the number of elements."""
-        axes = tuple(self._index_buffers.axis(name) for name in item.axes)
+        axes = tuple(self._index_buffers.tree.axis(name) for name in item.axes)
         above = self._fiber(
             axes[0], OverAxis(axes[0].name), scope=scope, location=ElementLocation()
         )
         if above is None:
             raise _no_parent(axes[0].parent)
-        chain = self._index_buffers.chain(axes[0])[:-1]
-        fused = FusedAxes(axes, self._index_buffers, self._index_buffers.element(chain, above))
+        tree = self._index_buffers.tree
+        names_above = [ancestor.name for ancestor in tree.chain(axes[0])[:-1]]
+        elements = tree.elements(names_above, dict(zip(names_above, above, strict=True)))
+        fused = FusedAxes(axes, self._index_buffers, elements.get(axes[0].parent or ""))
         for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
             scope[name] = AxisIterator(axis, position, above)
             above = (*above, position)
