@@ -46,7 +46,7 @@ TESTED_IN = {
         "parallel": "emitter/test_emitted_ir.py",
         "values": "test_results.py",
     },
-    "gossamer-lower": {"guards": "bounds/test_insert_bounds_checks.py"},
+    "gossamer-lower": {"bounds/checks": "bounds/test_insert_bounds_checks.py"},
     "gossamer-schedule": {
         "regions": "primitives/blocks/test_compute_at.py",
         "rules/cost": "rules/test_rules.py",

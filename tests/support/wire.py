@@ -67,7 +67,7 @@ BORDERS = (
     Border("gossamer", "lower", "gossamer_lower.pass_manager", "apply_record"),
     Border("gossamer", "lower", "gossamer_lower.lowering_pass", "PassRecord.require_kept_promise"),
     Border("gossamer", "lower", "gossamer_lower.lowering_pass", "PassRecord.require_stage"),
-    Border("gossamer", "lower", "gossamer_lower.bounds_report", "guarded_accesses"),
+    Border("gossamer", "lower", "gossamer_lower.bounds.checks.report", "bounds_checks_of"),
     Border("gossamer", "backend", "gossamer_backend", "name_key"),
     Border("gossamer", "backend", "gossamer_backend", "request_key"),
     Border("gossamer", "backend", "gossamer_backend", "object_key"),

@@ -6,14 +6,14 @@ import pytest
 
 from gossamer_ir.traversal.effects import ACCESSES, INDEXED_NODES
 from gossamer_ir.verify import RULES_BY_STAGE
+from gossamer_lower.bounds.checks import access_checks
 from gossamer_lower.buffers import lower_buffers
-from gossamer_lower.guards import guard_accesses
 from gossamer_lower.iterations import lower_iterations
 
 RULES = {
     "lower_iterations": (lower_iterations.ACCESS_RULES, "coordinate", INDEXED_NODES),
     "lower_buffers": (lower_buffers.ACCESS_RULES, "position", INDEXED_NODES),
-    "guard_accesses": (guard_accesses.GUARD_RULES, "loop", ACCESSES),
+    "access_checks": (access_checks.CHECK_RULES, "loop", ACCESSES),
 }
 """The rules, the stage of the module, and the types of nodes that need a rule if the stage has them."""
 

@@ -43,7 +43,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
 
 OWN = [name for name in PASSES if name not in ("simplify", "declare_regions")]
 """The passes of this package; the others are those of gossamer-ir."""
-WITHOUT_PASSES = ("gossamer_lower", "helpers", "axes", "guards", "statements")
+WITHOUT_PASSES = ("gossamer_lower", "helpers", "axes", "checks", "statements")
 
 
 def modules_of_the_package():

@@ -12,13 +12,13 @@ DEFECTS = (
     ),
     Defect(
         "the condition of a while loop is guarded before its first iteration only",
-        of="insert_bounds_checks", home="guards.guard_accesses",
-        line="again = self._guards_before(stmt)",
+        of="insert_bounds_checks", home="bounds.checks.access_checks",
+        line="again = self._checks_before(stmt)",
         instead="again = ()",
     ),
     Defect(
         "what held before a write is known to hold after it",
-        of="insert_bounds_checks", home="guards.guard_accesses",
+        of="insert_bounds_checks", home="bounds.checks.access_checks",
         line="        super().move_past(stmt, new)\n",
         instead="",
     ),
@@ -46,13 +46,13 @@ DEFECTS = (
     Defect(
         "a block runs where its condition does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="body = _guarded_by(block.predicate, self.body(block.body))",
+        line="body = _under(block.predicate, self.body(block.body))",
         instead="body = self.body(block.body)",
     ),
     Defect(
         "an init runs where the condition of its block does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="body = (*_guarded_by(visited, self.body(block.init)), *body)",
+        line="body = (*_under(visited, self.body(block.init)), *body)",
         instead="body = (*self.body(block.init), *body)",
     ),
     Defect(
@@ -69,7 +69,7 @@ DEFECTS = (
     Defect(
         "an init that moves out of a reduction runs where a condition does not hold",
         of="lower_blocks", home="blocks.lower_blocks",
-        line="_guarded_by(conjunction(*conditions), init)",
-        instead="_guarded_by(None, init)",
+        line="_under(conjunction(*conditions), init)",
+        instead="_under(None, init)",
     ),
 )  # fmt: skip

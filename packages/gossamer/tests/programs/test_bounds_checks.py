@@ -11,7 +11,7 @@ from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import flat_module, lower_by_stage
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
-from gossamer_lower.bounds_report import guarded_accesses
+from gossamer_lower.bounds.checks.report import bounds_checks_of
 from gossamer_testkit import script_names
 
 GATHER = """
@@ -44,7 +44,7 @@ def guarded_inside(module):
     return [
         (found.buffer, found.loops)
         for flat in ways(module)
-        for found in guarded_accesses(flat)
+        for found in bounds_checks_of(flat)
         if found.is_inner
     ]
 
@@ -53,7 +53,7 @@ def guarded_inside(module):
 @pytest.mark.parametrize("features", [None, 33])
 def test_nothing_is_guarded_in_an_operator(name, features):
     module = module_of(operator_named(name).program, Variant(features=features))
-    assert [guarded_accesses(flat) for flat in ways(module)] == [(), ()]
+    assert [bounds_checks_of(flat) for flat in ways(module)] == [(), ()]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -71,7 +71,7 @@ def test_nothing_is_guarded_in_the_inner_loops_of_a_script(name):
     "name", ["features_between_levels", "irregular_batched_matmul", "ragged_attention"]
 )
 def test_offsets_that_are_sums_of_products_prove_what_loops_access(name):
-    found = [found for flat in ways(program(name)) for found in guarded_accesses(flat)]
+    found = [found for flat in ways(program(name)) for found in bounds_checks_of(flat)]
     assert [row for row in found if row.loops] == []
 
 

@@ -23,7 +23,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import STAGES, Module
 
 if TYPE_CHECKING:
-    from gossamer_lower.bounds_report import GuardedAccess
+    from gossamer_lower.bounds.checks.report import BoundsCheck
 
 SHOWN_STAGES = (*STAGES, "llvm", "asm")
 
@@ -61,7 +61,7 @@ def show(
 
         print_reasons(module, target=target, stats=stats)
     elif guards:
-        print(_guard_lines(module, target, stats))
+        print(_check_lines(module, target, stats))
     else:
         print(_stage_text(module, stage or "", target=target, stats=stats))
 
@@ -109,21 +109,21 @@ def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None)
     return texts[stage].rstrip("\n")
 
 
-def _guard_lines(module: Module, target: str, stats: Stats | None) -> str:
-    """Yield a line for each bounds-checked access: its loops, and the condition that was not proved."""
+def _check_lines(module: Module, target: str, stats: Stats | None) -> str:
+    """Return a line for each bounds check: its loops, and the condition that was not proved."""
     from gossamer.pipeline import flat_module
-    from gossamer_lower.bounds_report import guarded_accesses
+    from gossamer_lower.bounds.checks.report import bounds_checks_of
 
-    accesses = guarded_accesses(flat_module(module, target=target, stats=stats))
-    if not accesses:
+    checks = bounds_checks_of(flat_module(module, target=target, stats=stats))
+    if not checks:
         return "no access is guarded: all are proved in bounds"
-    return "\n".join(map(_guard_text, accesses))
+    return "\n".join(map(_check_text, checks))
 
 
-def _guard_text(access: GuardedAccess) -> str:
+def _check_text(check: BoundsCheck) -> str:
     from gossamer_ir.script import print_expr
 
-    loops = " > ".join(loop or "while" for loop in access.loops)
-    loop_path = f"{'inner loop' if access.is_inner else 'loop'} {loops}" if loops else "no loop"
-    conditions = ", ".join(map(print_expr, access.conditions))
-    return f"{access.function}, {loop_path}: {access.buffer} is guarded, not proved: {conditions}"
+    loops = " > ".join(loop or "while" for loop in check.loops)
+    loop_path = f"{'inner loop' if check.is_inner else 'loop'} {loops}" if loops else "no loop"
+    conditions = ", ".join(map(print_expr, check.conditions))
+    return f"{check.function}, {loop_path}: {check.buffer} is guarded, not proved: {conditions}"

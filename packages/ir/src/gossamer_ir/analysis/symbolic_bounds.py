@@ -161,7 +161,7 @@ class Bounds:
         return None
 
     def _end_of_loop(self, loop: For, *, up: bool) -> Affine | None:
-        extent = build.without_guard(loop.extent)
+        extent = build.unconditional_extent(loop.extent)
         # The body may change what the range reads; then
         # the end that is computed later is another one.
         if not self._point.is_stable(loop.start, extent):

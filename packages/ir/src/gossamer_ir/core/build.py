@@ -157,7 +157,7 @@ def widen(expr: Expr) -> Expr:
     return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
 
 
-def without_guard(extent: Expr) -> Expr:
+def unconditional_extent(extent: Expr) -> Expr:
     """Return the extent of a loop without the conditions under which it runs: `n` for `n if condition else
     0`."""
     while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:

@@ -60,7 +60,7 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     if indptr is None:
         return True
     # A guarded extent is 0 or its first side; with 0 iterations there is nothing to distinguish.
-    end = combine(begin, affine_of(build.without_guard(loop.extent)), 1)
+    end = combine(begin, affine_of(build.unconditional_extent(loop.extent)), 1)
     offset = offset_of(expr_of(begin), expr_of(end))
     is_whole = build.integer_value(loop.start) == 0
     return is_whole and offset is not None and offset.buffer == indptr
@@ -70,7 +70,7 @@ def _is_in_one_fiber(positions: tuple[Expr, ...], loop: For, indptr: str) -> boo
     """Return whether the last position is the loop variable, and the loop runs over the fiber that the other
     positions select."""
     *outer, last = positions
-    offset = offset_of_length(build.without_guard(loop.extent))
+    offset = offset_of_length(build.unconditional_extent(loop.extent))
     is_whole = last == build.index_var(loop.var) and build.integer_value(loop.start) == 0
     return (
         is_whole

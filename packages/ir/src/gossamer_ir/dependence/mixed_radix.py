@@ -35,7 +35,7 @@ from gossamer_ir.core.build import (
     integer_value,
     mul,
     sub,
-    without_guard,
+    unconditional_extent,
 )
 from gossamer_ir.nodes import Binary, Expr, For, VScale
 
@@ -155,7 +155,7 @@ def value_span(form: LinearForm, varying: Set[str], *, loops: LoopsByName) -> in
     """Return a bound of the difference of two values of a form over all iterations of the `varying` loops. If
     it is below 2**64, different values are different machine integers."""
     digits = digits_of(form, varying, loops=loops)
-    extents = [without_guard(digit.extent) for digit in digits.values()]
+    extents = [unconditional_extent(digit.extent) for digit in digits.values()]
     whole = 0
     for digit, extent in zip(digits.values(), extents, strict=True):
         count, factors = _factored(digit.coefficient, extents)
@@ -289,7 +289,9 @@ def is_covering(form: LinearForm, extent: Expr, *, loops: Mapping[str, For]) -> 
     # An empty inner loop would make the whole nest empty, and nothing would be covered.
     if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
         return False
-    return _is_at_least(without_guard(loops[top].extent), form.terms[top], without_guard(extent))
+    return _is_at_least(
+        unconditional_extent(loops[top].extent), form.terms[top], unconditional_extent(extent)
+    )
 
 
 def _is_at_least(count: Expr, step: Affine, extent: Expr) -> bool:
@@ -307,7 +309,7 @@ def _is_at_least(count: Expr, step: Affine, extent: Expr) -> bool:
         divisor, inner = affine_of(count.rhs), count.lhs.lhs
         fewer = quotient(step, divisor)
         if fewer is not None and count == ceildiv_by(inner, divisor):
-            return _is_at_least(without_guard(inner), fewer, extent)
+            return _is_at_least(unconditional_extent(inner), fewer, extent)
     return False
 
 

@@ -177,11 +177,11 @@ class _BlockLowerer:
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {iterator.var: iterator.value for iterator in block.iters}
-        body = _guarded_by(block.predicate, self.body(block.body))
+        body = _under(block.predicate, self.body(block.body))
         # The init stays in the block: it runs in the point that would initialize the element.
         if block.init:
             visited = conjunction(*conditions_of_init(EnclosedBlock(block)))
-            body = (*_guarded_by(visited, self.body(block.init)), *body)
+            body = (*_under(visited, self.body(block.init)), *body)
         return (*self._still_read(values, body), *substitute_body(body, values))
 
     def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
@@ -206,7 +206,7 @@ class _BlockLowerer:
         conditions = [substitute(part, values) for part in conditions_of_init(enclosed)]
         init = substitute_body(self.body(block.init), values)
         kept = tuple(without_loops(path, loops_outside_init(enclosed)))
-        return self._renamed_nest(kept, _guarded_by(conjunction(*conditions), init))
+        return self._renamed_nest(kept, _under(conjunction(*conditions), init))
 
     def _renamed_nest(
         self, path: Sequence[LoopOrCondition], body: tuple[Stmt, ...]
@@ -216,7 +216,7 @@ class _BlockLowerer:
         result = substitute_body(body, names)
         for item in reversed(path):
             if not isinstance(item, For):
-                result = _guarded_by(substitute(item, names), result)
+                result = _under(substitute(item, names), result)
                 continue
             header = substitute(_loop_header(item), names)
             nest = msgspec.structs.replace(header, var=names[item.var].name, body=result)
@@ -274,7 +274,7 @@ def _bodies_on_path(stmt: Stmt) -> Iterator[tuple[tuple[LoopOrCondition, ...], t
             yield (), body.statements
 
 
-def _guarded_by(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Return the statements under a condition. A condition that reads memory is kept even without
     statements, because the read may stop the program."""
     is_condition_kept = condition is not None and (body or buffers_read(condition))

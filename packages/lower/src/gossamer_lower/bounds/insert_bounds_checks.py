@@ -1,12 +1,12 @@
 """Inserts a bounds check (`Guard`) for every access that is not proved in bounds.
 
-A guard that fails stops the kernel with the name of the buffer. `guard_accesses` says what proofs use.
+A guard that fails stops the kernel with the name of the buffer. `with_bounds_checks` says what proofs use.
 """
 
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.guards.guard_accesses import guard_accesses
+from gossamer_lower.bounds.checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
@@ -28,4 +28,4 @@ def insert_bounds_checks(module: Module) -> Module:
         T.guard(P[i] >= 0 and P[i] < n, X)
         Y[i] = X[P[i]]
     """
-    return map_functions(module, guard_accesses)
+    return map_functions(module, with_bounds_checks)

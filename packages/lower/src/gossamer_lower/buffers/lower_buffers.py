@@ -46,7 +46,7 @@ from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.buffers.helpers.fiber_conditions import FiberConditions, ranges_of
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 from gossamer_lower.buffers.helpers.ordinary_facts import facts_of_axes, stated_facts
-from gossamer_lower.buffers.helpers.position_checks import PositionChecks
+from gossamer_lower.buffers.helpers.position_conditions import PositionConditions
 from gossamer_lower.buffers.helpers.proved_conditions import without_proved
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
@@ -95,8 +95,8 @@ def _lower_function(function: Function) -> Function:
     lowered = msgspec.structs.replace(
         function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
     )
-    checks = lowerer.checks()
-    return without_proved(lowered, checks) if checks else lowered
+    conditions = lowerer.position_conditions()
+    return without_proved(lowered, conditions) if conditions else lowered
 
 
 class _BufferLowerer:
@@ -111,9 +111,9 @@ class _BufferLowerer:
         self._flat = self.buffers.flat
         self._conditions = FiberConditions(self._storage, lower=self.node, ranges=ranges)
 
-    def checks(self) -> PositionChecks:
-        """Return the added checks that positions lie in their fibers."""
-        return self._storage.checks
+    def position_conditions(self) -> PositionConditions:
+        """Return the added conditions that positions lie in their fibers."""
+        return self._storage.position_conditions
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements with their accesses rewritten."""

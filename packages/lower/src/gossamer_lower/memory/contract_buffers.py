@@ -41,7 +41,7 @@ from gossamer_ir.traversal.effects import (
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, statements
-from gossamer_lower.guards.guard_accesses import guard_accesses
+from gossamer_lower.bounds.checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.helpers.index_ranges import (
     Interval,
@@ -81,7 +81,7 @@ def _contract_function(function: Function) -> Function:
     # which few buffers need checks of the declared shape. With the checks in place, contraction
     # runs again.
     unseen = _shrunk_unseen(function, planned)
-    guarded = guard_accesses(function, unseen) if unseen else function
+    guarded = with_bounds_checks(function, unseen) if unseen else function
     return planned if guarded is function else _with_contracted_buffers(guarded)
 
 

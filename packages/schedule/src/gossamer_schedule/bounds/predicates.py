@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import Values
-from gossamer_ir.core.build import ZERO, integer_value, without_guard
+from gossamer_ir.core.build import ZERO, integer_value, unconditional_extent
 from gossamer_ir.core.conditions import conjunction, conjuncts, in_range, short_circuit_and
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.traversal.effects import READS
@@ -40,7 +40,7 @@ def with_range_condition(block: Block, loop: str, *, extent: Expr) -> Block:
     that do not depend on the loop stay as they are: the init runs under them, too.
     """
     var, plain = _variable_and_extent(block, loop, extent)
-    end = plain if without_guard(extent) == extent else extent
+    end = plain if unconditional_extent(extent) == extent else extent
     condition = Binary("and", *in_range(var, end))
     values = {item.var: item.value for item in block.iters}
     parts = [
@@ -69,7 +69,7 @@ def _with_condition(block: Block, condition: Expr, loop: str) -> Block:
 def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
     """Return the extent in terms of iterators if the domain is the range of the loop, else without guard."""
     values = {item.var: item.value for item in block.iters}
-    plain = without_guard(extent)
+    plain = unconditional_extent(extent)
     is_same = integer_value(iterator.domain.start) == 0 and (
         substitute(iterator.domain.extent, values) == plain
     )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
-from gossamer_ir.core.build import add, index_var, integer_value, without_guard
+from gossamer_ir.core.build import add, index_var, integer_value, unconditional_extent
 from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import (
     Allocate,
@@ -104,7 +104,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
 
 def _covers_domain(loop: For, item: BlockIter, values: Values) -> bool:
     """Return whether a loop runs over the domain of an iterator."""
-    extents = (without_guard(loop.extent), item.domain.extent)
+    extents = (unconditional_extent(loop.extent), item.domain.extent)
     own, whole = (affine_of(resolve(extent, values)) for extent in extents)
     return integer_value(item.domain.start) == 0 and own == whole
 

@@ -11,7 +11,7 @@ from itertools import permutations
 
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import UNIT
-from gossamer_ir.core.build import index_var, integer_value, without_guard
+from gossamer_ir.core.build import index_var, integer_value, unconditional_extent
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
@@ -74,8 +74,10 @@ def _loop_replacements(
 def _single_values(
     cursor: Cursor, own_loops: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
 ) -> dict[str, ProducedRange]:
-    extents = {loop.var: without_guard(loop.extent) for loop in path}
-    own_extents = {loop.var: substitute(without_guard(loop.extent), names) for loop in own_loops}
+    extents = {loop.var: unconditional_extent(loop.extent) for loop in path}
+    own_extents = {
+        loop.var: substitute(unconditional_extent(loop.extent), names) for loop in own_loops
+    }
     ranges: dict[str, ProducedRange] = {}
     for iterator in cursor.node.iters:
         name = iterator.value.name if isinstance(iterator.value, Var) else ""

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
-from gossamer_ir.core.build import ZERO, without_guard
+from gossamer_ir.core.build import ZERO, unconditional_extent
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,
@@ -158,5 +158,5 @@ def _range_of_form(
     base = number_from_digits({name: digits[name] for name in reversed(outer)})
     whole = _digit_count(form, form.terms.keys(), loops=loops)
     count = _digit_count(form, form.terms.keys() - names, loops=loops)
-    is_within = whole == affine_of(without_guard(extent))
+    is_within = whole == affine_of(unconditional_extent(extent))
     return ProducedRange(base, count, frozenset(outer), is_within)

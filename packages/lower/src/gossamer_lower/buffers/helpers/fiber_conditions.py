@@ -24,7 +24,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.fiber_positions import found_by_search
-from gossamer_lower.buffers.helpers.position_checks import Check
+from gossamer_lower.buffers.helpers.position_conditions import ProofGoal
 from gossamer_lower.buffers.helpers.storage_layout import Fiber, StorageLayout
 
 
@@ -57,16 +57,16 @@ class FiberConditions:
         """Yield the conditions, unless implied, for the window of a search to lie in its fiber."""
         end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
         if begin is None or begin < 0:
-            yield self._storage.checks.compare("ge", node.begin, end)
+            yield self._storage.position_conditions.compare("ge", node.begin, end)
         exceeding = self.exceeds(node.end, extent)
         if exceeding is None or exceeding > 0:
-            yield self._storage.checks.compare("lt", node.end, end)
+            yield self._storage.position_conditions.compare("lt", node.end, end)
 
     def exceeds(self, value: Expr, extent: Expr) -> int | None:
         """Return value - extent if it is a constant, else None."""
         if value == extent:
             return 0
-        form, other = (normal_form(self._without_checks(expr)) for expr in (value, extent))
+        form, other = (normal_form(self._without_conditions(expr)) for expr in (value, extent))
         rest = combine(form, other, -1)
         return rest.constant if rest.is_constant else None
 
@@ -86,25 +86,24 @@ class FiberConditions:
             exceeding = self.exceeds(search.end, fiber.end)
             if exceeding is not None and exceeding <= 0:
                 is_found = Compare("ge", search, build.ZERO)
-        check = Check(fiber.inner(), fiber.length(), is_found)
+        goal = ProofGoal(fiber.inner(), fiber.length(), is_found)
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.
-        yield self._storage.checks.proved_by(check, "lt", fiber.position, extent)
+        yield self._storage.position_conditions.proved_by(goal, "lt", fiber.position, extent)
         if not is_plain:
-            yield self._storage.checks.proved_by(check, "ge", fiber.position, extent)
+            yield self._storage.position_conditions.proved_by(goal, "ge", fiber.position, extent)
 
-    def _without_checks(self, expr: Expr) -> Expr:
-        """Return the expression with all checks in it resolved to true: the checks along the axes above
+    def _without_conditions(self, expr: Expr) -> Expr:
+        """Return the expression with its position conditions resolved to true: those along the axes above
         are evaluated before."""
+        added = self._storage.position_conditions
 
-        def unchecked(node: Any) -> Any | None:
-            is_checked = isinstance(node, IfThenElse) and self._storage.checks.are_checks(
-                node.condition
-            )
-            return node.if_true if is_checked else None
+        def unconditional(node: Any) -> Any | None:
+            is_conditional = isinstance(node, IfThenElse) and added.are_recorded(node.condition)
+            return node.if_true if is_conditional else None
 
-        result: Expr = rewrite(expr, unchecked, leaves=False)
+        result: Expr = rewrite(expr, unconditional, leaves=False)
         return result
 
     def _range_end(self, variable: Var) -> Expr | None:
@@ -113,8 +112,8 @@ class FiberConditions:
         if extent is None:
             return None
         if variable.name not in self._extents:
-            lowered = self._without_checks(self._lower(extent))
-            self._extents[variable.name] = build.without_guard(lowered)
+            lowered = self._without_conditions(self._lower(extent))
+            self._extents[variable.name] = build.unconditional_extent(lowered)
         return self._extents[variable.name]
 
 

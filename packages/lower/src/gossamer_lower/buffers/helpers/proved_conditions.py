@@ -1,4 +1,4 @@
-"""Removes the checks that the lowering of buffers added, if they are proved to succeed."""
+"""Removes the position conditions that the lowering of buffers added, if they are proved to hold."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_lower.buffers.helpers.check_removal import CheckRemover
-from gossamer_lower.buffers.helpers.position_checks import PositionChecks
+from gossamer_lower.buffers.helpers.condition_removal import ConditionRemover
+from gossamer_lower.buffers.helpers.position_conditions import PositionConditions
 from gossamer_lower.statements.rebuild import replace_bodies
 
 
-def without_proved(function: Function, checks: PositionChecks) -> Function:
-    """Return a function of the loop stage without the checks that are proved at their program point.
+def without_proved(function: Function, conditions: PositionConditions) -> Function:
+    """Return a function of the loop stage without the position conditions that are proved where they occur.
 
     They are removed from the conditions of `IfThenElse` and `Guard`.
     """
-    prover = _ConditionProver(function, checks)
+    prover = _ConditionProver(function, conditions)
     return replace(function, body=prover.body(function.body))
 
 
 class _ConditionProver:
     """Visits the statements in order and tracks the conditions that hold at each of them."""
 
-    def __init__(self, function: Function, checks: PositionChecks) -> None:
+    def __init__(self, function: Function, conditions: PositionConditions) -> None:
         self._function = function
-        self._checks = checks
+        self._added = conditions
         self._point = ProgramPoint(function)
-        self._remover = CheckRemover(self._point, checks)
+        self._remover = ConditionRemover(self._point, conditions)
         self._conditions: list[Expr] = []
         self._params = {param.name for param in function.params}
 
@@ -134,7 +134,7 @@ class _ConditionProver:
         """Return the init. It also runs if the reduction loops have no iteration, so fewer assumptions
         hold: the ranges of the iterators that select its elements, and the enclosing conditions that
         depend on parameters only."""
-        init = _ConditionProver(self._function, self._checks)
+        init = _ConditionProver(self._function, self._added)
         for condition in self._conditions:
             # A condition on loops may be inside of a reduction loop, before which the init runs.
             if free_vars(condition) <= self._params:

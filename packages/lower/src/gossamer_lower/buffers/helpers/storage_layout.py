@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_lower.buffers.helpers.element_counts import Dimension, ElementCounts, ReadOffset
-from gossamer_lower.buffers.helpers.position_checks import PositionChecks
+from gossamer_lower.buffers.helpers.position_conditions import PositionConditions
 
 
 class Fiber(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class StorageLayout:
         self._read = read
         self._ranges = ranges
         self.counts = ElementCounts(axes, read)
-        self.checks = PositionChecks()
+        self.position_conditions = PositionConditions()
 
     def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:
         """Return the dimensions of the ordinary buffer."""
@@ -142,8 +142,8 @@ class StorageLayout:
             if not self._is_plain(position, width, extra):
                 end = build.add(width, build.index(extra))
                 parts += [
-                    self.checks.compare("ge", position, end),
-                    self.checks.compare("lt", position, end),
+                    self.position_conditions.compare("ge", position, end),
+                    self.position_conditions.compare("lt", position, end),
                 ]
         inside = conjunction(*parts)
         return offset if inside is None else IfThenElse(inside, offset, build.index(-1))

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import ACCESSES, effects_of
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.walk import collect
-from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
+from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
 
 
@@ -81,7 +81,8 @@ def row_loop_of(module: Module) -> RowLoop | None:
     arrays: values of other rows are at most addresses of prefetches. None if anything is not proved."""
     if len(module.functions) != 2:
         return None
-    entry, function = sorted(module.functions, key=lambda each: each.name != module.entry)
+    (entry,) = (each for each in module.functions if each.name == module.entry)
+    (function,) = (each for each in module.functions if each is not entry)
     launches = [stmt for stmt in entry.body if isinstance(stmt, ParallelFor)]
     loops = [stmt for stmt in function.body if isinstance(stmt, For)]
     if len(launches) != 1 or len(loops) != 1:
@@ -179,7 +180,7 @@ class _OwnRowVisitor(PointVisitor):
         self._unproved = UnprovedAccesses(self.point)
         row = build.index_var(found.loop.var)
         name, dtype = self._arrays.indptr.name, self._arrays.indptr.dtype
-        self._offsets = [Load(name, (place,), dtype) for place in (row, build.add(row, build.ONE))]
+        self._offsets = [Load(name, (index,), dtype) for index in (row, build.add(row, build.ONE))]
         first, last = map(build.widen, self._offsets)
         # A buffer of its own name, so that an access of it is in bounds if and only if the row has the
         # element.

@@ -1,4 +1,4 @@
-"""Guards the accesses of a function that are not proved in bounds.
+"""Inserts bounds checks for the accesses of a function that are not proved in bounds.
 
 Proofs use the bounds of loops, the enclosing conditions, and the facts about index buffers. Values
 in mutable buffers are not assumed, except a condition until its operands are written. Expressions that may
@@ -35,23 +35,24 @@ from gossamer_ir.traversal.effects import Body, effects_of
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
-from gossamer_lower.guards.guard_list import GuardList
-from gossamer_lower.guards.unproved_accesses import UnprovedAccesses
+from gossamer_lower.bounds.checks.check_list import CheckList
+from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_body
 
 
-def guard_accesses(function: Function, names: Set[str] | None = None) -> Function:
+def with_bounds_checks(function: Function, names: Set[str] | None = None) -> Function:
     """Return the function with a `Guard` before each statement with an access that is not proved in bounds.
 
     `names` restricts it to these buffers. Vectorized loops then count as serial: a condition on a lane
     protects every access under it.
     """
-    return with_body(function, _AccessGuarder(function, names).body(function.body))
+    return with_body(function, _AccessChecker(function, names).body(function.body))
 
 
-class _AccessGuarder(PointVisitor):
-    """Guards the statements of one function; conditions on lanes are kept apart from those of the point."""
+class _AccessChecker(PointVisitor):
+    """Inserts the bounds checks of one function. Conditions on lanes are kept apart from those of the
+    point."""
 
     def __init__(self, function: Function, names: Set[str] | None) -> None:
         super().__init__(function)
@@ -72,7 +73,7 @@ class _AccessGuarder(PointVisitor):
         super().move_past(stmt, new)
 
     def _require_lasting_size(self, stmt: Allocate) -> None:
-        """Raise an error for a size that is read from mutable memory: guards evaluate the size again, and it
+        """Raise an error for a size that is read from mutable memory: checks evaluate the size again, and it
         may have changed."""
         for extent in stmt.buffer.shape:
             for node in walk(extent):
@@ -85,60 +86,60 @@ class _AccessGuarder(PointVisitor):
                     )
 
     def statement(self, stmt: Stmt) -> Iterable[Stmt]:
-        guards = self._guards_before(stmt)
+        checks = self._checks_before(stmt)
         if isinstance(stmt, While):
             # The condition is evaluated again after each
             # iteration, when the values in it may have changed.
-            again = self._guards_before(stmt)
+            again = self._checks_before(stmt)
             inner = self.inside(stmt)
-            return (*guards, with_body(inner, (*inner.body, *again)))
+            return (*checks, with_body(inner, (*inner.body, *again)))
         if isinstance(stmt, For) and stmt.kind == "vectorized" and self._names is None:
             self._unproved.lane_vars.add(stmt.var)
             inside = self.inside(stmt)
             self._unproved.lane_vars.discard(stmt.var)
-            return (*guards, inside)
-        return (*guards, self.inside(stmt))
+            return (*checks, inside)
+        return (*checks, self.inside(stmt))
 
-    def _guards_before(self, stmt: Stmt) -> GuardList:
-        """Return the guards for the expressions of a statement itself, innermost loads first."""
+    def _checks_before(self, stmt: Stmt) -> CheckList:
+        """Return the checks for the expressions of a statement itself, innermost loads first."""
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
             # The weight is not evaluated by the loop but
             # by load balancing; it has just been proved.
             stmt = replace(stmt, weight=None)
-        guards = GuardList()
+        checks = CheckList()
         effects = effects_of(stmt)
         for expression in effects.evaluates:
-            self._guard(expression, None, guards)
+            self._check(expression, None, checks)
         for write in effects.writes:
-            self._guard_access(write, None, guards)
-        return guards
+            self._check_access(write, None, checks)
+        return checks
 
-    def _guard(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
-        """Append the guards of an expression; `unless` is the condition under which it is not evaluated."""
-        # Only the side that is chosen is evaluated, so each side is guarded under its condition.
+    def _check(self, node: Any, unless: Expr | None, checks: CheckList) -> None:
+        """Append the checks of an expression; `unless` is the condition under which it is not evaluated."""
+        # Only the side that is chosen is evaluated, so each side is checked under its condition.
         if type(node) is IfThenElse:
-            self._guard_sides(node, unless, guards)
+            self._check_sides(node, unless, checks)
             return
-        # Operands before the access: their guards must stop the program before the index is loaded.
+        # Operands before the access: their checks must stop the program before the index is loaded.
         for child in children(node):
             if type(child) not in LEAVES:
-                self._guard(child, unless, guards)
-        self._guard_access(node, unless, guards)
+                self._check(child, unless, checks)
+        self._check_access(node, unless, checks)
 
-    def _guard_access(self, node: Any, unless: Expr | None, guards: GuardList) -> None:
-        """Append the guard of an access itself, without those of its operands."""
-        rule = GUARD_RULES.get(type(node))
+    def _check_access(self, node: Any, unless: Expr | None, checks: CheckList) -> None:
+        """Append the check of an access itself, without those of its operands."""
+        rule = CHECK_RULES.get(type(node))
         if rule is None or (self._names is not None and node.buffer not in self._names):
             return
-        rule(self, node, unless, guards)
+        rule(self, node, unless, checks)
 
-    def guard_search(self, search: Search, unless: Expr | None, guards: GuardList) -> None:
+    def check_search(self, search: Search, unless: Expr | None, checks: CheckList) -> None:
         condition = self._unproved.of_window(search)
         if condition is not None:
-            guards.require(condition, unless, search.buffer)
+            checks.require(condition, unless, search.buffer)
 
-    def guard_element(self, access: Load | Store, unless: Expr | None, guards: GuardList) -> None:
+    def check_element(self, access: Load | Store, unless: Expr | None, checks: CheckList) -> None:
         lanes = lanes_of_access(access)
         condition = (
             self._unproved.in_any_lane(access)
@@ -150,30 +151,30 @@ class _AccessGuarder(PointVisitor):
         if access.predicate is not None and lanes is None:
             unless = short_circuit_or(unless, Unary("not", access.predicate))
         if condition is not None:
-            guards.require(condition, unless, access.buffer)
+            checks.require(condition, unless, access.buffer)
 
-    def _guard_sides(self, node: IfThenElse, unless: Expr | None, guards: GuardList) -> None:
-        """Append the guards of a condition, and of each value where it is evaluated."""
-        self._guard(node.condition, unless, guards)
+    def _check_sides(self, node: IfThenElse, unless: Expr | None, checks: CheckList) -> None:
+        """Append the checks of a condition, and of each value where it is evaluated."""
+        self._check(node.condition, unless, checks)
         opposite = Unary("not", node.condition)
         with self._unproved.holding(node.condition):
-            self._guard(node.if_true, short_circuit_or(unless, opposite), guards)
+            self._check(node.if_true, short_circuit_or(unless, opposite), checks)
         with self._unproved.holding(opposite):
-            self._guard(node.if_false, short_circuit_or(unless, node.condition), guards)
+            self._check(node.if_false, short_circuit_or(unless, node.condition), checks)
 
     def _require_proved_weight(self, loop: For) -> None:
         """Raise an error unless the weight is proved in bounds. Load balancing evaluates it at any iteration
-        and at the end of the range, outside of the loop, where no guard runs."""
+        and at the end of the range, outside of the loop, where no check runs."""
         if loop.weight is None or self._names is not None:
             return
         with self.point.scope():
             # One more than the extent: load balancing also evaluates the
             # weight at the end of the range, to know the total work.
             self.point.assume_range(loop, build.add(loop.extent, build.ONE))
-            guards = GuardList()
-            self._guard(loop.weight, None, guards)
-        if guards:
-            buffer = guards[0].buffer
+            checks = CheckList()
+            self._check(loop.weight, None, checks)
+        if checks:
+            buffer = checks[0].buffer
             raise UnsupportedError(
                 "lower.insert_bounds_checks.unproved_weight",
                 f"Cannot prove that the weight of the loop '{loop.var}' reads '{buffer}' in bounds.",
@@ -181,9 +182,9 @@ class _AccessGuarder(PointVisitor):
             )
 
 
-GUARD_RULES: dict[type[Any], Callable[[_AccessGuarder, Any, Expr | None, GuardList], None]] = {
-    Load: _AccessGuarder.guard_element,
-    Store: _AccessGuarder.guard_element,
-    Search: _AccessGuarder.guard_search,
+CHECK_RULES: dict[type[Any], Callable[[_AccessChecker, Any, Expr | None, CheckList], None]] = {
+    Load: _AccessChecker.check_element,
+    Store: _AccessChecker.check_element,
+    Search: _AccessChecker.check_search,
 }
-"""How each type of access is guarded. A test compares the table with the accesses of the loop stage."""
+"""How each type of access is checked. A test compares the table with the accesses of the loop stage."""

@@ -12,7 +12,7 @@ from gossamer_ir.traversal.effects import effects_of
 from gossamer_ir.traversal.walk import contains
 
 
-class GuardedAccess(msgspec.Struct, frozen=True):
+class BoundsCheck(msgspec.Struct, frozen=True):
     """An access of `buffer` that is not proved in bounds: the kernel stops unless `conditions` hold.
 
     `loops` are the variables of the enclosing loops in `function`, outermost first ("" for a while loop).
@@ -26,39 +26,39 @@ class GuardedAccess(msgspec.Struct, frozen=True):
     is_inner: bool
 
 
-def guarded_accesses(module: Module) -> tuple[GuardedAccess, ...]:
-    """Return the guards of a flat module, in the order of its text.
+def bounds_checks_of(module: Module) -> tuple[BoundsCheck, ...]:
+    """Return the bounds checks of a flat module, in the order of its text.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_lower.lower_to_flat import lower_to_flat
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
-    >>> [(access.buffer, access.loops, access.is_inner) for access in guarded_accesses(flat)]
+    >>> [(check.buffer, check.loops, check.is_inner) for check in bounds_checks_of(flat)]
     [('X', ('i',), True)]
-    >>> guarded_accesses(lower_to_flat(program("for i in T.serial(n): Y[i] = X[i]")))
+    >>> bounds_checks_of(lower_to_flat(program("for i in T.serial(n): Y[i] = X[i]")))
     ()
     """
     return tuple(
-        access
+        check
         for function in module.functions
-        for access in _guarded_accesses(function.body, function.name, (), is_inner=False)
+        for check in _bounds_checks_of(function.body, function.name, (), is_inner=False)
     )
 
 
-def _guarded_accesses(
+def _bounds_checks_of(
     body: tuple[Stmt, ...], function: str, loops: tuple[str, ...], *, is_inner: bool
-) -> Iterator[GuardedAccess]:
+) -> Iterator[BoundsCheck]:
     for stmt in body:
         match stmt:
             case Guard():
                 conditions = tuple(conjuncts(stmt.condition))
-                yield GuardedAccess(function, stmt.buffer, conditions, loops, is_inner)
+                yield BoundsCheck(function, stmt.buffer, conditions, loops, is_inner)
             case For() | While():
                 around = (*loops, stmt.var if isinstance(stmt, For) else "")
                 innermost = not any(_holds_loop(inner) for inner in stmt.body)
-                yield from _guarded_accesses(stmt.body, function, around, is_inner=innermost)
+                yield from _bounds_checks_of(stmt.body, function, around, is_inner=innermost)
             case _:
                 for inside in effects_of(stmt).bodies:
-                    yield from _guarded_accesses(
+                    yield from _bounds_checks_of(
                         inside.statements, function, loops, is_inner=is_inner
                     )
 
@@ -67,4 +67,4 @@ def _holds_loop(stmt: Stmt) -> bool:
     return contains((For, While, ParallelFor), stmt)
 
 
-__all__ = ["GuardedAccess", "guarded_accesses"]
+__all__ = ["BoundsCheck", "bounds_checks_of"]

@@ -1,4 +1,4 @@
-"""The guards before one statement."""
+"""The bounds checks before one statement."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gossamer_ir.core.conditions import (
 from gossamer_ir.nodes import Expr, Guard
 
 
-class GuardList(list[Guard]):
-    """The guards before one statement, each part of a check only once.
+class CheckList(list[Guard]):
+    """The guards before one statement, each part of a bounds check only once.
 
     >>> from gossamer_ir.core import build
     >>> from gossamer_ir.nodes import Compare
-    >>> guards, inside = GuardList(), Compare("lt", build.index_var("i"), build.index_var("n"))
-    >>> guards.require(inside, None, "X")
-    >>> guards.require(inside, None, "X")
-    >>> len(guards)
+    >>> checks, inside = CheckList(), Compare("lt", build.index_var("i"), build.index_var("n"))
+    >>> checks.require(inside, None, "X")
+    >>> checks.require(inside, None, "X")
+    >>> len(checks)
     1
     """
 

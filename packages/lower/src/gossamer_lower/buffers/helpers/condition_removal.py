@@ -1,4 +1,4 @@
-"""Removes proved checks from expressions, at a program point."""
+"""Removes proved position conditions from expressions, at a program point."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, IfThenElse, Load, Search, Stmt, Unary
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_lower.buffers.helpers.position_checks import Check, PositionChecks
+from gossamer_lower.buffers.helpers.position_conditions import PositionConditions, ProofGoal
 
 MAX_NESTING = 3
-"""The proof of a check may need the proof of others, up to this depth; deeper checks stay."""
+"""The proof of a condition may need the proof of others, up to this depth; deeper ones stay."""
 
 
-class CheckRemover:
-    """Removes proved checks from the expressions at `point`, which its user moves along the statements."""
+class ConditionRemover:
+    """Removes proved position conditions from the expressions at `point`, which its user moves along the
+    statements."""
 
-    def __init__(self, point: ProgramPoint, checks: PositionChecks) -> None:
+    def __init__(self, point: ProgramPoint, conditions: PositionConditions) -> None:
         self.point = point
-        self._checks = checks
+        self._conditions = conditions
         self._known: list[Expr] = []
         self._nesting = 0
         self._choices: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
@@ -71,7 +72,7 @@ class CheckRemover:
     # --- expressions
 
     def expr(self, node: Any) -> Any:
-        """Return an expression without the checks that are proved."""
+        """Return an expression without the position conditions that are proved."""
         if type(node) in LEAVES:
             return node
         if isinstance(node, IfThenElse):
@@ -79,7 +80,7 @@ class CheckRemover:
         return map_children(node, self.expr)
 
     def _same_choice(self, node: IfThenElse) -> Expr:
-        """Return `_choice` of the node, memoized. An index that may be absent occurs in its check and in
+        """Return `_choice` of the node, memoized. An index that may be absent occurs in its condition and in
         its use, so nested ones occur exponentially often. A proof holds under further conditions, too."""
         # By identity: comparing deep expressions costs as much as the work
         # that is saved. The node is kept in the value, so its id is not
@@ -100,8 +101,8 @@ class CheckRemover:
             return IfThenElse(condition, if_true, self.expr(node.if_false))
 
     def without_proved(self, condition: Expr) -> Expr | None:
-        """Return a condition without the checks that are proved; None if all of it is."""
-        if condition in self._checks and self._holds(condition):
+        """Return a condition without the position conditions that are proved; None if all of it is."""
+        if condition in self._conditions and self._holds(condition):
             return None
         match as_short_circuit(condition) or condition:
             case Binary(op="and", lhs=lhs, rhs=rhs):
@@ -118,25 +119,25 @@ class CheckRemover:
         simplified: Expr = self.expr(condition)
         return simplified
 
-    def _holds(self, check: Expr) -> bool:
-        # The check guards a value that may change before it is used.
-        if not is_constant(check, function=self.point.function):
+    def _holds(self, condition: Expr) -> bool:
+        # The condition protects a value that may change before it is used.
+        if not is_constant(condition, function=self.point.function):
             return False
-        if check in self._known:
+        if condition in self._known:
             return True
-        # A check that occurs in its own proof would recurse forever.
+        # A condition that occurs in its own proof would recurse forever.
         if self._nesting >= MAX_NESTING:
             return False
         self._nesting += 1
-        is_proved = self._is_proved(self._checks[check])
+        is_proved = self._is_proved(self._conditions[condition])
         self._nesting -= 1
         return is_proved
 
-    def _is_proved(self, proof: Check) -> bool:
-        # Cheap: another check that was made before implies this one.
-        if proof.known is not None and self.expr(proof.known) in self._known:
+    def _is_proved(self, goal: ProofGoal) -> bool:
+        # Cheap: another condition that was made before implies this one.
+        if goal.known is not None and self.expr(goal.known) in self._known:
             return True
-        index, extent = self.expr(proof.index), self.expr(proof.extent)
+        index, extent = self.expr(goal.index), self.expr(goal.extent)
         return self.point.is_in_range(index, extent) or self._is_of_found_fiber(index, extent)
 
     def _is_of_found_fiber(self, index: Expr, extent: Expr) -> bool:

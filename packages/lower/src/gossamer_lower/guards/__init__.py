@@ -1,1 +1,0 @@
-"""Guards of accesses that are not proved in bounds, for passes of several folders."""
