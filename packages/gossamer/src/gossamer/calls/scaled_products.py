@@ -6,8 +6,6 @@ to the output, which is multiplied by beta before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gossamer.calls.kernels import kernel_for
 from gossamer.calls.matrices import NATIVE
 from gossamer.calls.operands import Operands, number_operand, output
@@ -25,7 +23,7 @@ def is_scaled(alpha: float, beta: float) -> bool:
 
 def scaled_product(
     program: OperatorProgram,
-    operands: Callable[[], Operands],
+    operands: Operands,
     *,
     alpha: float,
     beta: float,
@@ -37,10 +35,9 @@ def scaled_product(
     If beta is 0, `out` is only written. `ArgumentError` (`operand.out`) if it is another number without
     `out`, and as for the product.
     """
-    checked = operands()
-    factor = number_operand("alpha", alpha, NATIVE[checked.dtype])
-    number_operand("beta", beta, NATIVE[checked.dtype])
-    checked = checked._replace(dense={**checked.dense, FACTOR: factor})
+    factor = number_operand("alpha", alpha, NATIVE[operands.dtype])
+    number_operand("beta", beta, NATIVE[operands.dtype])
+    checked = operands._replace(dense={**operands.dense, FACTOR: factor})
     if beta == 0:
         return run_program(scaled(program, adds=False), checked, out=out, target=target)
     if out is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,6 +88,6 @@ def spmm(
     if isinstance(B, np.ndarray) and B.ndim == 1:
         return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
     if is_scaled(alpha, beta):
-        operands_of = partial(csr_operands, A, B)
-        return scaled_product(PROGRAM, operands_of, alpha=alpha, beta=beta, out=out, target=target)
+        checked = csr_operands(A, B)
+        return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)
     return spmm.run(operands(A, B), out=out, target=target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,8 +73,8 @@ def spmv(
         product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
         return product.reshape(-1, 1) if out is None else out
     if is_scaled(alpha, beta):
-        operands_of = partial(operands, A, x)
-        return scaled_product(PROGRAM, operands_of, alpha=alpha, beta=beta, out=out, target=target)
+        checked = operands(A, x)
+        return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)
     return spmv.run(operands(A, x), out=out, target=target)
 
 
