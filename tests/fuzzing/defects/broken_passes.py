@@ -35,7 +35,7 @@ DEFECTS = (
     Defect(
         "the peeled last iteration is the one before it",
         of="peel_last_iteration", home="loops.peel_last_iteration",
-        line="most = build.index(count - 1)", instead="most = build.index(count - 2)",
+        line="last = build.index(count - 1)", instead="last = build.index(count - 2)",
     ),
     Defect(
         "copies of an unrolled loop begin at 0",

@@ -133,12 +133,18 @@ def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
     """Return a dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does
     not have such a form."""
     if expr.op == "add":
-        quotient, rest = expr.lhs, expr.rhs
+        quotient, remainder = expr.lhs, expr.rhs
         if not isinstance(quotient, Binary) or quotient.op != "floordiv":
             return None
-        is_rest = rest == Binary("min", Binary("floormod", quotient.lhs, quotient.rhs), ONE)
+        is_rounded_up = remainder == Binary(
+            "min", Binary("floormod", quotient.lhs, quotient.rhs), ONE
+        )
         divisor = integer_value(quotient.rhs)
-        return (quotient.lhs, divisor) if is_rest and divisor is not None and divisor > 0 else None
+        return (
+            (quotient.lhs, divisor)
+            if is_rounded_up and divisor is not None and divisor > 0
+            else None
+        )
     divisor = integer_value(expr.rhs)
     if expr.op != "floordiv" or divisor is None or divisor < 1:
         return None

@@ -259,9 +259,9 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
         by = affine_of(divisor)
         # A constant divisor would divide forever; repeated
         # factors are taken out as often as they occur.
-        while by.terms and (rest := quotient(form, by)) is not None:
+        while by.terms and (divided := quotient(form, by)) is not None:
             factors.append(divisor)
-            form = rest
+            form = divided
     counts = [count for count in (form.constant, *form.terms.values()) if count]
     # The sign goes with the content, so that `factored(-f)` has the factors of `factored(f)`.
     content = gcd(*counts) if any(count > 0 for count in counts) else -gcd(*counts)
@@ -358,6 +358,6 @@ def _number(value: int) -> Expr:
     small."""
     if _INT64_MIN <= value < -_INT64_MIN:
         return build.index(value)
-    count, rest = divmod(value, _RADIX)
+    count, remainder = divmod(value, _RADIX)
     # Not `build.add`, which would fold, and so wrap, the number that is written here.
-    return Binary("add", Binary("mul", _number(count), build.index(_RADIX)), build.index(rest))
+    return Binary("add", Binary("mul", _number(count), build.index(_RADIX)), build.index(remainder))

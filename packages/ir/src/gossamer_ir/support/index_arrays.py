@@ -140,13 +140,13 @@ def is_distinct(array: Array, *, pad: int | None = None) -> bool:
     if values.size < 2:
         return True
     is_small = values.dtype.kind in "iu" and values.dtype != np.uint64  # fits int64
-    least, most = (int(values.min()), int(values.max())) if is_small else (0, 0)
-    if not is_small or most - least >= LONGEST_LIST * values.size:
+    smallest, largest = (int(values.min()), int(values.max())) if is_small else (0, 0)
+    if not is_small or largest - smallest >= LONGEST_LIST * values.size:
         return bool(np.unique(values).size == values.size)
-    is_there = np.zeros(most - least + 1, dtype=np.bool_)
+    is_there = np.zeros(largest - smallest + 1, dtype=np.bool_)
     for low in range(0, values.size, PIECE):
         piece = values[low : low + PIECE]
-        is_there[piece.astype(np.int64) - least if least else piece] = True
+        is_there[piece.astype(np.int64) - smallest if smallest else piece] = True
     return int(np.count_nonzero(is_there)) == values.size
 
 
@@ -190,12 +190,13 @@ def _steps(array: Array) -> Array:
 def first_member(left: Segments, right: Segments, *, is_in: bool) -> int | None:
     """Return the position of the first value of `left` that is (or is not) in the segment of the same number
     of `right`, or None."""
-    least = min(int(side.values.min(initial=0)) for side in (left, right))
-    span = max(int(side.values.max(initial=0)) for side in (left, right)) - least + 1
+    smallest = min(int(side.values.min(initial=0)) for side in (left, right))
+    span = max(int(side.values.max(initial=0)) for side in (left, right)) - smallest + 1
     count = max(min(SEGMENTS, KEYS // span), 1)
     for low in range(0, left.starts.size - 1, count):
         mine, theirs = (
-            _keys(side, range(low, low + count), least=least, span=span) for side in (left, right)
+            _keys(side, range(low, low + count), smallest=smallest, span=span)
+            for side in (left, right)
         )
         wrong = np.isin(mine, theirs[theirs != PAD], invert=not is_in) & (mine != PAD)
         if wrong.any():
@@ -203,12 +204,12 @@ def first_member(left: Segments, right: Segments, *, is_in: bool) -> int | None:
     return None
 
 
-def _keys(of: Segments, segments: range, *, least: int, span: int) -> Array:
+def _keys(of: Segments, segments: range, *, smallest: int, span: int) -> Array:
     """Return a number for each value of some segments, which is the same for equal values of one segment;
     `PAD` for padding."""
     starts = of.starts[segments.start : segments.stop + 1]
     if starts.size < 2:
         return np.empty(0, np.int64)
     values = of.values[starts[0] : starts[-1]].astype(np.int64)
-    keys = np.repeat(np.arange(starts.size - 1), np.diff(starts)) * span + (values - least)
+    keys = np.repeat(np.arange(starts.size - 1), np.diff(starts)) * span + (values - smallest)
     return keys if of.pad is None else np.where(values == of.pad, PAD, keys)

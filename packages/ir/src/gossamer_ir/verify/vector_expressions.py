@@ -112,10 +112,10 @@ def _is_reduced_by(op: str, dtype: str) -> bool:
 
 
 def _vector(ctx: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:
-    least = 1 if lanes.scalable else 2
-    if lanes.count >= least:
+    fewest = 1 if lanes.scalable else 2
+    if lanes.count >= fewest:
         return vector_of(scalar, lanes)
-    message = f"A vector cannot have {counted(lanes.count, 'lane')}; expected at least {least}."
+    message = f"A vector cannot have {counted(lanes.count, 'lane')}; expected at least {fewest}."
     ctx.report("verify.lanes.count", message, at)
     return None
 

@@ -209,7 +209,7 @@ class _BufferLowerer:
             if self._conditions.exceeds(node.end, own.length()) == 0:
                 end = own.end
         else:
-            extent = self._storage.rest(buffer)
+            extent = self._storage.flattened_extent(buffer)
         location = self._conditions.of_fibers(fibers)
         if extent is not None:
             location.add(*self._conditions.of_window(node, extent))

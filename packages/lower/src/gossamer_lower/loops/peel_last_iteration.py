@@ -72,15 +72,15 @@ class _LastIterationPeeler(PointVisitor):
         if loop.kind != "serial" or count is None or count < 2:
             yield msgspec.structs.replace(loop, annotations=kept)
             return
-        most = build.index(count - 1)
+        last = build.index(count - 1)
         # The start is evaluated again for the last iteration, after the loop may have written what
         # it reads.
         starts, loop = with_hoisted_start(loop, self.function, self.namer)
         yield from starts
-        whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
+        whole = msgspec.structs.replace(loop, extent=last, annotations=kept)
         yield self._without_conditions(whole)
-        last = {loop.var: build.add(loop.start, most)}
-        yield from simplify_body(with_fresh_names(loop.body, self.namer, values=last))
+        values = {loop.var: build.add(loop.start, last)}
+        yield from simplify_body(with_fresh_names(loop.body, self.namer, values=values))
 
     def _without_conditions(self, loop: For) -> For:
         """Return a loop without the conditions that are proved to hold in it."""

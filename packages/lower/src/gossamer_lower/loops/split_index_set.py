@@ -91,7 +91,7 @@ class _IndexSetSplitter(PointVisitor):
         bound = self._greater(self._less(bound, end), loop.start)
         first = build.sub(bound, loop.start)
         yield msgspec.structs.replace(loop, extent=first, body=choice.then_body)
-        yield self._rest(loop, choice.else_body, bound=bound, end=end)
+        yield self._loop_from(loop, choice.else_body, bound=bound, end=end)
 
     def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
         """Return whether the bound, solved from the condition, is equivalent to it in all iterations.
@@ -105,7 +105,7 @@ class _IndexSetSplitter(PointVisitor):
         is_same = is_invariant(end, loop.body, self.function)
         return is_exact and is_same and is_speculatable_before(bound, loop, self.function)
 
-    def _rest(self, loop: For, body: Statements, *, bound: Expr, end: Expr) -> Stmt:
+    def _loop_from(self, loop: For, body: Statements, *, bound: Expr, end: Expr) -> Stmt:
         """Return the loop from the bound on; a statement under a condition if it has at most one
         iteration."""
         # Names are unique in a function.

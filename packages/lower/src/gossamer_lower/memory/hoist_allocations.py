@@ -181,18 +181,18 @@ class _AllocationHoister:
 
     def _longest(self, length: Var, extent: Expr, moving: _HoistedBuffer) -> Iterator[Stmt]:
         """Yield statements that compute the maximum of an extent in the loops, at least 0."""
-        most = Buffer(
+        largest = Buffer(
             self._namer.fresh(f"{moving.buffer.name}_most"), (build.ONE,), "int64", scope="local"
         )
-        size = Load(most.name, (build.ZERO,), "int64")
+        size = Load(largest.name, (build.ZERO,), "int64")
         fresh = {loop.var: build.index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
         larger = Binary("max", size, substitute(extent, fresh))
-        step: Stmt = Store(most.name, (build.ZERO,), larger)
+        step: Stmt = Store(largest.name, (build.ZERO,), larger)
         # The loops of the original nest, since inner bounds may depend on outer variables.
         for loop in reversed(moving.loops):
             start, count = substitute(loop.start, fresh), substitute(loop.extent, fresh)
             step = For(fresh[loop.var].name, start, count, (step,))
-        yield from (Allocate(most), Store(most.name, (build.ZERO,), build.ZERO), step)
+        yield from (Allocate(largest), Store(largest.name, (build.ZERO,), build.ZERO), step)
         yield Let(length, size)
 
 

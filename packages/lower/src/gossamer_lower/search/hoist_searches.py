@@ -158,8 +158,8 @@ class _SearchHoister(PointVisitor):
                 leaving.append(stmt)
         # Without an iteration the search is not made: what it reads may not exist.
         runs = Compare("gt", loop.extent, build.ZERO)
-        rest = msgspec.structs.replace(loop, body=tuple(kept))
-        return [Let(let.var, _value_where(runs, let.value)) for let in leaving], rest
+        remaining = msgspec.structs.replace(loop, body=tuple(kept))
+        return [Let(let.var, _value_where(runs, let.value)) for let in leaving], remaining
 
     def _variables(self, expr: Expr) -> set[str]:
         """Return the variables on which an expression depends, also through the lets of searches."""

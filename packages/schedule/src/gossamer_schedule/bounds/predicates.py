@@ -63,11 +63,14 @@ def _variable_and_extent(block: Block, loop: str, extent: Expr) -> tuple[Expr, E
 
 def _with_condition(block: Block, condition: Expr, loop: str) -> Block:
     values = {item.var: item.value for item in block.iters}
-    return replace(block, predicate=_guarded_conjunction(condition, block.predicate, loop, values))
+    return replace(
+        block, predicate=_conjunction_with_bound(condition, block.predicate, loop, values)
+    )
 
 
 def _extent_in_block(block: Block, iterator: BlockIter, extent: Expr) -> Expr:
-    """Return the extent in terms of iterators if the domain is the range of the loop, else without guard."""
+    """Return the extent in terms of iterators if the domain is the range of the loop, else without its
+    condition."""
     values = {item.var: item.value for item in block.iters}
     plain = unconditional_extent(extent)
     is_same = integer_value(iterator.domain.start) == 0 and (
@@ -82,11 +85,11 @@ def with_domain_bound(block: Block, iterator: BlockIter) -> Block:
     if condition in conjuncts(block.predicate):
         return block
     return replace(
-        block, predicate=_guarded_conjunction(condition, block.predicate, iterator.var, {})
+        block, predicate=_conjunction_with_bound(condition, block.predicate, iterator.var, {})
     )
 
 
-def _guarded_conjunction(
+def _conjunction_with_bound(
     condition: Expr, predicate: Expr | None, name: str, values: Values
 ) -> Expr:
     """Return the conjunction of a condition on a variable and a predicate.

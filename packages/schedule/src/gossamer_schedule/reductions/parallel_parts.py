@@ -208,7 +208,7 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
     } - split_loops
     predicates = tuple(conjuncts(block.predicate))
     free = [free_vars(resolve(part, values)) for part in predicates]
-    guards = conjunction(
+    others = conjunction(
         *(
             part
             for part, names in zip(predicates, free, strict=True)
@@ -216,8 +216,8 @@ def _with_condition(parts: SplitReduction, block: Block, condition: Expr) -> Blo
         )
     )
     # The index of the element may read out of bounds where the other conditions fail.
-    guarded = short_circuit_and(guards, condition)
-    return replace(block, predicate=conjunction(*predicates, guarded))
+    checked = short_circuit_and(others, condition)
+    return replace(block, predicate=conjunction(*predicates, checked))
 
 
 def renamed_block(block: Block, names: dict[str, str], name: str) -> Block:

@@ -158,12 +158,12 @@ def copy_statements(
 ) -> tuple[Stmt, ...]:
     """Return the statements that copy the elements of one point into a cache, at `cache_indices`."""
     return tuple(
-        _guarded_store(read, Store(to, indices, Load(buffer, read.indices, read.dtype)))
+        _conditional_store(read, Store(to, indices, Load(buffer, read.indices, read.dtype)))
         for read, indices in zip(elements.reads, cache_indices, strict=True)
     )
 
 
-def _guarded_store(read: ConditionalLoad, store: Store) -> Stmt:
+def _conditional_store(read: ConditionalLoad, store: Store) -> Stmt:
     return store if read.condition is None else If(read.condition, (store,))
 
 

@@ -100,7 +100,7 @@ class StorageLayout:
         offset = self._offset(dimension, positions)
         return self._checked(offset, dimension.axes, dimension.buffer, positions)
 
-    def rest(self, buffer: SparseBuffer) -> Expr | None:
+    def flattened_extent(self, buffer: SparseBuffer) -> Expr | None:
         """Return the number of positions along the last axis of a buffer; None unless it is fixed and
         flattened into the dimension of other axes."""
         name = buffer.axes[-1]

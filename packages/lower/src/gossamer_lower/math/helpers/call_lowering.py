@@ -100,14 +100,14 @@ class CallLowerer:
                 function, args = call.function, call.args
             case _:
                 return call
-        safe = tuple(self._guarded_argument(arg) for arg in args)
+        safe = tuple(self._conditional_argument(arg) for arg in args)
         node = Call(function, safe, dtype_of(call))
         if node not in self._known:
             self._known[node] = self._computed(node)
         return self._known[node]
 
-    def _guarded_argument(self, arg: Expr) -> Expr:
-        # Pure arithmetic is defined forevery operand, so it may be computed for nothing.
+    def _conditional_argument(self, arg: Expr) -> Expr:
+        # Pure arithmetic is defined for every operand, so it may be computed for nothing.
         if not contains(Load, arg):
             return arg
         # The innermost condition first, so that the outermost is evaluated first.

@@ -111,14 +111,14 @@ class SearchCells(msgspec.Struct, frozen=True):
         begin, end = self.search.begin, self.search.end
         low = cell_value(self.low)
         is_ahead = short_circuit_and(Compare("lt", low, stop), self.precedes(low))
-        rest = Select(Compare("eq", low, stop), build.sub(end, low), build.ZERO)
+        remaining = Select(Compare("eq", low, stop), build.sub(end, low), build.ZERO)
         # A constant begin is the initial value of the cursor; another one may have grown since.
         is_within = build.integer_value(begin) is not None
         return (
             *(() if is_within else (cell_store(self.low, Binary("max", low, begin)),)),
             Let(stop, Binary("min", build.add(low, build.index(steps)), end)),
             While(is_ahead, (cell_store(self.low, build.add(low, build.ONE)),)),
-            *allocated_cell(self.size, rest),
+            *allocated_cell(self.size, remaining),
         )
 
     def halving(self, middle: Var) -> While:

@@ -61,11 +61,11 @@ class LaneReduction(msgspec.Struct, frozen=True):
 
 
 class _Peeled(msgspec.Struct, frozen=True):
-    """The part of a condition that bounds a position, its bound, and the rest of the condition."""
+    """The part of a condition that bounds a position, its bound, and the other parts of the condition."""
 
     condition: Expr
     bound: Expr
-    rest: Expr | None
+    others: Expr | None
 
 
 class LaneReducer:
@@ -95,7 +95,7 @@ class LaneReducer:
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
-        condition = reduction.condition if peeled is None else peeled.rest
+        condition = reduction.condition if peeled is None else peeled.others
         value = _accumulated(
             vectors, partial, msgspec.structs.replace(reduction, condition=condition)
         )
@@ -108,7 +108,7 @@ class LaneReducer:
         total = Binary(op, _load_of(store), _lanes_combined(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
         if peeled is not None and whole is not None:
-            if _is_masked_rest(inner):
+            if _has_masked_remainder(inner):
                 masked = vectors.after_lets(
                     Store(lanes.name, where, _accumulated(vectors, partial, reduction))
                 )
@@ -165,10 +165,11 @@ class LaneReducer:
                 continue
             if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue
-            rest = conjunction(*[other for other in parts if other is not part])
+            others = conjunction(*[other for other in parts if other is not part])
             # A scalar remainder under further conditions would
             # be a loop with branches, slower than masks.
-            return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
+            is_peeled = others is None or _has_masked_remainder(inner)
+            return _Peeled(part, bound, others) if is_peeled else None
         return None
 
     def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
@@ -204,7 +205,7 @@ def _masked_remainder(
     return If(reached, substitute_body(body, at))
 
 
-def _is_masked_rest(loop: For) -> bool:
+def _has_masked_remainder(loop: For) -> bool:
     """Return whether the remainder of a reduction is to be one masked vector (`vectorize(rest=)`)."""
     return dict(loop.annotations).get("rest") == "masked"
 

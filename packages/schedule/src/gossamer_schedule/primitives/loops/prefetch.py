@@ -22,8 +22,8 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.dependence.access import values_in_block
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.regions.conditional_prefetch import conditional_prefetch, has_varying_count
 from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
-from gossamer_schedule.regions.guarded_prefetch import guarded_prefetch, has_varying_count
 
 
 @primitive(stages=("loop",))
@@ -79,7 +79,7 @@ def prefetch(
     namer = namer_of(root.function)
     conditions = _known_conditions(inside, cursor)
     prefetches = tuple(
-        guarded_prefetch(cursor, span, target, distance, conditions=conditions, namer=namer)
+        conditional_prefetch(cursor, span, target, distance, conditions=conditions, namer=namer)
         for span in spans
     )
     body = (*cursor.node.body, *prefetches)

@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.regions.consecutive_elements import ElementSpan
 
 
-def guarded_prefetch(
+def conditional_prefetch(
     cursor: Cursor,
     span: ElementSpan,
     buffer: Buffer,
