@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from gossamer_ir.analysis.logical_elements import logical_shape
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.errors import FormatError, UnsupportedError
@@ -62,11 +63,9 @@ def shape_of(description: FormatDescription) -> tuple[Expr, ...]:
     >>> [size.name for size in shape_of(csr())]
     ['m', 'n']
     """
-    if description.shape is not None:
-        return description.shape
-    if description.map is None:
-        axes = axes_by_name(description)
-        return tuple(axes[name].length for name in description.buffer.axes)
+    shape = logical_shape(description)
+    if shape is not None:
+        return shape
     raise FormatError(
         "format.shape.undeclared",
         f"The description '{description.name}' has a map, but does not declare the logical shape.",

@@ -18,7 +18,7 @@ from gossamer_formats import (
     from_arrays,
     from_scipy,
 )
-from gossamer_formats.conversion.convert import stores_zeros
+from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.script import parse_format
 
@@ -74,7 +74,7 @@ def check_conversion(draw, source, name, dense):
     np.testing.assert_array_equal(tensor.toarray(), dense)
     values = np.append(source.storage.values, np.float32(0.0))
     np.testing.assert_array_equal(tensor.storage.values, values[permutation])
-    if stores_zeros(source.format) and stores_zeros(tensor.format):
+    if stores_only_elements(source.format) and stores_only_elements(tensor.format):
         assert np.count_nonzero(permutation >= 0) == np.unique(permutation[permutation >= 0]).size
         zeros = np.count_nonzero(source.storage.values[permutation[permutation >= 0]] == 0)
         assert zeros == np.count_nonzero(elements_values(source) == 0)

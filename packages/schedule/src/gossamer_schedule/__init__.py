@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.buffers.set_scope import set_scope
     from gossamer_schedule.primitives.buffers.storage_align import storage_align
     from gossamer_schedule.primitives.buffers.transform_layout import transform_layout
+    from gossamer_schedule.primitives.coordinate.decompose_format import decompose_format
     from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
     from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse
     from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
@@ -98,6 +99,7 @@ __all__ = [
     "cache_write",
     "compute_at",
     "compute_inline",
+    "decompose_format",
     "decompose_padding",
     "decompose_reduction",
     "fission",
@@ -168,6 +170,7 @@ _HOMES = {
     "cache_write": "gossamer_schedule.primitives.buffers.cache_write",
     "compute_at": "gossamer_schedule.primitives.blocks.compute_at",
     "compute_inline": "gossamer_schedule.primitives.blocks.compute_inline",
+    "decompose_format": "gossamer_schedule.primitives.coordinate.decompose_format",
     "decompose_padding": "gossamer_schedule.primitives.blocks.decompose_padding",
     "decompose_reduction": "gossamer_schedule.primitives.blocks.decompose_reduction",
     "fission": "gossamer_schedule.primitives.loops.fission",

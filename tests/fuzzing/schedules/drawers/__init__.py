@@ -47,7 +47,13 @@ DERIVED: dict[str, Drawer] = {
 DRAWERS = OWN | DERIVED
 """A drawer for each primitive by name, except those without a proof of legality."""
 
+NOT_DRAWN = {
+    "decompose_format": "The program takes other arrays than before, so it cannot be compared with itself. "
+    "packages/gossamer/tests/programs/test_decomposed_formats.py converts the matrix and compares products.",
+}
+"""Primitives without a drawer, with the reasons."""
+
 INTRINSICS = intrinsics.INTRINSICS
 """The intrinsics for which steps are drawn."""
 
-__all__ = ["DRAWERS", "INTRINSICS", "Drawer", "Scene"]
+__all__ = ["DRAWERS", "INTRINSICS", "NOT_DRAWN", "Drawer", "Scene"]

@@ -16,13 +16,11 @@ from gossamer_formats.conversion.elements import Elements, stored_elements
 from gossamer_formats.storage import (
     Array,
     Storage,
-    ancestors,
-    axes_by_name,
     shape_of,
     values_handle,
     with_value_dtype,
 )
-from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
@@ -89,23 +87,8 @@ def convert_storage(
     return Conversion(storage, None if is_sum else permutation)
 
 
-def stores_zeros(description: FormatDescription) -> bool:
-    """Return whether each value belongs to a stored coordinate, so that a zero is an element.
-
-    >>> from gossamer_formats.descriptions.csr import csr
-    >>> from gossamer_formats.descriptions.dia import dia
-    >>> stores_zeros(csr()), stores_zeros(dia())
-    (True, False)
-    """
-    axes = axes_by_name(description)
-    innermost = description.buffer.axes[-1]
-    # A dense axis beside it, such as the rows of a strip in SR-BCRS, has values for every coordinate.
-    others = set(description.buffer.axes[:-1]) - set(ancestors(axes, innermost))
-    return indices_of(axes[innermost]) is not None and not others
-
-
 def _without_zeros(source: Storage, elements: Elements, zeros: Zeros | None) -> Elements:
-    if zeros == "keep" or (zeros is None and stores_zeros(source.format)):
+    if zeros == "keep" or (zeros is None and stores_only_elements(source.format)):
         return elements
     return _select(elements, np.flatnonzero(source.values[elements.positions]))
 
@@ -150,7 +133,7 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
     Raises `FormatError` (`format.duplicate`) if that axis stores no coordinates.
     """
     name = description.buffer.axes[-1]
-    if not stores_zeros(description):
+    if not stores_only_elements(description):
         raise FormatError(
             "format.duplicate",
             f"The format '{description.name}' has one place for each element, so duplicates cannot be kept.",

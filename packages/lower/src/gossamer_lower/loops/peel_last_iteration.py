@@ -10,8 +10,8 @@ from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE, conjunction, conjuncts
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
+from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.node_index import nodes_of_kind
-from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import (

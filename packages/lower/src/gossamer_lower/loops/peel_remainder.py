@@ -33,13 +33,13 @@ from gossamer_ir.nodes import (
     Node,
     Stmt,
 )
+from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.effects import buffers_named, declared_names
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import statements
-from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies, with_body
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from gossamer_ir.analysis.program_point import is_speculatable_before
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
+from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import statements, walk
-from gossamer_lower.loops.helpers.clone_with_fresh_names import with_fresh_names
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, map_statements, with_bodies, with_body
 

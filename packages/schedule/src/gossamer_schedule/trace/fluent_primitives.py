@@ -34,6 +34,7 @@ from gossamer_schedule.primitives.buffers.rolling_buffer import rolling_buffer
 from gossamer_schedule.primitives.buffers.set_scope import set_scope
 from gossamer_schedule.primitives.buffers.storage_align import storage_align
 from gossamer_schedule.primitives.buffers.transform_layout import transform_layout
+from gossamer_schedule.primitives.coordinate.decompose_format import decompose_format
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
@@ -78,6 +79,7 @@ class Fluent(Applying):
     cache_write = fluent(cache_write)
     compute_at = fluent(compute_at)
     compute_inline = fluent(compute_inline)
+    decompose_format = fluent(decompose_format)
     decompose_padding = fluent(decompose_padding)
     decompose_reduction = fluent(decompose_reduction)
     fission = fluent(fission)

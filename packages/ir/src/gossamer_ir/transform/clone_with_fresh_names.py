@@ -19,10 +19,8 @@ def with_fresh_names(
 ) -> tuple[Stmt, ...]:
     """Return a copy of the body with fresh names for what it binds, and with `values` for free variables.
 
-    >>> from gossamer_testkit.examples import program
-    >>> from gossamer_ir.traversal.names import namer_of
-    >>> (function,) = program("for i in T.serial(n): Y[i] = X[i]").functions
-    >>> (loop,) = with_fresh_names(function.body, namer_of(function))
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> (loop,) = with_fresh_names((For("i", ZERO, ONE, ()),), Namer(["i"]))
     >>> loop.var
     'i_1'
     """

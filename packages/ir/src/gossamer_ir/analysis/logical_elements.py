@@ -1,0 +1,42 @@
+"""What a format description says about the elements of a tensor: its shape, and which slots are elements."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.nodes import Expr, FormatDescription
+
+
+def logical_shape(description: FormatDescription) -> tuple[Expr, ...] | None:
+    """Return the sizes of the logical dimensions; None if there is a map but no declared shape.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import DenseFixed, SparseBuffer
+    >>> axis = DenseFixed("I", index_var("n"))
+    >>> logical_shape(FormatDescription("vector", (), (axis,), SparseBuffer("A", ("I",), "float32")))[0].name
+    'n'
+    """
+    if description.shape is not None or description.map is not None:
+        return description.shape
+    lengths = {axis.name: axis.length for axis in description.axes}
+    return tuple(lengths[name] for name in description.buffer.axes)
+
+
+def stores_only_elements(description: FormatDescription) -> bool:
+    """Return whether each value belongs to a stored coordinate, so that no slot fills a dense axis.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import DenseFixed, SparseBuffer
+    >>> axis = DenseFixed("I", index_var("n"))
+    >>> buffer = SparseBuffer("A", ("I",), "float32")
+    >>> stores_only_elements(FormatDescription("vector", (), (axis,), buffer))
+    False
+    """
+    axes = {axis.name: axis for axis in description.axes}
+    innermost = description.buffer.axes[-1]
+    above = {innermost}
+    parent = axes[innermost].parent
+    while parent is not None:
+        above.add(parent)
+        parent = axes[parent].parent
+    # A dense axis beside it, such as the rows of a strip in SR-BCRS, has values for every coordinate.
+    return indices_of(axes[innermost]) is not None and set(description.buffer.axes) <= above

@@ -1,0 +1,165 @@
+"""The declarations of a format description in the names of a function that stores a tensor in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.logical_elements import logical_shape
+from gossamer_ir.core.build import index_var
+from gossamer_ir.nodes import (
+    Axis,
+    DenseFixed,
+    Expr,
+    FormatDescription,
+    Load,
+    Param,
+    SparseBuffer,
+    Var,
+)
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.rewrite import rewrite
+
+
+class FormatPart(NamedTuple):
+    """Declarations for a tensor in a format, in the names of a function.
+
+    `buffers` are the values, one for each tensor that shares the format. `index_arrays` are what the map
+    reads, over axes of their own. `variables` run along the axes of the buffers, in their order.
+    `coordinates` are the logical ones, in terms of these."""
+
+    params: tuple[Param, ...]
+    axes: tuple[Axis, ...]
+    buffers: tuple[SparseBuffer, ...]
+    index_arrays: tuple[SparseBuffer, ...]
+    variables: tuple[str, ...]
+    coordinates: tuple[Expr, ...]
+
+
+def format_part(
+    description: FormatDescription,
+    suffix: str,
+    *,
+    shape: Sequence[Expr],
+    stored: Sequence[SparseBuffer],
+    namer: Namer,
+) -> FormatPart:
+    """Return the declarations for `stored` buffers of a shape, with a suffix to their names.
+
+    A parameter of the description that is a size of the logical shape is replaced by that of `shape`. The
+    description has one buffer, or as many as are stored, in the same order; their dtypes and fill values are
+    kept.
+    """
+    names = _fresh_names(description, suffix, namer)
+    sizes = _logical_sizes(description, shape)
+    axes = [_renamed_axis(axis, names, sizes) for axis in description.axes]
+    index_arrays = []
+    for array in description.index_arrays:
+        dimensions = [
+            DenseFixed(namer.fresh(f"{names[array.name]}_{number}"), _renamed(size, names, sizes))
+            for number, size in enumerate(array.shape)
+        ]
+        axes += dimensions
+        index_arrays.append(
+            SparseBuffer(
+                names[array.name],
+                tuple(axis.name for axis in dimensions),
+                array.dtype,
+                handle=names[array.handle or array.name],
+            )
+        )
+    variables = {
+        old: namer.fresh(names[axis].lower())
+        for old, axis in zip(_map_variables(description), description.buffer.axes, strict=True)
+    }
+    described = (description.buffer, *description.more_buffers)
+    return FormatPart(
+        tuple(
+            Param(names[param.name], param.dtype)
+            for param in description.params
+            if param.name not in sizes
+        ),
+        tuple(axes),
+        tuple(
+            _renamed_buffer(buffer, kept, f"{kept.name}_{suffix}", names, namer)
+            for buffer, kept in zip(described, stored, strict=True)
+        ),
+        tuple(index_arrays),
+        tuple(variables.values()),
+        tuple(
+            _renamed(result, {**names, **variables}, sizes) for result in _map_results(description)
+        ),
+    )
+
+
+def _map_variables(description: FormatDescription) -> tuple[str, ...]:
+    return description.buffer.axes if description.map is None else description.map.vars
+
+
+def _map_results(description: FormatDescription) -> tuple[Expr, ...]:
+    if description.map is not None:
+        return description.map.results
+    return tuple(index_var(name) for name in description.buffer.axes)
+
+
+def _fresh_names(description: FormatDescription, suffix: str, namer: Namer) -> dict[str, str]:
+    """Return the new names of parameters, axes and index arrays."""
+    declared = (*description.params, *description.axes, *description.index_arrays)
+    return {part.name: namer.fresh(f"{part.name}_{suffix}") for part in declared}
+
+
+def _logical_sizes(description: FormatDescription, shape: Sequence[Expr]) -> dict[str, Expr]:
+    sizes = logical_shape(description) or ()
+    return {
+        size.name: given for size, given in zip(sizes, shape, strict=False) if isinstance(size, Var)
+    }
+
+
+def _renamed(expr: Expr, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Expr:
+    def rule(node: Any) -> Expr | None:
+        if isinstance(node, Var):
+            return sizes.get(node.name) or Var(names.get(node.name, node.name), node.dtype)
+        if isinstance(node, Load):
+            loaded: Expr = replace(node, buffer=names[node.buffer])
+            return loaded
+        return None
+
+    renamed: Expr = rewrite(expr, rule)
+    return renamed
+
+
+_NAMED_FIELDS = ("name", "parent", "indptr", "indices")
+_SIZE_FIELDS = ("length", "width", "nnz")
+
+
+def _renamed_axis(axis: Any, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Axis:
+    fields = axis.__struct_fields__
+    changed: dict[str, Any] = {}
+    for field in _NAMED_FIELDS:
+        if field in fields and getattr(axis, field) is not None:
+            changed[field] = names[getattr(axis, field)]
+    for field in _SIZE_FIELDS:
+        if field in fields and getattr(axis, field) is not None:
+            changed[field] = _renamed(getattr(axis, field), names, sizes)
+    renamed: Axis = replace(axis, **changed)
+    return renamed
+
+
+def _renamed_buffer(
+    described: SparseBuffer,
+    stored: SparseBuffer,
+    name: str,
+    names: Mapping[str, str],
+    namer: Namer,
+) -> SparseBuffer:
+    return replace(
+        described,
+        name=namer.fresh(name),
+        axes=tuple(names[axis] for axis in described.axes),
+        dtype=stored.dtype,
+        fill=stored.fill,
+        handle=names[described.handle or described.name],
+        offsets=names[described.offsets] if described.offsets is not None else None,
+    )
