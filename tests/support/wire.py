@@ -50,8 +50,6 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "convert"),
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats", "from_arrays"),
-    Border("gossamer", "formats", "gossamer_formats.storage", "shape_of"),
-    Border("gossamer", "formats", "gossamer_formats.storage", "values_handle"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.__init__"),

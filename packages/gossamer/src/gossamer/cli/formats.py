@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats import Format, SparseTensor, convert, format_named, format_names, from_arrays
-from gossamer_formats.storage import Array, shape_of, values_handle
+from gossamer_formats import (
+    Array,
+    Format,
+    SparseTensor,
+    convert,
+    format_named,
+    format_names,
+    from_arrays,
+)
+from gossamer_ir.errors import FormatError
 
 _ROWS = (0, 0, 1, 1, 3)
 _COLUMNS = (0, 4, 0, 5, 2)
@@ -74,14 +82,19 @@ def _parameter(parameter: tuple[str, int | None]) -> str:
 
 def _arrays(format: Format) -> list[str]:
     """Return a line for each array of the example in a format; none if matrices cannot have it."""
-    if not format.is_of_any_rank and len(shape_of(format.describe())) != len(_SHAPE):
-        return []
     chosen = _PARAMETERS.keys() & format.parameters.keys()
     parameters: dict[str, Any] = {name: _PARAMETERS[name] for name in chosen}
-    tensor = convert(_example(), format.name, **parameters).tensor
-    values = values_handle(tensor.format)
+    try:
+        tensor = convert(_example(), format.name, **parameters).tensor
+    except FormatError as error:
+        if error.code == "format.dimensions":
+            return []
+        raise
     width = max(map(len, tensor.arrays))
-    return [
-        f"  {name:<{width}}  {' '.join(_letter(x) if name == values else str(x) for x in array)}"
-        for name, array in tensor.arrays.items()
-    ]
+    return [f"  {name:<{width}}  {_elements(tensor, name)}" for name in tensor.arrays]
+
+
+def _elements(tensor: SparseTensor, name: str) -> str:
+    array = tensor.arrays[name]
+    is_value = array is tensor.storage.values
+    return " ".join(_letter(element) if is_value else str(element) for element in array)

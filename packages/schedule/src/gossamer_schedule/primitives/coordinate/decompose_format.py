@@ -96,8 +96,9 @@ def _required_format(text: str) -> FormatDescription:
     try:
         description = parse_format(text)
     except ParseError as error:
+        reason = error.diagnostics[0].message
         raise schedule_error(
-            "decompose_format.format", f"A format cannot be read: {error}"
+            "decompose_format.format", f"The script of a format cannot be read: {reason}"
         ) from error
     for diagnostic in diagnostics_of_format(description):
         raise schedule_error(
