@@ -71,8 +71,19 @@ def needs(distribution):
     return {name_of(requirement) for requirement in distribution.project["dependencies"]}
 
 
-def imported_packages(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+def extras_of(distribution):
+    """What the distribution can use: the requirements of its extras, but for the tests."""
+    extras = distribution.project["optional-dependencies"]
+    return {name_of(item) for extra, listed in extras.items() if extra != "test" for item in listed}
+
+
+def imported_packages(path, *, when_imported=False):
+    """The packages that a file imports; `when_imported`, only those outside of functions."""
+    nodes = [ast.parse(path.read_text())]
+    for node in nodes:
+        if when_imported and isinstance(node, ast.FunctionDef):
+            continue
+        nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -186,16 +197,27 @@ def imports_of(distribution):
 
 def test_it_declares_what_it_imports(distribution):
     imports = imports_of(distribution)
-    undeclared = {
-        p: str(path) for p, path in imports.items() if not owners_of(p) & needs(distribution)
-    }
+    declared = needs(distribution) | extras_of(distribution)
+    undeclared = {p: str(path) for p, path in imports.items() if not owners_of(p) & declared}
     assert undeclared == {}
+
+
+def test_what_only_an_extra_installs_is_imported_inside_functions(distribution):
+    optional = extras_of(distribution) - needs(distribution)
+    early = {
+        package
+        for path in distribution.source.rglob("*.py")
+        for package in imported_packages(path, when_imported=True)
+        if owners_of(package) & optional
+    }
+    assert early == set()
 
 
 def test_it_imports_what_it_declares(distribution):
     used = {owner for package in imports_of(distribution) for owner in owners_of(package)}
     installed_for_users = {"gossamer-generic-cpu"} if distribution.name == "gossamer" else set()
     assert needs(distribution) - used == installed_for_users
+    assert extras_of(distribution) <= used
 
 
 def private_names(path):

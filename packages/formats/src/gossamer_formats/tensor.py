@@ -34,7 +34,9 @@ from gossamer_ir.support.typed_calls import typed
 class SparseTensor:
     """A sparse tensor with checked, read-only copies of its arrays, so that kernels need not check them.
 
-    Made of a SciPy matrix, or by `from_scipy`, `from_arrays` and `read`.
+    Made of a SciPy matrix, or by `from_scipy`, `from_torch`, `from_arrays` and `read`. With `copy=False`,
+    the first two return a tensor that borrows the arrays of the caller, who can still write to them
+    (`is_borrowed`): operators check it at each call, and what is derived from it is checked as well.
 
     >>> from gossamer_formats import from_arrays
     >>> A = from_arrays(
@@ -74,8 +76,26 @@ class SparseTensor:
         tensor._hold(_with_owned_arrays(storage))
         return tensor
 
+    @classmethod
+    def of_borrowed(cls, storage: Storage) -> SparseTensor:
+        """Return a tensor that shares arrays of the caller; raises `FormatError` if they are not valid now.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import borrow_scipy
+        >>> SparseTensor.of_borrowed(borrow_scipy(eye_array(3))).is_borrowed
+        True
+        """
+        check_storage(storage)
+        tensor = cls.__new__(cls)
+        arrays = {name: _read_only_view(array) for name, array in storage.arrays.items()}
+        sizes = MappingProxyType(dict(storage.sizes))
+        tensor._hold(Storage(storage.format, sizes, MappingProxyType(arrays)))
+        tensor._is_borrowed = True
+        return tensor
+
     def _hold(self, storage: Storage) -> None:
         self._storage = storage
+        self._is_borrowed = False
         self._memo: dict[str, Any] = {}
         self._shape: tuple[int, ...] | None = None
         self._stats: Stats | None = None
@@ -99,6 +119,18 @@ class SparseTensor:
     def arrays(self) -> Mapping[str, Array]:
         """The arrays by the names of the description's handles, read-only."""
         return self._storage.arrays
+
+    @property
+    def is_borrowed(self) -> bool:
+        """True if the arrays belong to the caller, who can write to them: they are checked at each use."""
+        return self._is_borrowed
+
+    def checked_storage(self) -> Storage:
+        """Return the storage; of a borrowed tensor, a private copy that has been checked.
+
+        Raises `FormatError` if the arrays were changed so that they are not valid.
+        """
+        return SparseTensor(self._storage)._storage if self._is_borrowed else self._storage
 
     @property
     def memo(self) -> dict[str, Any]:
@@ -131,7 +163,9 @@ class SparseTensor:
 
     @property
     def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
-        """The transposed matrix in CSR, computed once; raises `FormatError` as `toarray`."""
+        """The transposed matrix in CSR, computed once unless the tensor is borrowed; raises `FormatError`."""
+        if self._is_borrowed:
+            return SparseTensor.of_checked(transposed_storage(self._csr()))
         tensor: SparseTensor | None = self._memo.get("transposed")
         if tensor is None:
             tensor = SparseTensor.of_checked(transposed_storage(self._csr()))
@@ -146,14 +180,48 @@ class SparseTensor:
 
     @property
     def stats(self) -> Stats:
-        """Statistics of the matrix, which the scheduling rules use; computed once."""
+        """Statistics of the matrix, which the scheduling rules use; computed once unless the tensor is
+        borrowed."""
+        if self._is_borrowed:
+            return storage_stats(self._csr())
         if self._stats is None:
             self._stats = storage_stats(self._csr())
         return self._stats
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added."""
-        return to_dense(self._storage)
+        return to_dense(self.checked_storage())
+
+    def todense(self) -> Array:
+        """Return the dense array, as `toarray` does: SciPy has both names.
+
+        >>> from scipy.sparse import eye_array
+        >>> SparseTensor(eye_array(2)).todense()
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        return self.toarray()
+
+    def __array__(self, *_options: Any, **_keywords: Any) -> Array:
+        """Refuse: the dense array may take much more memory than the tensor."""
+        raise TypeError(
+            f"A tensor in the format '{self.format.name}' is not converted to a dense array implicitly. "
+            "Hint: call todense()."
+        )
+
+    def __len__(self) -> int:
+        """Refuse: the length of a sparse tensor is ambiguous."""
+        raise TypeError("The length of a sparse tensor is ambiguous. Hint: use shape[0] or nnz.")
+
+    def __iter__(self) -> Any:
+        """Refuse: it is ambiguous over what one iterates."""
+        raise TypeError(
+            "A sparse tensor cannot be iterated over. Hint: use the elements of todense(), or its arrays."
+        )
+
+    def __bool__(self) -> bool:
+        """Refuse: the truth value of a sparse tensor is ambiguous."""
+        raise TypeError("The truth value of a sparse tensor is ambiguous. Hint: use nnz != 0.")
 
     def asformat(
         self,
@@ -188,7 +256,7 @@ class SparseTensor:
     def _csr(self) -> Storage:
         """Return the matrix in CSR."""
         if self.format.name == "csr":
-            return self._storage
+            return self.checked_storage()
         return self.asformat("csr", duplicates="keep").storage
 
     __array_ufunc__ = None
@@ -196,11 +264,17 @@ class SparseTensor:
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
-        return operation_of("matmul", format=self.format.name)(self, other)
+        return operation_of("matmul", format=self.format.name)(self._operand(), other)
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return the product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
-        return operation_of("rmatmul", format=self.format.name)(self, other)
+        return operation_of("rmatmul", format=self.format.name)(self._operand(), other)
+
+    def _operand(self) -> SparseTensor:
+        """Return the tensor for an operation: those of CSR check a borrowed one, others get a copy."""
+        if self._is_borrowed and self.format.name != "csr":
+            return SparseTensor(self._storage)
+        return self
 
     def astype(self, dtype: Any) -> SparseTensor:
         """Return the tensor with its values converted to float32 or float64; index arrays are shared."""
@@ -208,10 +282,11 @@ class SparseTensor:
         if dtype == self.format.buffer.dtype:
             return self
         require_value_dtype(dtype)
+        storage = self.checked_storage()
         # Values beyond float32 become infinite, as with NumPy's astype.
         with np.errstate(over="ignore"):
-            values = self._storage.values.astype(dtype)
-        arrays = {**self.arrays, values_handle(self.format): values}
+            values = storage.values.astype(dtype)
+        arrays = {**storage.arrays, values_handle(self.format): values}
         described = with_value_dtype(self.format, dtype)
         return SparseTensor.of_checked(Storage(described, self.sizes, arrays))
 
@@ -266,7 +341,7 @@ def convert(
     """
     target = target_of(format, parameters, rank=tensor.ndim)
     storage, permutation = convert_storage(
-        tensor.storage,
+        tensor.checked_storage(),
         target.description,
         sizes=target.sizes,
         orders=target.orders,
@@ -299,6 +374,12 @@ def checked_csr(storage: Storage) -> Storage:
     copies = _with_owned_arrays(storage)
     check_storage(copies)
     return with_column_order(copies)
+
+
+def _read_only_view(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _with_owned_arrays(storage: Storage) -> Storage:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gossamer_backend.call.threads import get_num_threads, set_num_threads
     from gossamer_formats.io.plain_arrays import from_arrays
     from gossamer_formats.io.reading import read
-    from gossamer_formats.io.scipy_conversion import from_scipy
+    from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
+    from gossamer_formats.io.torch_conversion import from_torch, to_torch
     from gossamer_formats.tensor import SparseTensor
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ __all__ = [
     "export",
     "from_arrays",
     "from_scipy",
+    "from_torch",
     "get_num_threads",
     "read",
     "schedule",
@@ -45,6 +47,8 @@ __all__ = [
     "set_num_threads",
     "spmm",
     "spmv",
+    "to_scipy",
+    "to_torch",
 ]
 
 _HOMES = {
@@ -55,6 +59,7 @@ _HOMES = {
     "export": "gossamer.api.export",
     "from_arrays": "gossamer_formats.io.plain_arrays",
     "from_scipy": "gossamer_formats.io.scipy_conversion",
+    "from_torch": "gossamer_formats.io.torch_conversion",
     "get_num_threads": "gossamer_backend.call.threads",
     "read": "gossamer_formats.io.reading",
     "schedule": "gossamer.api.schedule",
@@ -62,6 +67,8 @@ _HOMES = {
     "set_num_threads": "gossamer_backend.call.threads",
     "spmm": "gossamer.operators.spmm",
     "spmv": "gossamer.operators.spmv",
+    "to_scipy": "gossamer_formats.io.scipy_conversion",
+    "to_torch": "gossamer_formats.io.torch_conversion",
 }
 
 

@@ -6,7 +6,7 @@ valid. They may have been written to since, so they are checked here before any 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
-
-if TYPE_CHECKING:
-    pass
 
 # The row pointer of so many rows takes 8 MB, which every machine has that runs NumPy.
 _FEW_ROWS = 1 << 20
@@ -62,36 +59,38 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
     >>> indptr, indices, data.shape
     (array([0, 2], dtype=int32), array([0, 1], dtype=int32), (2, 2, 2))
     """
-    _require_matrix(matrix)
+    require_matrix(matrix)
     _check_before_conversion(matrix)
-    used = slice(_used_slots(matrix.indptr, matrix.indices))
+    used = slice(used_slots(matrix.indptr, matrix.indices))
     return (
         np.ascontiguousarray(matrix.indptr),
         np.ascontiguousarray(matrix.indices[used]),
-        _values(matrix.data[used], None),
+        matrix_values(matrix.data[used], None),
     )
 
 
 def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
     """Return CSR arrays of a SciPy matrix, before their contents are checked."""
-    _require_matrix(matrix)
+    require_matrix(matrix)
     if dtype is not None:
         require_value_dtype(dtype)
     if matrix.format != "csr":
         _require_memory(matrix)
         _check_before_conversion(matrix)
         matrix = _converted(matrix)
-    _require_arrays(matrix, "indptr", "indices", "data")
-    used = slice(_used_slots(matrix.indptr, matrix.indices))
+    require_arrays(matrix, "indptr", "indices", "data")
+    used = slice(used_slots(matrix.indptr, matrix.indices))
     arrays = {
         "indptr": np.ascontiguousarray(matrix.indptr),
         "indices": np.ascontiguousarray(matrix.indices[used]),
-        "data": _values(matrix.data[used], dtype),
+        "data": matrix_values(matrix.data[used], dtype),
     }
     return csr_storage(require_shape(matrix.shape, rank=2), arrays)
 
 
-def _require_matrix(matrix: Any) -> None:
+def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
+    """Raise a `FormatError` unless it is a SciPy matrix or array, with `rank` dimensions unless that is
+    None."""
     from scipy.sparse import issparse
 
     is_sparse: bool = issparse(matrix)
@@ -102,13 +101,14 @@ def _require_matrix(matrix: Any) -> None:
             "sparse matrix.",
             hint="Convert a dense array with scipy.sparse.csr_array(array).",
         )
-    if matrix.ndim != 2:
+    if rank not in (None, matrix.ndim):
         raise FormatError(
-            "format.dimensions", f"The matrix has {counted(matrix.ndim, 'dimension')}; expected 2."
+            "format.dimensions",
+            f"The matrix has {counted(matrix.ndim, 'dimension')}; expected {rank}.",
         )
 
 
-def _require_arrays(matrix: Any, *names: str) -> None:
+def require_arrays(matrix: Any, *names: str) -> None:
     """Require NumPy arrays: SciPy allows any object to be assigned to these attributes."""
     for name in names:
         array = getattr(matrix, name)
@@ -139,7 +139,8 @@ def _require_memory(matrix: Any) -> None:
         )
 
 
-def _values(values: Array, dtype: str | None) -> Array:
+def matrix_values(values: Array, dtype: str | None) -> Array:
+    """Return the values as a contiguous array, converted if a dtype is given; raises `FormatError`."""
     dtype_of_values = values.dtype
     if dtype is None and native_name(dtype_of_values) not in VALUE_DTYPES:
         raise FormatError(
@@ -161,20 +162,20 @@ def _check_before_conversion(matrix: Any) -> None:
     """Check the arrays that SciPy's conversion to CSR reads without checks."""
     rows, columns = matrix.shape
     if matrix.format == "coo":
-        _require_arrays(matrix, "row", "col", "data")
+        require_arrays(matrix, "row", "col", "data")
         for name, length, coordinates in (("row", rows, matrix.row), ("col", columns, matrix.col)):
             check_indices(coordinates, length=length, count=matrix.data.size, name=name)
     elif matrix.format in ("csc", "bsr"):
-        _require_arrays(matrix, "indptr", "indices", "data")
-        count = _used_slots(matrix.indptr, matrix.indices)
-        _require_values(matrix, dimensions=1 if matrix.format == "csc" else 3, count=count)
+        require_arrays(matrix, "indptr", "indices", "data")
+        count = used_slots(matrix.indptr, matrix.indices)
+        require_values(matrix, dimensions=1 if matrix.format == "csc" else 3, count=count)
         block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
         outer, inner = (columns, rows) if matrix.format == "csc" else (rows, columns)
         check_indptr(matrix.indptr, segments=outer // block[0], total=count)
         check_indices(matrix.indices[:count], length=inner // block[1], count=count)
     elif matrix.format == "dia":
-        _require_arrays(matrix, "offsets", "data")
-        _require_values(matrix, dimensions=2, count=matrix.offsets.size)
+        require_arrays(matrix, "offsets", "data")
+        require_values(matrix, dimensions=2, count=matrix.offsets.size)
         _require_no_more(matrix.data, matrix.offsets)
 
 
@@ -187,7 +188,7 @@ def _require_no_more(diagonals: Array, offsets: Array) -> None:
         )
 
 
-def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
+def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
     """Require at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
     not be empty."""
     shape = matrix.data.shape
@@ -199,7 +200,7 @@ def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
         )
 
 
-def _used_slots(indptr: Array, indices: Array) -> int:
+def used_slots(indptr: Array, indices: Array) -> int:
     """Return the number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
     is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
     last = int(indptr[-1]) if is_plain else -1

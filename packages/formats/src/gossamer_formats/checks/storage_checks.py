@@ -239,7 +239,7 @@ def _check_uniqueness(storage: Storage) -> None:
 
 
 def _check_order(storage: Storage, axis: Axis, indices: Indices) -> None:
-    fibers = _fibers(storage, axis, indices)
+    fibers = fibers_of(storage, axis, indices)
     name = indices.handle
     if indices.sorted:
         at = first_unsorted(fibers, unique=False)
@@ -252,7 +252,7 @@ def _check_order(storage: Storage, axis: Axis, indices: Indices) -> None:
             )
     if not indices.unique:
         return
-    at = first_unsorted(fibers, unique=True) if indices.sorted else _first_repeated(fibers)
+    at = first_unsorted(fibers, unique=True) if indices.sorted else first_repeated(fibers)
     if at is not None:
         raise FormatError(
             "format.indices.duplicate",
@@ -262,7 +262,7 @@ def _check_order(storage: Storage, axis: Axis, indices: Indices) -> None:
         )
 
 
-def _fibers(storage: Storage, axis: Axis, indices: Indices) -> Segments:
+def fibers_of(storage: Storage, axis: Axis, indices: Indices) -> Segments:
     """Return the coordinates of an axis, segment by segment."""
     coordinates = storage.arrays[indices.handle]
     pad = evaluate(axis.length, storage.sizes) if indices.padded else None
@@ -273,7 +273,7 @@ def _fibers(storage: Storage, axis: Axis, indices: Indices) -> Segments:
     return segments_of(coordinates.reshape(-1, width) if width else coordinates, None, pad=pad)
 
 
-def _first_repeated(fibers: Segments) -> int | None:
+def first_repeated(fibers: Segments) -> int | None:
     """Return the first position whose coordinate occurs before in its fiber, or None."""
     starts = np.asarray(fibers.starts, np.int64)
     numbers = np.repeat(np.arange(starts.size - 1), np.diff(starts))

@@ -1,17 +1,18 @@
-"""Makes tensors from NumPy arrays."""
+"""Makes tensors from arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from typing import Any
 
 from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_dtype
 from gossamer_formats.conversion.array_sizes import sizes_of_arrays
 from gossamer_formats.conversion.dtypes import with_dtypes_of
 from gossamer_formats.conversion.parameters import describe
+from gossamer_formats.io.numpy_arrays import numpy_array
 from gossamer_formats.ownership import owned_array
-from gossamer_formats.storage import Array, Storage, shape_of
+from gossamer_formats.storage import Array, Storage, shape_of, values_handle
 from gossamer_formats.tensor import SparseTensor, checked_csr
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
@@ -20,11 +21,12 @@ from gossamer_ir.support.typed_calls import typed
 
 @typed
 def from_arrays(
-    format: str | FormatDescription, shape: Sequence[int], **arrays: Array | int
+    format: str | FormatDescription, shape: Sequence[int], **arrays: Any
 ) -> SparseTensor:
     """Return a tensor made from arrays, which are passed by their names in the format's description.
 
-    Arrays are copied. They have one dimension: indices of int32 or int64, values of float32 or float64. Sizes
+    Arrays are copied. They are those of NumPy, or of a library that exports them by DLPack, on the CPU. They
+    have one dimension: indices of int32 or int64, values of float32 or float64. Sizes
     that do not follow from the shape and the arrays, such as the size of blocks, are passed as integers.
     The tensor's description records the dtypes, and, of CSR, whether columns are sorted and unique. Other
     formats must be as their description says.
@@ -44,7 +46,7 @@ def from_arrays(
     description = describe(format, rank=len(lengths))
     require_shape(shape, rank=len(shape_of(description)))
     copies = {
-        name: owned_array(np.asarray(array))
+        name: owned_array(numpy_array(name, array))
         for name, array in arrays.items()
         if not isinstance(array, int)
     }
@@ -52,6 +54,8 @@ def from_arrays(
     _require_names(description, copies)
     if format == "csr":
         return SparseTensor.of_checked(checked_csr(csr_storage(lengths, copies)))
+    handle = values_handle(description)
+    require_dtype(handle, copies[handle], VALUE_DTYPES)
     described = with_dtypes_of(description, copies)
     sizes = sizes_of_arrays(described, lengths, copies, given)
     storage = Storage(described, sizes, copies)

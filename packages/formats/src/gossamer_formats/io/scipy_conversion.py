@@ -2,39 +2,121 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
+from gossamer_formats.io.scipy_layouts import layout_of
+from gossamer_formats.io.sharing import require_shared
+from gossamer_formats.io.standard_formats import in_one_of
+from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, checked_csr
+from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+SHARED = ("csr", "csc", "bsr", "coo", "dia")
+"""The formats that SciPy has, too."""
 
 
-def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
-    """Return a CSR tensor with the contents of a two-dimensional SciPy sparse matrix or array, copied.
+def from_scipy(
+    matrix: Any, *, dtype: str | None = None, format: str = "csr", copy: bool = True
+) -> SparseTensor:
+    """Return a tensor with the contents of a SciPy sparse matrix or array, in CSR unless `format` is given.
 
-    Values must be float32 or float64, unless `dtype` is given, to which real values are converted.
-    The order of columns, duplicates and explicit zeros are kept. Raises `FormatError`.
+    `format="same"` keeps the formats csr, csc, bsr, coo (of any number of dimensions) and dia; dok and lil
+    become csr. Other names are those of `SparseTensor.asformat`. Values must be float32 or float64, unless
+    `dtype` is given, to which real values are converted. In csr and in a format that is kept, the order of
+    coordinates, duplicates and explicit zeros are kept. Raises `FormatError`.
+
+    With `copy=False` the tensor borrows the arrays of the matrix (`SparseTensor.is_borrowed`); `FormatError`
+    (`format.copy`) if one must be converted. The caller may change values, but should not change the
+    structure. As nothing prevents him, operators check the structure at each call, as that of a SciPy matrix.
 
     >>> from scipy.sparse import eye_array
     >>> from_scipy(eye_array(3, dtype="float32"))
     SparseTensor(csr, 3 by 3, 3 nonzeros, float32, 40 bytes)
+    >>> matrix = eye_array(3, format="csc")
+    >>> tensor = from_scipy(matrix, format="same", copy=False)
+    >>> tensor
+    SparseTensor(csc, 3 by 3, 3 nonzeros, float64, 52 bytes)
+    >>> matrix.data[:] = 7
+    >>> tensor.arrays["data"]
+    array([7., 7., 7.])
     """
-    return SparseTensor.of_checked(checked_csr(unchecked_storage(matrix, dtype)))
+    layout = layout_of(matrix, dtype) if format == "same" else None
+    if layout is not None and layout.format != "csr":
+        if not copy:
+            require_shared(f"the {matrix.format} matrix", layout.arrays, _arrays_of(matrix))
+        return tensor_of_arrays(
+            layout.format, matrix.shape, layout.arrays, sizes=layout.sizes, copy=copy
+        )
+    storage = unchecked_storage(matrix, dtype)
+    if not copy:
+        if format not in ("csr", "same"):
+            raise FormatError(
+                "format.copy",
+                f"A tensor in the format '{format}' cannot share the arrays of a SciPy matrix.",
+                hint="Use format='same', or copy=True.",
+            )
+        require_shared(f"the {matrix.format} matrix", storage.arrays, _arrays_of(matrix))
+        return SparseTensor.of_borrowed(storage)
+    tensor = SparseTensor.of_checked(checked_csr(storage))
+    return tensor if format in ("csr", "same") else tensor.asformat(format)
 
 
 @typed
-def to_scipy(tensor: SparseTensor) -> csr_array:
-    """Return a SciPy `csr_array` with copies of the tensor's arrays.
+def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
+    """Return a SciPy array in the tensor's format if that is csr, csc, bsr, coo or dia, else in csr.
+
+    A tensor that does not have two dimensions becomes a `coo_array`. With `copy=False` the result shares the
+    arrays of the tensor. They are read-only, so that SciPy raises `ValueError` where it would change them.
+    `FormatError` (`format.copy`) if the tensor must be converted.
 
     >>> from scipy.sparse import eye_array
     >>> to_scipy(from_scipy(eye_array(2))).nnz
     2
+    >>> tensor = from_scipy(eye_array(2, format="coo"), format="same")
+    >>> matrix = to_scipy(tensor, copy=False)
+    >>> matrix.format, matrix.data is tensor.arrays["data"]
+    ('coo', True)
     """
-    from scipy.sparse import csr_array
+    wanted = SHARED if tensor.ndim == 2 else ("coo",)
+    found = in_one_of(tensor, wanted)
+    if not copy and found is not tensor:
+        raise FormatError(
+            "format.copy",
+            f"The format '{tensor.format.name}' must be converted for SciPy, so its arrays cannot be shared.",
+            hint="Use copy=True.",
+        )
+    matrix = _scipy_array(found)
+    return matrix.copy() if copy else matrix
 
-    arrays, (rows, columns) = tensor.asformat("csr").arrays, tensor.shape
-    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-    return csr_array(parts, shape=(rows, columns), copy=True)
+
+def _scipy_array(tensor: SparseTensor) -> Any:
+    """Return a SciPy array over the arrays of a tensor in one of SciPy's formats."""
+    from scipy import sparse
+
+    classes: Any = sparse  # its stubs have one signature for each number of dimensions
+    arrays, sizes, shape = tensor.arrays, tensor.sizes, tensor.shape
+    data = arrays["data"]
+    if tensor.format.name == "coo":
+        coords = tuple(arrays[f"indices_{number}"] for number in range(tensor.ndim))
+        return classes.coo_array((data, coords), shape=shape)
+    if tensor.format.name == "dia":
+        diagonals = data.reshape(sizes["diagonals"], sizes["n"])
+        return classes.dia_array((diagonals, arrays["offsets"]), shape=shape)
+    parts = (arrays["indices"], arrays["indptr"])
+    if tensor.format.name == "bsr":
+        blocks = data.reshape(-1, sizes["block_rows"], sizes["block_columns"])
+        return classes.bsr_array((blocks, *parts), shape=shape)
+    made = classes.csr_array if tensor.format.name == "csr" else classes.csc_array
+    return made((data, *parts), shape=shape)
+
+
+def _arrays_of(matrix: Any) -> list[Array]:
+    names = ("data", "indices", "indptr", "offsets")
+    found = [getattr(matrix, name, None) for name in names]
+    found += getattr(matrix, "coords", ())
+    return [array for array in found if isinstance(array, np.ndarray)]

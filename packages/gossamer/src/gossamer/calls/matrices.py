@@ -8,7 +8,15 @@ import numpy as np
 
 from gossamer.calls.kernels import default_check
 from gossamer.calls.program import Variant
-from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
+from gossamer_formats import (
+    Array,
+    SparseTensor,
+    Storage,
+    borrow_scipy,
+    check_storage,
+    csr,
+    storage_stats,
+)
 from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.errors import ArgumentError
@@ -84,9 +92,15 @@ class CsrMatrix(NamedTuple):
 
 
 def sparse_operand(matrix: Any) -> CsrMatrix:
-    """Return a `SparseTensor` as it is; a SciPy matrix is converted to CSR and checked (`FormatError`)."""
+    """Return a `SparseTensor` as it is; a SciPy matrix is converted to CSR and checked (`FormatError`).
+
+    A tensor that borrows its arrays is checked as well, because the caller can write to them.
+    """
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
+        if matrix.is_borrowed:
+            check_storage(matrix.storage, check=default_check())
+            return CsrMatrix(matrix.storage, None)
         return CsrMatrix(matrix.storage, matrix)
     tensor = borrow_scipy(matrix, check=default_check())
     return CsrMatrix(tensor, None)

@@ -140,9 +140,9 @@ class Operator(Generic[P]):
 
         Operands (also numbers), `out` and errors are as for a call; dense operands must be C-contiguous, as
         they are read again at each call. The values of arrays may change between calls, but not the
-        structure of a SciPy matrix. Rows of more than 2**24 elements are not added in blocks. A
-        `SparseTensor`'s index arrays were checked when it was made; with `check` they are checked again, and
-        `ArgumentError` has the position of the first violation.
+        structure of a SciPy matrix or of a tensor that borrows its arrays. Rows of more than 2**24 elements
+        are not added in blocks. A `SparseTensor`'s index arrays were checked when it was made; with `check`
+        they are checked again, and `ArgumentError` has the position of the first violation.
 
         >>> import numpy as np, scipy.sparse, gossamer as gs
         >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))

@@ -69,6 +69,9 @@ def _is_scipy_csr(kind: type[Any]) -> bool:
 
 
 def _of_tensor(tensor: SparseTensor) -> Structure | None:
+    if tensor.is_borrowed:
+        # Its arrays must be checked at each call, which `operands` does.
+        return None
     matrix = CsrMatrix(tensor.storage, tensor)
     if not is_csr(tensor) or not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
         return None

@@ -1,0 +1,52 @@
+"""Records in a description whether the coordinates of each fiber are sorted and unique."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_formats.checks.storage_checks import fibers_of, first_repeated
+from gossamer_formats.storage import Storage
+from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.nodes import Axis, FormatDescription
+from gossamer_ir.support.index_arrays import first_unsorted
+
+
+def without_order(description: FormatDescription) -> FormatDescription:
+    """Return the description without any declaration that coordinates are sorted or unique.
+
+    >>> from gossamer_formats.descriptions.csc import csc
+    >>> without_order(csc()).axes[1].sorted
+    False
+    """
+    axes = tuple(
+        axis
+        if indices_of(axis) is None
+        else msgspec.structs.replace(axis, sorted=False, unique=False)
+        for axis in description.axes
+    )
+    return msgspec.structs.replace(description, axes=axes)
+
+
+def with_observed_order(storage: Storage, declared: FormatDescription) -> Storage:
+    """Return a checked storage with the order that `declared` declares, as far as its arrays have it."""
+    axes = tuple(
+        _with_order(storage, axis, wanted)
+        for axis, wanted in zip(storage.format.axes, declared.axes, strict=True)
+    )
+    return storage._replace(format=msgspec.structs.replace(storage.format, axes=axes))
+
+
+def _with_order(storage: Storage, axis: Axis, declared: Axis) -> Axis:
+    wanted, indices = indices_of(declared), indices_of(axis)
+    if wanted is None or indices is None:
+        return axis
+    fibers = fibers_of(storage, axis, indices)
+    is_sorted = first_unsorted(fibers, unique=False) is None
+    is_unique = (
+        wanted.unique
+        and (first_unsorted(fibers, unique=True) if is_sorted else first_repeated(fibers)) is None
+    )
+    ordered: Axis = msgspec.structs.replace(
+        axis, sorted=wanted.sorted and is_sorted, unique=is_unique
+    )
+    return ordered

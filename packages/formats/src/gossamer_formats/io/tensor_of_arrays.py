@@ -1,0 +1,43 @@
+"""Makes tensors of arrays in any order of coordinates, copied or borrowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gossamer_formats.arrays.csr_arrays import require_shape
+from gossamer_formats.checks.coordinate_order import with_observed_order, without_order
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_dtype
+from gossamer_formats.conversion.array_sizes import sizes_of_arrays
+from gossamer_formats.conversion.dtypes import with_dtypes_of
+from gossamer_formats.conversion.parameters import describe
+from gossamer_formats.storage import Array, Storage, values_handle
+from gossamer_formats.tensor import SparseTensor
+
+
+def tensor_of_arrays(
+    format: str,
+    shape: Sequence[int],
+    arrays: Mapping[str, Array],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    copy: bool = True,
+) -> SparseTensor:
+    """Return a tensor of arrays, whose description records the order that the coordinates have.
+
+    A tensor that borrows the arrays (`copy=False`) declares no order, because the caller can change it.
+
+    >>> import numpy as np
+    >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.ones(2)}
+    >>> tensor_of_arrays("csc", (3, 1), arrays).format.axes[1].sorted
+    False
+    """
+    lengths = require_shape(shape)
+    declared = describe(format, rank=len(lengths))
+    name = values_handle(declared)
+    require_dtype(name, arrays[name], VALUE_DTYPES)
+    described = with_dtypes_of(without_order(declared), arrays)
+    found = sizes_of_arrays(described, lengths, arrays, sizes or {})
+    storage = Storage(described, found, arrays)
+    if not copy:
+        return SparseTensor.of_borrowed(storage)
+    return SparseTensor.of_checked(with_observed_order(SparseTensor(storage).storage, declared))

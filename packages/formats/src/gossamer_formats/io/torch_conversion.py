@@ -1,0 +1,273 @@
+"""Tensors from and to torch's sparse tensors. torch is imported by `to_torch` only."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats.checks.storage_checks import (
+    INDEX_DTYPES,
+    VALUE_DTYPES,
+    require_value_dtype,
+)
+from gossamer_formats.io.standard_formats import in_one_of, is_sorted_and_unique
+from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor, convert
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.typed_calls import typed
+
+_COMPRESSED = {
+    "torch.sparse_csr": ("csr", "crow_indices", "col_indices"),
+    "torch.sparse_csc": ("csc", "ccol_indices", "row_indices"),
+    "torch.sparse_bsr": ("bsr", "crow_indices", "col_indices"),
+}
+"""By layout: the format, and torch's names of `indptr` and `indices`."""
+
+_COORDINATES = "torch.sparse_coo"
+_LAYOUTS = (*_COMPRESSED, _COORDINATES)
+
+
+def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> SparseTensor:
+    """Return a tensor with the contents of a sparse tensor of torch, in the format of its layout.
+
+    The layouts are torch.sparse_csr, sparse_csc, sparse_bsr (of two dimensions) and sparse_coo (coalesced or
+    not, of any number of dimensions); the device is the CPU. Values must be float32 or float64, unless
+    `dtype` is given, to which they are converted. The order of coordinates and duplicates are kept; gradients
+    are not. Raises `FormatError`.
+
+    With `copy=False` the tensor borrows torch's memory, as `from_scipy` borrows that of a SciPy matrix.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy, to_torch
+    >>> try:
+    ...     found = from_torch(to_torch(from_scipy(eye_array(3)))).format.name
+    ... except FormatError:  # torch is not installed
+    ...     found = "csr"
+    >>> found
+    'csr'
+    """
+    if dtype is not None:
+        require_value_dtype(dtype)
+    layout = _require_sparse(tensor)
+    arrays, sizes = _arrays_of_coo(tensor), dict[str, int]()
+    if layout in _COMPRESSED:
+        arrays, sizes = _arrays_of_compressed(tensor, layout)
+    values = arrays["data"]
+    name = str(values.dtype).removeprefix("torch.")
+    if dtype is not None and dtype != name:
+        if not copy:
+            raise FormatError(
+                "format.copy",
+                f"The values of the torch tensor must be converted from {name} to {dtype}, so they cannot "
+                "be shared.",
+                hint="Use copy=True.",
+            )
+        values = values.to(getattr(sys.modules["torch"], dtype))
+    elif name not in VALUE_DTYPES:
+        raise FormatError(
+            "format.dtype",
+            f"The torch tensor has values of dtype {name}; expected {' or '.join(VALUE_DTYPES)}.",
+            hint="Pass dtype='float32'.",
+        )
+    contents = {**arrays, "data": values}
+    format = _COMPRESSED[layout][0] if layout in _COMPRESSED else "coo"
+    return tensor_of_arrays(
+        format,
+        tuple(tensor.shape),
+        {name: _numpy(array, copy=copy) for name, array in contents.items()},
+        sizes=sizes,
+        copy=copy,
+    )
+
+
+@typed
+def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
+    """Return a sparse tensor of torch in the layout of the tensor's format: csr, csc, bsr or coo.
+
+    Other formats become csr, or coo unless they have two dimensions. As torch requires it, csr, csc and bsr
+    are sorted and duplicates in them are added; blocks that extend beyond the matrix become csr. Offsets and
+    indices have one dtype.
+
+    `copy=False` shares all but the indices of coo, which torch has in one array. It is only for a tensor that
+    borrows its arrays (`from_torch` or `from_scipy` with `copy=False`): torch cannot make a tensor read-only,
+    so it could change arrays that a tensor owns after they were checked.
+
+    Raises `FormatError`: `format.copy`, and `format.torch.missing` if torch is not installed.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> try:
+    ...     shape = tuple(to_torch(from_scipy(eye_array(3))).shape)
+    ... except FormatError:  # torch is not installed
+    ...     shape = (3, 3)
+    >>> shape
+    (3, 3)
+    """
+    torch = _imported_torch()
+    if copy and tensor.is_borrowed:
+        tensor = SparseTensor(tensor.storage)
+    found = in_one_of(tensor, ("csr", "csc", "bsr", "coo") if tensor.ndim == 2 else ("coo",))
+    if found.format.name == "bsr" and not _has_whole_blocks(found):
+        found = convert(found, "csr").tensor
+    if copy and found.format.name != "coo" and not is_sorted_and_unique(found):
+        found = convert(found, found.format.name, **_block_sizes(found)).tensor
+    if not copy:
+        _require_borrowed(tensor, found)
+
+    def exported(array: Array) -> Any:
+        return _torch_tensor(torch, array, copy=copy)
+
+    try:
+        return _made(torch, found, exported, copy=copy)
+    except RuntimeError as error:
+        raise FormatError(
+            "format.copy",
+            f"torch refuses the arrays of the borrowed tensor: {_first_line(error)}.",
+            hint="Use copy=True, which sorts coordinates and adds duplicates.",
+        ) from error
+
+
+def _first_line(error: RuntimeError) -> str:
+    return str(error).splitlines()[0].rstrip(".")
+
+
+def _require_sparse(tensor: Any) -> str:
+    """Return the layout of a torch tensor that can be read."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor):
+        raise FormatError(
+            "format.kind",
+            f"The tensor has the type '{type(tensor).__name__}'; expected a sparse tensor of torch.",
+        )
+    layout = str(tensor.layout)
+    if layout not in _LAYOUTS:
+        raise FormatError(
+            "format.torch.layout",
+            f"The torch tensor has the layout {layout}; expected {', '.join(_LAYOUTS)}.",
+            hint="Convert it with tensor.to_sparse_csr().",
+        )
+    if tensor.device.type != "cpu":
+        raise FormatError(
+            "format.torch.device",
+            f"The torch tensor is on the device '{tensor.device.type}'; expected 'cpu'.",
+            hint="Copy it with tensor.cpu().",
+        )
+    is_hybrid = tensor.dense_dim() > 0
+    if is_hybrid or (layout != _COORDINATES and len(tensor.shape) != 2):
+        what = "dense dimensions" if is_hybrid else counted(len(tensor.shape), "dimension")
+        wanted = "none" if is_hybrid else "2"
+        raise FormatError("format.dimensions", f"The torch tensor has {what}; expected {wanted}.")
+    return layout
+
+
+def _arrays_of_coo(tensor: Any) -> dict[str, Any]:
+    """Return torch's arrays of a tensor of coordinates, coalesced or not; none of another layout."""
+    if str(tensor.layout) != _COORDINATES:
+        return {}
+    # The public methods `indices` and `values` refuse a tensor that is not coalesced.
+    coordinates = tensor._indices()
+    arrays = {f"indices_{number}": row for number, row in enumerate(coordinates)}
+    return {**arrays, "data": tensor._values()}
+
+
+def _arrays_of_compressed(tensor: Any, layout: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return torch's arrays of a compressed tensor, and the sizes of its blocks."""
+    format, indptr, indices = _COMPRESSED[layout]
+    values = tensor.values()
+    arrays = {"indptr": getattr(tensor, indptr)(), "indices": getattr(tensor, indices)()}
+    if format != "bsr":
+        return {**arrays, "data": values}, {}
+    _, height, width = values.shape
+    return {**arrays, "data": values.reshape(-1)}, {"block_rows": height, "block_columns": width}
+
+
+def _numpy(array: Any, *, copy: bool) -> Array:
+    """Return the NumPy array over the memory of a torch tensor."""
+    shared: Array = array.detach().numpy()
+    if shared.flags.c_contiguous or copy:
+        return shared
+    raise FormatError(
+        "format.copy",
+        f"An array of the torch tensor has the strides {shared.strides}, so it cannot be shared.",
+        hint="Use copy=True.",
+    )
+
+
+def _imported_torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise FormatError(
+            "format.torch.missing",
+            "torch is not installed.",
+            hint="Install it: python -m pip install gossamer-formats[torch].",
+        ) from error
+    return torch
+
+
+def _has_whole_blocks(tensor: SparseTensor) -> bool:
+    rows, columns = tensor.shape
+    sizes = tensor.sizes
+    return rows % sizes["block_rows"] == 0 and columns % sizes["block_columns"] == 0
+
+
+def _block_sizes(tensor: SparseTensor) -> dict[str, Any]:
+    return {name: size for name, size in tensor.sizes.items() if name.startswith("block_")}
+
+
+def _require_borrowed(tensor: SparseTensor, found: SparseTensor) -> None:
+    if found is tensor and tensor.is_borrowed:
+        return
+    what = (
+        "owns its arrays, and torch cannot make them read-only"
+        if found is tensor
+        else "must be converted"
+    )
+    raise FormatError(
+        "format.copy",
+        f"The tensor in the format '{tensor.format.name}' {what}, so its arrays cannot be shared.",
+        hint="Use copy=True.",
+    )
+
+
+def _torch_tensor(torch: Any, array: Array, *, copy: bool) -> Any:
+    if copy:
+        return torch.from_numpy(array.copy())
+    with warnings.catch_warnings():
+        # torch warns of a read-only array; the memory is that of the caller, who can write to it.
+        warnings.filterwarnings("ignore", message=".*not write?able", category=UserWarning)
+        return torch.from_numpy(array)
+
+
+def _made(torch: Any, tensor: SparseTensor, exported: Callable[[Array], Any], *, copy: bool) -> Any:
+    """Return the torch tensor over exported arrays of a tensor in one of torch's formats."""
+    arrays, shape, format = tensor.arrays, tensor.shape, tensor.format.name
+    values = exported(arrays["data"])
+    if format == "coo":
+        coordinates = [arrays[f"indices_{number}"] for number in range(tensor.ndim)]
+        indices = torch.from_numpy(np.stack(coordinates).astype(np.int64))
+        return torch.sparse_coo_tensor(indices, values, shape, check_invariants=not copy)
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    if indptr.dtype != indices.dtype:
+        if not copy:
+            raise FormatError(
+                "format.copy",
+                f"torch needs one dtype of offsets ({indptr.dtype}) and indices ({indices.dtype}), so they "
+                "cannot be shared.",
+                hint="Use copy=True.",
+            )
+        indptr, indices = (array.astype(INDEX_DTYPES[-1]) for array in (indptr, indices))
+    make = {
+        "csr": torch.sparse_csr_tensor,
+        "csc": torch.sparse_csc_tensor,
+        "bsr": torch.sparse_bsr_tensor,
+    }[format]
+    if format == "bsr":
+        values = values.reshape(-1, tensor.sizes["block_rows"], tensor.sizes["block_columns"])
+    return make(exported(indptr), exported(indices), values, shape, check_invariants=not copy)
