@@ -165,10 +165,10 @@ class SparseTensor:
     def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
         """The transposed matrix in CSR, computed once unless the tensor is borrowed; raises `FormatError`."""
         if self._is_borrowed:
-            return SparseTensor.of_checked(transposed_storage(self._csr()))
+            return SparseTensor.of_checked(transposed_storage(self.tocsr().storage))
         tensor: SparseTensor | None = self._memo.get("transposed")
         if tensor is None:
-            tensor = SparseTensor.of_checked(transposed_storage(self._csr()))
+            tensor = SparseTensor.of_checked(transposed_storage(self.tocsr().storage))
             # Two threads may compute it at once; all get the one that was stored first.
             tensor = self._memo.setdefault("transposed", tensor)
         return tensor
@@ -183,9 +183,9 @@ class SparseTensor:
         """Statistics of the matrix, which the scheduling rules use; computed once unless the tensor is
         borrowed."""
         if self._is_borrowed:
-            return storage_stats(self._csr())
+            return storage_stats(self.tocsr().storage)
         if self._stats is None:
-            self._stats = storage_stats(self._csr())
+            self._stats = storage_stats(self.tocsr().storage)
         return self._stats
 
     def toarray(self) -> Array:
@@ -253,11 +253,24 @@ class SparseTensor:
             **parameters,
         ).tensor
 
-    def _csr(self) -> Storage:
-        """Return the matrix in CSR."""
+    def tocsr(self) -> SparseTensor:
+        """Return the matrix in CSR, converted once unless the tensor is borrowed; duplicates are kept.
+
+        A borrowed tensor is copied and checked, also one in CSR.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import from_scipy
+        >>> from_scipy(eye_array(3)).asformat("coo").tocsr().arrays["indptr"].tolist()
+        [0, 1, 2, 3]
+        """
+        if self._is_borrowed:
+            return SparseTensor(self._storage).tocsr()
         if self.format.name == "csr":
-            return self.checked_storage()
-        return self.asformat("csr", duplicates="keep").storage
+            return self
+        tensor: SparseTensor | None = self._memo.get("csr")
+        if tensor is None:
+            tensor = self._memo.setdefault("csr", self.asformat("csr", duplicates="keep"))
+        return tensor
 
     __array_ufunc__ = None
     """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""

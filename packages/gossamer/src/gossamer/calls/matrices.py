@@ -92,18 +92,19 @@ class CsrMatrix(NamedTuple):
 
 
 def sparse_operand(matrix: Any) -> CsrMatrix:
-    """Return a `SparseTensor` as it is; a SciPy matrix is converted to CSR and checked (`FormatError`).
+    """Return a tensor or a SciPy matrix in CSR: a tensor in another format is converted once, a SciPy matrix
+    is converted and checked (`FormatError`).
 
     A tensor that borrows its arrays is checked as well, because the caller can write to them.
     """
     if isinstance(matrix, SparseTensor):
-        _require_csr(matrix)
-        if matrix.is_borrowed:
-            check_storage(matrix.storage, check=default_check())
-            return CsrMatrix(matrix.storage, None)
-        return CsrMatrix(matrix.storage, matrix)
-    tensor = borrow_scipy(matrix, check=default_check())
-    return CsrMatrix(tensor, None)
+        tensor = matrix if is_csr(matrix) else _converted(matrix)
+        if not tensor.is_borrowed:
+            return CsrMatrix(tensor.storage, tensor)
+        check_storage(tensor.storage, check=default_check())
+        return CsrMatrix(tensor.storage, None)
+    storage = borrow_scipy(matrix, check=default_check())
+    return CsrMatrix(storage, None)
 
 
 def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix:
@@ -132,11 +133,13 @@ def is_csr(tensor: SparseTensor) -> bool:
     )
 
 
-def _require_csr(tensor: SparseTensor) -> None:
-    if not is_csr(tensor):
+def _converted(tensor: SparseTensor) -> SparseTensor:
+    converted = tensor.tocsr()
+    if not is_csr(converted):
         raise ArgumentError(
             "operand.format",
             f"The tensor's description is named '{tensor.format.name}' but differs from "
             "gossamer_formats.csr().",
             hint="Make it with from_scipy or from_arrays.",
         )
+    return converted
