@@ -13,6 +13,7 @@ from gossamer_formats.io.plain_arrays import from_arrays
 from gossamer_formats.io.reading import read
 from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
 from gossamer_formats.io.torch_conversion import from_torch, to_torch
+from gossamer_formats.io.writing import write
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import Conversion, SparseTensor, convert, stats_of
@@ -41,4 +42,5 @@ __all__ = [
     "storage_stats",
     "to_scipy",
     "to_torch",
+    "write",
 ]

@@ -16,9 +16,9 @@ import pytest
 from scipy import sparse
 from scipy.io import mmwrite
 
-from gossamer_formats import read
+from gossamer_formats import from_scipy, read, write
 from gossamer_formats.arrays.available_memory import available_memory
-from gossamer_formats.io.declared_sizes import DeclaredSizes
+from gossamer_formats.io.declared_sizes import DeclaredSizes, EntriesRead
 from gossamer_ir.errors import ArgumentError, FormatError
 
 MB = 1 << 20
@@ -75,6 +75,14 @@ ATTACKS = {
     "comments-after.mtx.gz": (MALFORMED, lambda: text(REAL + b"1 1 1\n", b"% 1\n")),
     "blank.mtx.gz": (MALFORMED, lambda: text(REAL + b"1 1 1\n", b"\n\n\n\n")),
     "spaces.mtx.gz": (MALFORMED, lambda: text(REAL + b"1 1 1\n", b" \n \n")),
+    "entries.tns.gz": (LIMIT, lambda: text(b"", b"1 1 1\n")),
+    "line.tns.gz": (MALFORMED, lambda: text(b"1 1 1\n", b"1111")),
+    "comment.tns.gz": (MALFORMED, lambda: text(b"", b"####")),
+    "comments.tns.gz": (MALFORMED, lambda: text(b"", b"# 1\n")),
+    "blank.tns.gz": (MALFORMED, lambda: text(b"1 1 1\n", b"\n\n \n")),
+    "rows.smtx": (LIMIT, lambda: b"100000000, 1, 0\n0 0\n\n"),
+    "entries.smtx": (LIMIT, lambda: b"1, 1, 100000000\n0 1\n0\n"),
+    "line.smtx": (LIMIT, lambda: b"1, 1, 1\n" + b"0" * (16 * MB)),
     "rows.mtx": (LIMIT, lambda: REAL + b"100000000 1 0\n"),
     "missing.mtx": (LIMIT, lambda: PATTERN + b"3 3 100000000\n1 1\n"),
     "zeros.npz": (LIMIT, lambda: archive(csr_arrays(np.zeros(2 * MB)))),
@@ -160,6 +168,23 @@ def test_reading_takes_no_more_memory_than_estimated(tmp_path):
         needed = DeclaredSizes(size, size, found, 24 * entries + 2000).memory()
         ((code, growth, _),) = measured([tmp_path / name], max_bytes=needed)
         assert (code, growth <= needed) == ("read", True), name
+
+
+def test_reading_coordinates_and_patterns_takes_no_more_memory_than_estimated(tmp_path):
+    entries, size = 200_000, 1000
+    rng = np.random.default_rng(3)
+    row, column = rng.integers(0, size, (2, entries))
+    matrix = sparse.coo_array((np.ones(entries), (row, column)), shape=(size, size))
+    tensor = from_scipy(matrix, format="same")
+    write(tensor, tmp_path / "a.tns")
+    write(tensor, tmp_path / "a.smtx", pattern=True)
+    text = (tmp_path / "a.smtx").stat().st_size
+    for name, sizes in (
+        ("a.tns", EntriesRead(2, entries)),
+        ("a.smtx", DeclaredSizes(size, size, entries, 2 * text + 16 * (size + 1 + entries))),
+    ):
+        ((code, growth, _),) = measured([tmp_path / name], max_bytes=sizes.memory())
+        assert (code, growth <= sizes.memory()) == ("read", True), name
 
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz"])

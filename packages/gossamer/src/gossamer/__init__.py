@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gossamer_formats.io.reading import read
     from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
     from gossamer_formats.io.torch_conversion import from_torch, to_torch
+    from gossamer_formats.io.writing import write
     from gossamer_formats.tensor import SparseTensor
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ __all__ = [
     "spmv",
     "to_scipy",
     "to_torch",
+    "write",
 ]
 
 _HOMES = {
@@ -69,6 +71,7 @@ _HOMES = {
     "spmv": "gossamer.operators.spmv",
     "to_scipy": "gossamer_formats.io.scipy_conversion",
     "to_torch": "gossamer_formats.io.torch_conversion",
+    "write": "gossamer_formats.io.writing",
 }
 
 

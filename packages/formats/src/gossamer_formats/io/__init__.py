@@ -1,1 +1,1 @@
-"""Tensors from plain arrays, from files, and from and to SciPy."""
+"""Tensors from plain arrays, and from and to files, SciPy and torch."""

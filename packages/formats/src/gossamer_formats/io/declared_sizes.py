@@ -1,9 +1,9 @@
-"""The sizes that a file declares, and the memory that reading it takes."""
+"""The sizes that a file declares or holds, and the memory that reading it takes."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from gossamer_formats.arrays.available_memory import available_memory
 from gossamer_ir.errors import FormatError
@@ -24,6 +24,23 @@ _CSR_COPIES = 3
 copy, and one of the coordinates or of the temporary arrays of the conversion."""
 
 
+_COORDINATE_COPIES = 4
+"""The copies of coordinates and values that may exist at once: the blocks that were read, the arrays made of
+them, those sorted, and the tensor's own."""
+
+
+class Sizes(Protocol):
+    """What is known of a file before the memory for its entries is allocated."""
+
+    def memory(self) -> int:
+        """Return about how many bytes reading takes at its peak."""
+        ...
+
+    def described(self) -> str:
+        """Return the sizes in words, after the name of the file."""
+        ...
+
+
 class DeclaredSizes(NamedTuple):
     """The size of a matrix, and of the arrays that the reader makes before it converts them to CSR."""
 
@@ -40,6 +57,27 @@ class DeclaredSizes(NamedTuple):
         csr = index * (self.rows + 1) + (8 + index) * self.entries
         return self.bytes_read + _CSR_COPIES * csr
 
+    def described(self) -> str:
+        """Return the sizes in words, after the name of the file."""
+        rows, entries = counted(self.rows, "row"), counted(self.entries, "entry", "entries")
+        return f"declares {rows} and {entries}"
+
+
+class EntriesRead(NamedTuple):
+    """The entries read so far from a file that declares no sizes, by coordinates."""
+
+    dimensions: int
+    entries: int
+
+    def memory(self) -> int:
+        """Return about how many bytes reading takes at its peak."""
+        return _COORDINATE_COPIES * 8 * (self.dimensions + 1) * self.entries
+
+    def described(self) -> str:
+        """Return the sizes in words, after the name of the file."""
+        entries = counted(self.entries, "entry", "entries")
+        return f"holds {entries} or more of {counted(self.dimensions, 'dimension')}"
+
 
 def default_max_bytes(file_size: int) -> int:
     """Return the default of `max_bytes` for a file of this size.
@@ -50,16 +88,13 @@ def default_max_bytes(file_size: int) -> int:
     return max(SMALLEST_DEFAULT, DEFAULT_RATIO * file_size)
 
 
-def require_fits(file: Path, declared: DeclaredSizes, *, max_bytes: int | None) -> None:
+def require_fits(file: Path, declared: Sizes, *, max_bytes: int | None) -> None:
     """Raise a `FormatError` if reading takes more than `max_bytes`, or more memory than is available.
 
     It is called before anything is allocated for the entries.
     """
     needed = declared.memory()
-    needs = (
-        f"'{file}' declares {counted(declared.rows, 'row')} and "
-        f"{counted(declared.entries, 'entry', 'entries')}; reading it takes about {needed} bytes"
-    )
+    needs = f"'{file}' {declared.described()}; reading it takes about {needed} bytes"
     if needed > _LITTLE and needed > available_memory():
         raise FormatError(
             "format.read.memory",

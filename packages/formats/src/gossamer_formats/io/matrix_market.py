@@ -11,15 +11,23 @@ as it has bytes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import numpy as np
 
-from gossamer_formats.io.declared_sizes import DeclaredSizes
+from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.text_streams import (
+    LONGEST_LINE,
+    create_text,
+    line_blocks,
+    open_text,
+    write_entries,
+)
 from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.support.counted import counted
 
 if TYPE_CHECKING:
@@ -29,12 +37,6 @@ FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
 """The number of values after the coordinates of an entry, by the field of the header."""
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
-# An entry is below 100 characters; comments may be long. Without a limit, a compressed file could
-# decompress to a single line that fills the memory.
-_LONGEST_LINE = 1 << 16
-_BLOCK_CHARACTERS = 1 << 16
-"""The number of characters that are split into lines at once."""
-
 # The headers of the SuiteSparse collection have a few kilobytes; a megabyte is skipped in no time.
 _LONGEST_COMMENTS = 1 << 20
 _LONGEST_ENTRY = 256
@@ -60,13 +62,27 @@ class Header(NamedTuple):
         return DeclaredSizes(self.rows, self.columns, stored * self.entries, size)
 
 
-def open_market(file: Path) -> TextIO:
-    """Open a file as text, with gzip if its name ends in .gz."""
-    if file.name.lower().endswith(".gz"):
-        import gzip
+def read_market(file: Path, *, require_fits: Callable[[Sizes], None]) -> coo_array:
+    """Return the matrix; raises `ValueError` if the file is malformed.
 
-        return gzip.open(file, "rt", encoding="utf-8", errors="replace")
-    return file.open(encoding="utf-8", errors="replace")
+    `require_fits` is called with the declared sizes before memory for the entries is allocated.
+    """
+    with open_text(file) as stream:
+        header = read_header(stream)
+        # Before any entry is read: a short header can declare more than the memory holds.
+        require_fits(header.declared())
+        return read_entries(stream, header)
+
+
+def write_market(tensor: SparseTensor, file: Path, *, pattern: bool) -> None:
+    """Write the elements of a tensor in the format coo, in its order; with `pattern`, without values."""
+    rows, columns = tensor.shape
+    coordinates = [tensor.arrays["indices_0"], tensor.arrays["indices_1"]]
+    with create_text(file) as stream:
+        field = "pattern" if pattern else "real"
+        stream.write(f"%%MatrixMarket matrix coordinate {field} general\n")
+        stream.write(f"{rows} {columns} {tensor.nnz}\n")
+        write_entries(stream, coordinates, None if pattern else tensor.arrays["data"])
 
 
 def read_header(stream: TextIO) -> Header:
@@ -116,7 +132,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
 
 def _read_line(stream: TextIO) -> str:
     # A longer line is cut, and its parts are refused as sizes or as entries.
-    line = stream.readline(_LONGEST_LINE)
+    line = stream.readline(LONGEST_LINE)
     if not line:
         raise ValueError("it ends before its entries")
     return line
@@ -143,20 +159,13 @@ def _read_entries(stream: TextIO, header: Header) -> Array:
 
 def _line_blocks(stream: TextIO, header: Header) -> Iterator[Iterator[str]]:
     """Yield the lines of blocks of text, without blank lines and comments, for which NumPy would warn."""
-    rest, left = "", _LONGEST_COMMENTS + _LONGEST_ENTRY * header.entries
-    while block := stream.read(_BLOCK_CHARACTERS):
-        left -= len(block)
+    left = _LONGEST_COMMENTS + _LONGEST_ENTRY * header.entries
+    for lines, _ in line_blocks(stream):
+        left -= sum(map(len, lines)) + len(lines)
         if left < 0:
             entries = counted(header.entries, "entry", "entries")
             raise ValueError(f"its text is too long for the {entries} that it declares")
-        lines = (rest + block).split("\n")
-        rest = lines.pop()
-        if len(rest) > _LONGEST_LINE:
-            raise ValueError(f"a line has more than {_LONGEST_LINE} characters")
-        if "%" in block:
-            lines = [line for line in lines if not line.lstrip().startswith("%")]
-        yield filter(str.strip, lines)
-    yield filter(str.strip, (rest,))
+        yield (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
 
 
 def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:

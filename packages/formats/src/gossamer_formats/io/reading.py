@@ -1,18 +1,23 @@
-"""Reads sparse matrices from Matrix Market files (`.mtx`, `.mtx.gz`) and SciPy's `.npz`."""
+"""Reads sparse tensors from files."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import index
 from pathlib import Path
 from typing import Any
 
+from gossamer_formats.arrays.csr_arrays import require_shape
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_dtype
-from gossamer_formats.io.declared_sizes import DeclaredSizes, require_fits
-from gossamer_formats.io.matrix_market import open_market, read_entries, read_header
+from gossamer_formats.io.binsparse import read_binsparse
+from gossamer_formats.io.declared_sizes import require_fits
+from gossamer_formats.io.dlmc import read_dlmc
+from gossamer_formats.io.file_kinds import EXPECTED, KINDS, kind_of
+from gossamer_formats.io.frostt import read_frostt
+from gossamer_formats.io.matrix_market import read_market
 from gossamer_formats.io.scipy_archives import read_archive
 from gossamer_formats.io.scipy_conversion import from_scipy
 from gossamer_formats.tensor import SparseTensor
@@ -22,12 +27,26 @@ from gossamer_ir.support.typed_calls import typed
 
 @typed
 def read(
-    path: str | os.PathLike[str], *, dtype: str | None = None, max_bytes: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    shape: Sequence[int] | None = None,
+    max_bytes: int | None = None,
 ) -> SparseTensor:
-    """Read a sparse matrix as CSR; the suffix of the file selects the reader.
+    """Read a sparse tensor; the suffix of the file selects the reader.
+
+    | suffix | file | format of the tensor |
+    |---|---|---|
+    | `.mtx`, `.mtx.gz` | Matrix Market, by coordinates | csr |
+    | `.smtx` | a pattern of the Deep Learning Matrix Collection (DLMC) | csr, values 1 of float32 |
+    | `.tns`, `.tns.gz` | FROSTT, any number of dimensions | coo |
+    | `.npz` | SciPy's `save_npz` | csr; coo unless it has two dimensions |
+    | `.bsp.h5`, `.bsp.hdf5` | binsparse: CSR, CSC, COO, DCSR (`gossamer-formats[binsparse]`) | its own |
 
     Values are converted to `dtype` (float32 or float64). By default float32 and float64 are kept, and
-    other real numbers and patterns become float64. Raises `FormatError` if the file cannot be read.
+    other real numbers and patterns of Matrix Market become float64. `shape` is that of a `.tns` file, by
+    default the largest coordinates; another file must have this shape. Raises `FormatError` if the file
+    cannot be read.
 
     `max_bytes` bounds the memory that reading takes at its peak. It is estimated from the sizes that the file
     declares, before memory is allocated for entries, and the reader reads no more than they declare. The
@@ -49,12 +68,15 @@ def read(
     if dtype is not None:
         require_value_dtype(dtype)
     limit = None if max_bytes is None else index(max_bytes)
+    lengths = None if shape is None else require_shape(shape)
     file = Path(path)
-    reader = _reader_of(file)
+    reader = _READERS[KINDS[kind_of(file)]]
     check = partial(require_fits, file, max_bytes=limit)
+    if reader is read_frostt:
+        reader = partial(read_frostt, shape=lengths)
     try:
         _require_file(file)
-        return _load(file, partial(reader, require_fits=check), dtype=dtype)
+        tensor = _load(file, partial(reader, require_fits=check), dtype=dtype)
     except MemoryError as error:
         raise FormatError(
             "format.read.memory", f"'{file}' needs more memory than is available."
@@ -65,19 +87,49 @@ def read(
             f"'{file}' cannot be read: {_first_line(error)}.",
             hint="Check that the file is complete and has the right suffix.",
         ) from error
+    if lengths not in (None, tensor.shape):
+        raise FormatError(
+            "format.read.shape", f"'{file}' has the shape {tensor.shape}; expected {lengths}."
+        )
+    return tensor
 
 
 def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> SparseTensor:
-    matrix = reader(file)
+    try:
+        found = reader(file)
+    except FormatError as error:
+        raise _named(error, file) from error
+    if isinstance(found, SparseTensor):
+        return found if dtype is None else found.astype(dtype)
+    return _converted(found, file, dtype=dtype)
+
+
+def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
+    """Return the tensor of a SciPy matrix that was read."""
     if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
         dtype = "float64"
     try:
-        return from_scipy(matrix, dtype=dtype)
+        return from_scipy(matrix, dtype=dtype, format="csr" if matrix.ndim == 2 else "same")
     except FormatError as error:
-        diagnostic = error.diagnostics[0]
-        raise FormatError(
-            diagnostic.code, f"In '{file}', {diagnostic.message}", hint=diagnostic.hint
-        ) from error
+        raise _named(error, file) from error
+
+
+def _named(error: FormatError, file: Path) -> FormatError:
+    """Return the error with the name of the file, unless it has it."""
+    diagnostic = error.diagnostics[0]
+    if str(file) in diagnostic.message:
+        return error
+    return FormatError(diagnostic.code, f"In '{file}', {diagnostic.message}", hint=diagnostic.hint)
+
+
+_READERS: dict[str, Callable[..., Any]] = {
+    "Matrix Market": read_market,
+    "DLMC": read_dlmc,
+    "FROSTT": read_frostt,
+    "SciPy": read_archive,
+    "binsparse": read_binsparse,
+}
+"""The readers by the kind of the file. They return a tensor or a SciPy matrix."""
 
 
 _DAMAGED = (
@@ -89,33 +141,11 @@ _DAMAGED = (
 LONGEST_REASON = 200
 """Maximum number of characters that are quoted from a reader's message."""
 
-_KINDS = "a file .mtx, .mtx.gz or .npz"
-
 
 def _require_file(file: Path) -> None:
     if not file.is_file():
         what = "is not a file" if file.exists() else "does not exist"
-        raise FormatError("format.read.missing", f"'{file}' {what}; expected {_KINDS}.")
-
-
-def _read_market(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -> Any:
-    with open_market(file) as stream:
-        header = read_header(stream)
-        # Before any entry is read: a short header can declare more than the memory holds.
-        require_fits(header.declared())
-        return read_entries(stream, header)
-
-
-def _reader_of(file: Path) -> Callable[..., Any]:
-    name = file.name.lower()
-    for suffix, reader in (
-        (".mtx", _read_market),
-        (".mtx.gz", _read_market),
-        (".npz", read_archive),
-    ):
-        if name.endswith(suffix):
-            return reader
-    raise FormatError("format.read.kind", f"'{file}' has an unknown suffix; expected {_KINDS}.")
+        raise FormatError("format.read.missing", f"'{file}' {what}; expected {EXPECTED}.")
 
 
 def _first_line(error: BaseException) -> str:

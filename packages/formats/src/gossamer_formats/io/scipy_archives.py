@@ -14,7 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from gossamer_formats.io.declared_sizes import DeclaredSizes
+from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.scipy_conversion import to_scipy
+from gossamer_formats.tensor import SparseTensor
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -52,7 +54,15 @@ class _SmallReads:
         return chunk
 
 
-def read_archive(file: Path, *, require_fits: Callable[[DeclaredSizes], None]) -> Any:
+def write_archive(tensor: SparseTensor, file: Path) -> None:
+    """Write a tensor as a SciPy matrix of its format, or of the one that `to_scipy` converts it to."""
+    from scipy.sparse import save_npz
+
+    with file.open("wb") as stream:
+        save_npz(stream, to_scipy(tensor))
+
+
+def read_archive(file: Path, *, require_fits: Callable[[Sizes], None]) -> Any:
     """Read a SciPy matrix; raise `ValueError` if the archive is malformed.
 
     `require_fits` is called with the declared sizes before an array is read.

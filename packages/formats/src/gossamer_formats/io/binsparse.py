@@ -1,0 +1,198 @@
+"""Binsparse files (`.bsp.h5`): a JSON descriptor and arrays in an HDF5 container.
+
+The formats are those of the specification (https://graphblas.org/binsparse-specification, version 0.1) that
+are keys of `FORMATS`. HDF5 is the container of its reference implementations, and the
+specification does not define how other containers store the descriptor. `h5py` reads it, and is imported only
+here: install `gossamer-formats[binsparse]`.
+
+The sizes of all arrays are known before any of them is read. HDF5 itself is not made for hostile files: its
+library may fail on a container that was damaged on purpose.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.ownership import adopt_array
+from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+
+VERSION = "0.1"
+
+_NAMES = {
+    "csr": {"indptr": "pointers_to_1", "indices": "indices_1"},
+    "csc": {"indptr": "pointers_to_1", "indices": "indices_1"},
+    "coo": {"indices_0": "indices_0", "indices_1": "indices_1"},
+    "dcsr": {"rows": "indices_0", "indptr": "pointers_to_1", "indices": "indices_1"},
+}
+"""The names of index arrays in the specification, by the format and by the name here."""
+
+FORMATS = {"CSR": "csr", "CSC": "csc", "COO": "coo", "COOR": "coo", "DCSR": "dcsr"}
+"""The formats by their names in the specification."""
+
+_LONGEST_DESCRIPTOR = 1 << 16
+_FILTERS = (None, "gzip", "lzf")
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64))
+_VALUES = (*_INTEGERS, "float32", "float64", "bint8")
+_ISO = re.compile(r"iso\[(\w+)\]")
+
+
+class _Descriptor(NamedTuple):
+    format: str
+    shape: tuple[int, int]
+    entries: int
+    types: Mapping[str, str]
+
+
+def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> SparseTensor:
+    """Return the tensor in the format of the file; raises `ValueError` if the file is malformed.
+
+    `require_fits` is called with the sizes of the arrays before one of them is read.
+    """
+    with _container(file, "r") as container:
+        descriptor = _read_descriptor(container)
+        names = {**_NAMES[FORMATS[descriptor.format]], "data": "values"}
+        sets = {handle: _data_set(container, name, descriptor) for handle, name in names.items()}
+        rows, columns = descriptor.shape
+        size = sum(_bytes_read(found) for found in sets.values())
+        require_fits(DeclaredSizes(rows, columns, descriptor.entries, size))
+        arrays = {handle: np.asarray(found[()]) for handle, found in sets.items()}
+    data = arrays["data"]
+    if _ISO.fullmatch(descriptor.types["values"]):
+        if data.size != 1:
+            raise ValueError(
+                f"values has {counted(data.size, 'element')}; expected 1, for all entries"
+            )
+        data = np.full(descriptor.entries, data[0])
+    if data.size != descriptor.entries:
+        raise ValueError(
+            f"values has {counted(data.size, 'element')}; expected {descriptor.entries}"
+        )
+    real = data if data.dtype.name in ("float32", "float64") else data.astype(np.float64)
+    indices = {name: _index_array(name, array) for name, array in arrays.items() if name != "data"}
+    contents = {**indices, "data": real.astype(real.dtype.newbyteorder("="))}
+    return tensor_of_arrays(
+        FORMATS[descriptor.format],
+        descriptor.shape,
+        {name: adopt_array(np.ascontiguousarray(array)) for name, array in contents.items()},
+    )
+
+
+def write_binsparse(tensor: SparseTensor, file: Path) -> None:
+    """Write a tensor in the format csr, csc, coo or dcsr, whose coordinates are sorted and unique."""
+    names = {**_NAMES[tensor.format.name], "data": "values"}
+    with _container(file, "w") as container:
+        types = {}
+        for handle, name in names.items():
+            array = tensor.arrays[handle]
+            container.create_dataset(name, data=array)
+            types[name] = array.dtype.name
+        descriptor = {
+            "version": VERSION,
+            "format": tensor.format.name.upper(),
+            "shape": list(tensor.shape),
+            "number_of_stored_values": tensor.nnz,
+            "data_types": types,
+        }
+        container.attrs["binsparse"] = json.dumps({"binsparse": descriptor})
+
+
+def _container(file: Path, mode: str) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise FormatError(
+            "format.binsparse.missing",
+            f"'{file}' is a binsparse file, and h5py is not installed.",
+            hint="Install it: python -m pip install gossamer-formats[binsparse].",
+        ) from error
+    return h5py.File(file, mode)
+
+
+def _read_descriptor(container: Any) -> _Descriptor:
+    text = container.attrs.get("binsparse")
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    if not isinstance(text, str) or len(text) > _LONGEST_DESCRIPTOR:
+        raise ValueError("it has no attribute 'binsparse' with a JSON text")
+    found: Any = json.loads(text)
+    # Writers that follow the examples of the specification nest it, others do not.
+    found = found.get("binsparse", found) if isinstance(found, dict) else found
+    if not isinstance(found, dict):
+        raise ValueError("its descriptor is not a JSON object")
+    format, shape, types = found.get("format"), found.get("shape"), found.get("data_types")
+    if not isinstance(format, str) or format not in FORMATS:
+        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(FORMATS)}")
+    for key, allowed in (("structure", None), ("fill", False), ("index_base", 0)):
+        if found.get(key) not in (allowed, None):
+            raise ValueError(
+                f"its descriptor has '{key}': {_quoted(found[key])}, which is not read"
+            )
+    if not str(found.get("version", "")).startswith("0."):
+        raise ValueError(f"its version is {_quoted(found.get('version'))}; expected {VERSION}")
+    entries: Any = found.get("number_of_stored_values")
+    if not isinstance(shape, list) or len(shape) != 2 or not all(map(_is_size, [*shape, entries])):
+        raise ValueError(
+            f"its shape is {_quoted(shape)} with {_quoted(entries)} stored values; expected 2 sizes, and a "
+            "number, from 0 to 2**63 - 1"
+        )
+    if not isinstance(types, dict) or not all(isinstance(item, str) for item in types.values()):
+        raise ValueError("its descriptor has no data_types")
+    return _Descriptor(format, (shape[0], shape[1]), entries, types)
+
+
+def _is_size(found: object) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**63
+
+
+def _quoted(found: object) -> str:
+    return repr(found)[:60]
+
+
+def _data_set(container: Any, name: str, descriptor: _Descriptor) -> Any:
+    """Return a data set of the container itself, of the declared type."""
+    import h5py
+
+    # A link may lead to another file of the machine.
+    if not isinstance(container.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"it has no data set '{name}' of its own")
+    found = container[name]
+    if not isinstance(found, h5py.Dataset) or found.ndim != 1 or found.is_virtual or found.external:
+        raise ValueError(f"'{name}' is not a data set of one dimension in this file")
+    if found.compression not in _FILTERS:
+        raise ValueError(f"'{name}' is compressed by '{found.compression}'; expected gzip or lzf")
+    declared = descriptor.types.get(name, "")
+    iso = _ISO.fullmatch(declared) if name == "values" else None
+    wanted = iso[1] if iso else declared
+    if wanted not in (_VALUES if name == "values" else _INTEGERS):
+        raise ValueError(f"'{name}' has the type {_quoted(declared)}, which is not read")
+    if found.dtype.newbyteorder("=").name != wanted.replace("bint8", "uint8"):
+        raise ValueError(f"'{name}' has the dtype {found.dtype}; its descriptor says '{declared}'")
+    return found
+
+
+def _bytes_read(found: Any) -> int:
+    """Return the size of an array, and of a chunk of it, which is decompressed as a whole."""
+    chunk = math.prod(found.chunks) if found.chunks else 0
+    size: int = (found.size + 2 * chunk) * found.dtype.itemsize
+    return size
+
+
+def _index_array(name: str, array: Array) -> Array:
+    """Return indices as int32 or int64: the other integers of the specification as int64."""
+    if array.dtype.newbyteorder("=").name == "int32":
+        return array.astype(np.int32)
+    largest = int(array.max(initial=0))
+    if largest >= 2**63:
+        raise ValueError(f"{name} has the index {largest}; expected less than 2**63")
+    return array.astype(np.int64)

@@ -1,0 +1,161 @@
+"""FROSTT's files of coordinates (`.tns`): a line for each entry, its coordinates from 1 on and its value.
+
+Smith et al., "FROSTT: The formidable repository of open sparse tensors and tools" (2017). The shape is not in
+the file.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gossamer_formats.io.declared_sizes import EntriesRead, Sizes
+from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.io.text_streams import (
+    Block,
+    create_text,
+    line_blocks,
+    open_text,
+    write_entries,
+)
+from gossamer_formats.ownership import adopt_array
+from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.support.counted import counted
+
+MOST_DIMENSIONS = 32
+_LONGEST_COMMENTS = 1 << 20
+"""The number of characters that comments and blank lines may have in all."""
+
+
+def read_frostt(
+    file: Path, *, require_fits: Callable[[Sizes], None], shape: Sequence[int] | None
+) -> SparseTensor:
+    """Return a tensor in the format coo; raises `ValueError`, with the line, if the file is malformed.
+
+    The shape is by default that of the largest coordinates. `require_fits` is called before the memory for
+    more entries is allocated.
+    """
+    columns: list[list[Array]] = []
+    count, left = 0, _LONGEST_COMMENTS
+    dimensions = None if shape is None else len(shape)
+    with open_text(file) as stream:
+        for block in line_blocks(stream):
+            numbers, lines = _entry_lines(block)
+            left -= (
+                sum(map(len, block.lines)) - sum(map(len, lines)) + len(block.lines) - len(lines)
+            )
+            if left < 0:
+                raise ValueError(
+                    f"its comments and blank lines have more than {_LONGEST_COMMENTS} characters"
+                )
+            if not lines:
+                continue
+            if dimensions is None:
+                dimensions = _dimensions(lines[0], numbers[0])
+            count += len(lines)
+            require_fits(EntriesRead(dimensions, count))
+            table = _table(lines, numbers, dimensions, shape)
+            columns.append([table[name] for name in table.dtype.names or ()])
+    if dimensions is None:
+        raise ValueError("it has no entries, so its shape is not known; pass shape=(...)")
+    *coordinates, values = _joined(columns, dimensions)
+    lengths = [int(array.max(initial=0)) for array in coordinates] if shape is None else shape
+    # Half of the memory for coordinates.
+    index = np.int32 if max(lengths, default=0) < 2**31 else np.int64
+    arrays = {
+        f"indices_{number}": adopt_array((array - 1).astype(index))
+        for number, array in enumerate(coordinates)
+    }
+    return tensor_of_arrays("coo", lengths, {**arrays, "data": adopt_array(values)})
+
+
+def write_frostt(tensor: SparseTensor, file: Path) -> None:
+    """Write the elements of a tensor in the format coo, in its order."""
+    coordinates = [tensor.arrays[f"indices_{number}"] for number in range(tensor.ndim)]
+    with create_text(file) as stream:
+        write_entries(stream, coordinates, tensor.arrays["data"])
+
+
+def _entry_lines(block: Block) -> tuple[list[int], list[str]]:
+    """Return the lines with entries, and their numbers."""
+    found = [
+        (number, line)
+        for number, line in enumerate(block.lines, block.first)
+        if not line.isspace() and line and not line.lstrip().startswith("#")
+    ]
+    return [number for number, _ in found], [line for _, line in found]
+
+
+def _dimensions(line: str, number: int) -> int:
+    fields = len(line.split())
+    if not 2 <= fields <= MOST_DIMENSIONS + 1:
+        raise ValueError(
+            f"line {number} has {counted(fields, 'number')}; expected 1 to {MOST_DIMENSIONS} coordinates and "
+            "a value"
+        )
+    return fields - 1
+
+
+def _table(
+    lines: list[str], numbers: list[int], dimensions: int, shape: Sequence[int] | None
+) -> Array:
+    """Return the entries of lines, whose coordinates are within the shape."""
+    names = [f"i{number}" for number in range(dimensions)]
+    dtype = np.dtype([*((name, np.int64) for name in names), ("value", np.float64)])
+    with warnings.catch_warnings():
+        # NumPy only warns of a coordinate such as 1.5, and would truncate it.
+        warnings.filterwarnings("error", category=DeprecationWarning)
+        try:
+            table: Array = np.loadtxt(lines, dtype=dtype, comments=None, ndmin=1)
+        except (ValueError, DeprecationWarning) as error:
+            raise ValueError(_problem(lines, numbers, dimensions)) from error
+    for dimension, name in enumerate(names):
+        length = 2**63 - 1 if shape is None else shape[dimension]
+        bad = (table[name] < 1) | (table[name] > length)
+        if bad.any():
+            at = int(bad.argmax())
+            limit = "1 or more" if shape is None else f"1 to {length}"
+            raise ValueError(
+                f"line {numbers[at]} has the coordinate {table[name][at]} in dimension {dimension}; expected "
+                f"{limit}"
+            )
+    return table
+
+
+def _problem(lines: list[str], numbers: list[int], dimensions: int) -> str:
+    """Return what is wrong with the first line that is not an entry."""
+    for line, number in zip(lines, numbers, strict=True):
+        fields = line.split()
+        if len(fields) != dimensions + 1:
+            found = counted(len(fields), "number")
+            return f"line {number} has {found}; expected {counted(dimensions, 'coordinate')} and a value"
+        for field in fields[:-1]:
+            if not _is_int64(field):
+                return f"line {number} has the coordinate '{field[:40]}'; expected an integer below 2**63"
+        try:
+            float(fields[-1])
+        except ValueError:
+            return f"line {number} has the value '{fields[-1][:40]}'; expected a number"
+    return f"a number in lines {numbers[0]} to {numbers[-1]} cannot be read"
+
+
+def _is_int64(field: str) -> bool:
+    digits = field.removeprefix("-")
+    is_number = len(digits) <= 19 and digits.isascii() and digits.isdigit()
+    return is_number and int(digits) < 2**63
+
+
+def _joined(columns: list[list[Array]], dimensions: int) -> list[Array]:
+    if not columns:
+        return [*(np.zeros(0, np.int64) for _ in range(dimensions)), np.zeros(0)]
+    joined = []
+    for number in range(dimensions + 1):
+        joined.append(np.concatenate([block[number] for block in columns]))
+        for block in columns:
+            # Each column is freed as soon as it is copied.
+            block[number] = block[number][:0]
+    return joined

@@ -1,0 +1,78 @@
+"""Text files, plain or compressed with gzip, and their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from gossamer_formats.storage import Array
+
+LONGEST_LINE = 1 << 16
+"""The longest line of an entry or a comment. Without a limit, a compressed file could decompress to a single
+line that fills the memory."""
+_BLOCK_CHARACTERS = 1 << 16
+"""The number of characters that are split into lines at once."""
+_ENTRIES_WRITTEN = 1 << 14
+"""The number of entries that are made into text at once."""
+
+
+def open_text(file: Path) -> TextIO:
+    """Open a file for reading as text, with gzip if its name ends in .gz. What is not UTF-8 is read as a
+    replacement character, which no number contains."""
+    if _is_compressed(file):
+        import gzip
+
+        return gzip.open(file, "rt", encoding="utf-8", errors="replace")
+    return file.open(encoding="utf-8", errors="replace")
+
+
+def create_text(file: Path) -> TextIO:
+    """Open a file for writing text, with gzip if its name ends in .gz."""
+    if _is_compressed(file):
+        import gzip
+
+        return gzip.open(file, "wt", compresslevel=6, encoding="ascii")
+    return file.open("w", encoding="ascii")
+
+
+def _is_compressed(file: Path) -> bool:
+    return file.name.lower().endswith(".gz")
+
+
+class Block(NamedTuple):
+    """Lines that were read at once, and the number of the first one, from 1 on."""
+
+    lines: list[str]
+    first: int
+
+
+def line_blocks(stream: TextIO) -> Iterator[Block]:
+    """Yield all lines, block by block; raises `ValueError` for one that is too long."""
+    rest, first = "", 1
+    while text := stream.read(_BLOCK_CHARACTERS):
+        lines = (rest + text).split("\n")
+        rest = lines.pop()
+        if len(rest) > LONGEST_LINE:
+            raise ValueError(f"a line has more than {LONGEST_LINE} characters")
+        yield Block(lines, first)
+        first += len(lines)
+    yield Block([rest], first)
+
+
+def write_entries(stream: TextIO, coordinates: Iterable[Array], values: Array | None) -> None:
+    """Write a line for each entry: its coordinates from 1 on, and its value, from which the same bits are
+    read. NaN loses its payload."""
+    columns = list(coordinates)
+    count = columns[0].size
+    for start in range(0, count, _ENTRIES_WRITTEN):
+        part = slice(start, start + _ENTRIES_WRITTEN)
+        fields = [map(str, (array[part].astype("int64") + 1).tolist()) for array in columns]
+        if values is not None:
+            fields.append(map(_number_text(values), values[part].tolist()))
+        stream.write("".join(f"{' '.join(line)}\n" for line in zip(*fields, strict=True)))
+
+
+def _number_text(values: Array) -> Callable[[float], str]:
+    # Nine digits identify a float32, also if they are read as float64 first; `repr` has up to 17.
+    return repr if values.dtype.itemsize == 8 else "{:.9g}".format
