@@ -68,6 +68,18 @@ def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
     assert last_object(found.out)["max_rel_error"] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.smtx", "2, 3, 2\n0 1 2\n2 0\n"), ("a.tns", "1 3 1.5\n2 1 2.5\n")]
+)
+def test_files_of_every_kind_are_run(name, text, command, tmp_path):
+    (tmp_path / name).write_text(text)
+    found = command("run", "spmm", "--matrix", str(tmp_path / name), "--check", "--repeat", "1")
+    assert (found.status, found.err) == (0, "")
+    (tmp_path / name).write_text("1 1 1 2.0\n")
+    found = command("run", "spmm", "--matrix", str(tmp_path / name))
+    assert found.status == 2
+
+
 @pytest.mark.parametrize("op", ["spmm", "sddmm"])
 def test_no_features_are_run(op, command, matrix_file):
     found = command(

@@ -93,7 +93,7 @@ def _progress(console: Console) -> Progress:
 def _read_graph(file: str | None, max_bytes: int | None) -> SparseTensor:
     if file is None:
         return power_law(NODES, EDGES)
-    return read(file, dtype="float32", max_bytes=max_bytes)
+    return read(file, dtype="float32", max_bytes=max_bytes).asformat("csr")
 
 
 def _graph_summary(graph: SparseTensor, file: str | None) -> str:

@@ -47,7 +47,9 @@ Contenders: {"; ".join(f"{contender_of(op).description} ({op})" for op in NAMES)
 def run(
     op: Annotated[str, typer.Argument(help=OPERATORS)],
     *,
-    matrix: Annotated[str, typer.Option(help="a file .mtx, .mtx.gz or SciPy's .npz")],
+    matrix: Annotated[
+        str, typer.Option(help="a file .mtx, .mtx.gz, .smtx, .tns, .tns.gz, .npz or .bsp.h5")
+    ],
     features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=" or ".join(VALUE_DTYPES))] = "float32",
     threads: Threads = None,
@@ -67,7 +69,7 @@ def run(
     resolve(target)
     if threads is not None:
         set_num_threads(threads)
-    tensor = read(matrix, max_bytes=max_bytes).astype(dtype)
+    tensor = read(matrix, max_bytes=max_bytes).asformat("csr").astype(dtype)
     require_memory(op, tensor, features=features, dtype=dtype)
     work = prepare(op, tensor, features=features, target=target)
     comparison = work.check()
