@@ -23,9 +23,7 @@ def test_a_tensor_in_another_format_is_an_operand(name):
     np.testing.assert_allclose(gs.spmm(tensor, dense), spmm(matrix, dense), rtol=1e-5)
     np.testing.assert_allclose(gs.spmv(tensor, vector), spmv(matrix, vector), rtol=1e-5)
     np.testing.assert_allclose(tensor @ dense, spmm(matrix, dense), rtol=1e-5)
-    np.testing.assert_allclose(
-        gs.sddmm(tensor, left, right), sddmm(matrix, left, right), rtol=1e-5
-    )
+    np.testing.assert_allclose(gs.sddmm(tensor, left, right), sddmm(matrix, left, right), rtol=1e-5)
     assert tensor.tocsr() is tensor.tocsr()
 
 
