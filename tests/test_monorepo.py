@@ -32,7 +32,7 @@ MAY_NEED = {
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
 TESTED_IN = {
-    "gossamer": {"cli/bench/contenders": "cli/bench/test_accuracy_and_timing.py"},
+    "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
     "gossamer-formats": {
         "arrays": "io/test_hostile_files.py",
         "descriptions": "test_storage.py",

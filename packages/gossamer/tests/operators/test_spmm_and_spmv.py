@@ -11,7 +11,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer import operators
-from gossamer.cli.bench.contenders import contender_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import operator_named
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import ArgumentError
@@ -208,7 +208,7 @@ def test_a_bound_operator_refuses_what_it_would_have_to_copy():
 
 
 @pytest.mark.parametrize("name", operators.NAMES)
-def test_every_operator_is_exported_and_has_a_contender(name):
+def test_every_operator_is_exported_and_has_a_baseline(name):
     assert getattr(gs, name) is operator_named(name)
     assert name in gs.__all__
-    assert contender_of(name).description
+    assert baseline_of(name).description

@@ -83,7 +83,7 @@ class Operands(NamedTuple):
         return self._replace(matrix=CsrMatrix(cut, None), shape=(rows, *self.shape[1:])), starts
 
 
-def dtype_of(name: str, value: Any) -> str:
+def operand_dtype(name: str, value: Any) -> str:
     """Return the dtype of an array that kernels accept; "" if the value is not an array."""
     if not isinstance(value, np.ndarray):
         return ""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 import numpy as np
 from numpy import ndarray
 
+from gossamer.calls.checked_operands import CheckedOperands
 from gossamer.calls.kernels import kernel_for
 from gossamer.calls.matrices import CHECKED
 from gossamer.calls.operands import output
 from gossamer.calls.plans import Plans
 from gossamer.calls.portions import BoundPortions, is_much_work, row_portions
 from gossamer.calls.program import OperatorProgram
-from gossamer.calls.run_program import CheckedOperands, run_program
+from gossamer.calls.run_program import run_program
 from gossamer.calls.structure import structure_of
 from gossamer_backend import BoundCall, CallPlan
 from gossamer_formats import Array

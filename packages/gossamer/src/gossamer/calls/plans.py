@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gossamer.bounded_dict import put_bounded
+from gossamer.calls.checked_operands import CheckedOperands
 from gossamer.calls.kernels import KernelRequest, kernel_for
 from gossamer.calls.portions import is_much_work
-from gossamer.calls.run_program import CheckedOperands
 from gossamer.calls.structure import POINTERS, SCALARS
 from gossamer_backend import CallPlan, Kernel
 from gossamer_backend.call.plan import FixedArguments
@@ -43,8 +43,8 @@ class PlanPair(NamedTuple):
         plan = self.plan
         if len(dense) != plan.inputs:
             return None
-        # An output that was passed must stay as it is if an
-        # index is wrong, so all are checked before.
+        # An output that was passed must stay as it is if an index is wrong, so all indices are checked
+        # before the kernel runs.
         is_fused = (
             arguments.check is not None and out is None and arguments.scalars[-1] >= MIN_FUSED_CHECK
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gossamer.cli.bench.contenders import contender_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.arrays.available_memory import available_memory
@@ -67,9 +67,9 @@ def require_range(option: str, value: int, *, low: int, high: int | None = None)
 def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
     """Raise if the operands, the result and that of SciPy do not fit into the available memory."""
     rows, columns = matrix.shape
-    contender = contender_of(op)
-    dense = contender.operand_shapes(matrix.shape, features)
-    result = contender.result_shape(matrix.shape, matrix.nnz, features)
+    baseline = baseline_of(op)
+    dense = baseline.operand_shapes(matrix.shape, features)
+    result = baseline.result_shape(matrix.shape, matrix.nnz, features)
     needed = sum(map(math.prod, (*dense, result, result))) * np.dtype(dtype).itemsize
     if needed > available_memory():
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""`gossamer run`: one operator on one matrix, timed with a contender."""
+"""`gossamer run`: one operator on one matrix, timed with a baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gossamer.cli.bench.accuracy import Comparison
-from gossamer.cli.bench.contenders import contender_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.timing import interleaved
 from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
@@ -35,12 +35,12 @@ from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.support.counted import counted
 
 HELP = f"""\
-Run an operator on a matrix, and time it and a contender from SciPy.
+Run an operator on a matrix, and time it and a baseline from SciPy.
 
-Operands are random. Times are medians; the operator writes to a given array, and the contender allocates
+Operands are random. Times are medians; the operator writes to a given array, and the baseline allocates
 its result. The result is compared with one computed in float64.
 
-Contenders: {"; ".join(f"{contender_of(op).description} ({op})" for op in NAMES)}.
+Baselines: {"; ".join(f"{baseline_of(op).description} ({op})" for op in NAMES)}.
 """
 
 
@@ -61,7 +61,7 @@ def run(
     max_bytes: MaxBytes = None,
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
-    """Run an operator on a matrix, and time it and a contender from SciPy."""
+    """Run an operator on a matrix, and time it and a baseline from SciPy."""
     operator_named(op)
     require_dtype(dtype)
     require_range("--features", features, low=0)

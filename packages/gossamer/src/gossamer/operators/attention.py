@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.calls.matrices import NATIVE, pattern_operand
-from gossamer.calls.operands import Operands, dense_operand, dtype_of, number_operand, output
+from gossamer.calls.operands import Operands, dense_operand, number_operand, operand_dtype, output
 from gossamer.calls.operator import operator
 from gossamer.calls.program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
@@ -106,7 +106,7 @@ def operands(
     scale: float | None = None,
 ) -> Operands:
     """Return the checked operands of `attention`."""
-    given = dtype_of("Q", Q)
+    given = operand_dtype("Q", Q)
     matrix = pattern_operand(pattern, dtype=given)
     dtype = given or matrix.dtype
     queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
@@ -191,7 +191,7 @@ def _compute_in_blocks(
 
 def _tensor(pattern: Any, Q: Array) -> SparseTensor:  # noqa: N803
     """Return the pattern as a tensor, which is checked only once for all heads."""
-    return SparseTensor.of_checked(pattern_operand(pattern, dtype=dtype_of("Q", Q)).storage)
+    return SparseTensor.of_checked(pattern_operand(pattern, dtype=operand_dtype("Q", Q)).storage)
 
 
 def _compute_by_heads(
@@ -215,7 +215,7 @@ def _compute_by_heads(
     first = dense[0].reshape(-1, *dense[0].shape[-2:])
     shape = (*heads, matrix.shape[0], first.shape[-1])
     # One head is checked before `out` is written: its errors are those of all.
-    result, array = output(out, dtype=dtype_of("Q", first), shape=shape, inputs=dense)
+    result, array = output(out, dtype=operand_dtype("Q", first), shape=shape, inputs=dense)
     for head in np.ndindex(heads):
         q, k, v = (operand[head] for operand in dense)
         attention(matrix, q, k, v, scale, out=array[head], target=target)

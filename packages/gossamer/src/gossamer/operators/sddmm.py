@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer.calls.matrices import pattern_operand
-from gossamer.calls.operands import Operands, dense_operand, dtype_of
+from gossamer.calls.operands import Operands, dense_operand, operand_dtype
 from gossamer.calls.operator import operator
 from gossamer.calls.program import OperatorProgram
 from gossamer_formats import Array
@@ -45,7 +45,7 @@ PROGRAM = OperatorProgram(
 
 def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
     """Return the checked operands of `sddmm`."""
-    given = dtype_of("X", X)
+    given = operand_dtype("X", X)
     matrix = pattern_operand(A, dtype=given)
     dtype = given or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))

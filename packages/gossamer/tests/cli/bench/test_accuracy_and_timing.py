@@ -1,4 +1,4 @@
-"""The tools of benchmarks and of the demo: result checks, contenders, random graphs, interleaved timing."""
+"""The tools of benchmarks and of the demo: result checks, baselines, random graphs, interleaved timing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from gossamer.cli.bench import accuracy
 from gossamer.cli.bench.accuracy import BLOCK_ELEMENTS, compare
-from gossamer.cli.bench.contenders import contender_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.graphs import power_law
 from gossamer.cli.bench.timing import SAMPLE_SECONDS, interleaved
 from gossamer.cli.bench.workload import prepare
@@ -61,7 +61,7 @@ def test_what_is_timed_beside_an_operator_computes_the_same(op, dtype):
         work = prepare(op, graph, features=features)
         assert compare(op, graph, work.dense, work.scipy()).is_within
         assert work.check().is_within
-        shape = contender_of(op).result_shape(graph.shape, graph.nnz, features)
+        shape = baseline_of(op).result_shape(graph.shape, graph.nnz, features)
         assert work.scipy().shape == work.out.shape == shape
 
 

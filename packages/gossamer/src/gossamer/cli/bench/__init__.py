@@ -1,1 +1,1 @@
-"""Workloads, contenders and timings for `gossamer run` and `gossamer demo`."""
+"""Workloads, baselines and timings for `gossamer run` and `gossamer demo`."""

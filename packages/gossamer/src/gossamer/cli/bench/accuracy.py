@@ -1,4 +1,4 @@
-"""Compares results with those of the contenders in float64, within the error bounds of rounding."""
+"""Compares results with those of the baselines in float64, within the error bounds of rounding."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.cli.bench.contenders import contender_of
-from gossamer.cli.bench.contenders.contender import Bound, Contender
-from gossamer.cli.bench.contenders.row_blocks import row_blocks
+from gossamer.cli.bench.baselines import baseline_of
+from gossamer.cli.bench.baselines.baseline import Baseline, Bound
+from gossamer.cli.bench.baselines.row_blocks import row_blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 BLOCK_ELEMENTS = 1 << 21
@@ -36,7 +36,7 @@ class ExpectedPart(NamedTuple):
 
 
 def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array) -> Comparison:
-    """Compare the result of an operator on a matrix and dense operands with that of its contender.
+    """Compare the result of an operator on a matrix and dense operands with that of its baseline.
 
     The error of a sum of n products is at most n * eps times the sum of their absolute values, plus a
     denormal number for each product that underflows. If a product or a sum overflows the dtype, any result
@@ -52,7 +52,7 @@ def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array
     """
     dtype = np.finfo(result.dtype)
     worst, longest, is_within = 0.0, 0, True
-    for at, exact, bound in _expected_parts(contender_of(op), matrix, dense):
+    for at, exact, bound in _expected_parts(baseline_of(op), matrix, dense):
         error = _difference(result[at].astype(np.float64), exact)
         worst = max(worst, float(_ratio(error, bound.magnitude).max(initial=0.0)))
         longest = max(longest, int(bound.terms.max(initial=0)))
@@ -61,7 +61,7 @@ def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array
 
 
 def _expected_parts(
-    contender: Contender, matrix: SparseTensor, dense: Sequence[Array]
+    baseline: Baseline, matrix: SparseTensor, dense: Sequence[Array]
 ) -> Iterator[ExpectedPart]:
     """Yield the expected result in blocks of rows. Only the rows of operands that a block needs are converted
     to float64."""
@@ -78,13 +78,13 @@ def _expected_parts(
         chosen: dict[str, Any] = {"rows": rows, "columns": columns}
         operands = [
             operand[chosen[side]].astype(np.float64)
-            for side, operand in zip(contender.operands, dense, strict=True)
+            for side, operand in zip(baseline.operands, dense, strict=True)
         ]
         stored = slice(csr.indptr[rows.start], csr.indptr[rows.stop])
-        at = rows if contender.result == "rows" else stored
+        at = rows if baseline.result == "rows" else stored
         with np.errstate(all="ignore"):
             yield ExpectedPart(
-                at, contender.prepare(part, *operands)(), contender.bound(part, *operands)
+                at, baseline.prepare(part, *operands)(), baseline.bound(part, *operands)
             )
 
 

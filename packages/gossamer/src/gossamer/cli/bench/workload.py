@@ -11,7 +11,7 @@ from gossamer.calls.kernels import kernel_for
 from gossamer.calls.operands import Operands
 from gossamer.calls.program import module_of
 from gossamer.cli.bench.accuracy import Comparison, compare
-from gossamer.cli.bench.contenders import contender_of
+from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import operator_named
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, to_scipy
@@ -20,7 +20,7 @@ from gossamer_ir.nodes import Module
 
 
 class Workload:
-    """`run` calls the public API and returns the result; `scipy` computes that of the contender."""
+    """`run` calls the public API and returns the result; `scipy` computes that of the baseline."""
 
     def __init__(
         self, op: str, tensor: SparseTensor, *, dense: tuple[Array, ...], target: str
@@ -31,7 +31,7 @@ class Workload:
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
         self.compile_ms, self.is_cached = 0.0, False
-        self.scipy = contender_of(op).prepare(to_scipy(tensor), *dense)
+        self.scipy = baseline_of(op).prepare(to_scipy(tensor), *dense)
         self._operator, self._target = operator, target
         self._variant = operands.variant()
         if self.out.size and tensor.nnz:
@@ -43,7 +43,7 @@ class Workload:
         return self._operator(self.tensor, *self.dense, out=self.out, target=self._target)
 
     def check(self) -> Comparison:
-        """Run the operator and compare its result with that of the contender."""
+        """Run the operator and compare its result with that of the baseline."""
         return compare(self.op, self.tensor, self.dense, self.run())
 
     def schedule(self) -> Schedule:
@@ -70,6 +70,6 @@ def prepare(
     built. `features` is None for vectors."""
     random = np.random.default_rng(0)
     kind: Any = np.float32 if tensor.dtype == "float32" else np.float64
-    shapes = contender_of(op).operand_shapes(tensor.shape, features)
+    shapes = baseline_of(op).operand_shapes(tensor.shape, features)
     dense = tuple(random.standard_normal(shape, dtype=kind) for shape in shapes)
     return Workload(op, tensor, dense=dense, target=target)

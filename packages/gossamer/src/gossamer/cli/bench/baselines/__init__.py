@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from gossamer.cli.bench.contenders.contender import Contender
+from gossamer.cli.bench.baselines.baseline import Baseline
 
 
-def contender_of(op: str) -> Contender:
-    """Return the contender of an operator: `CONTENDER` of the module with its name."""
-    contender: Contender = import_module(f"gossamer.cli.bench.contenders.{op}").CONTENDER
-    return contender
+def baseline_of(op: str) -> Baseline:
+    """Return the baseline of an operator: `BASELINE` of the module with its name."""
+    baseline: Baseline = import_module(f"gossamer.cli.bench.baselines.{op}").BASELINE
+    return baseline

@@ -1,4 +1,4 @@
-"""The contender of `sddmm`, which SciPy does not have: rows that NumPy gathers and multiplies."""
+"""The baseline of `sddmm`, which SciPy does not have: rows that NumPy gathers and multiplies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.cli.bench.contenders.contender import Bound, Calculation, Contender
-from gossamer.cli.bench.contenders.row_blocks import row_blocks
+from gossamer.cli.bench.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.cli.bench.baselines.row_blocks import row_blocks
 from gossamer_formats import Array
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def gathered_products(
     return products
 
 
-CONTENDER = Contender(
+BASELINE = Baseline(
     "rows gathered by NumPy and multiplied by einsum, in blocks",
     prepare_sddmm,
     sddmm_bound,

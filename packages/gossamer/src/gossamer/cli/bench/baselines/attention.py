@@ -1,4 +1,4 @@
-"""The contender of `attention`: sampled products, a softmax of each row, and SciPy's product."""
+"""The baseline of `attention`: sampled products, a softmax of each row, and SciPy's product."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.cli.bench.contenders.contender import Bound, Calculation, Contender
-from gossamer.cli.bench.contenders.sddmm import prepare_sddmm, sddmm_bound
+from gossamer.cli.bench.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.cli.bench.baselines.sddmm import prepare_sddmm, sddmm_bound
 from gossamer_formats import Array
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _scale(queries: Array) -> float:
     return 1.0 / math.sqrt(max(1, queries.shape[1]))
 
 
-CONTENDER = Contender(
+BASELINE = Baseline(
     "that sddmm, a softmax of rows in NumPy, and SciPy's product",
     prepare_attention,
     attention_bound,

@@ -1,4 +1,4 @@
-"""The contender of `spmm`: SciPy's product."""
+"""The baseline of `spmm`: SciPy's product."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.cli.bench.contenders.contender import Bound, Calculation, Contender
+from gossamer.cli.bench.baselines.baseline import Baseline, Bound, Calculation
 from gossamer_formats import Array
 
 if TYPE_CHECKING:
@@ -24,4 +24,4 @@ def product_bound(matrix: csr_array, dense: Array) -> Bound:
     return Bound(abs(matrix) @ np.abs(dense), lengths)
 
 
-CONTENDER = Contender("SciPy's A @ B", prepare_product, product_bound, operands=("columns",))
+BASELINE = Baseline("SciPy's A @ B", prepare_product, product_bound, operands=("columns",))

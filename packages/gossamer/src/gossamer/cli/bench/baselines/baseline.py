@@ -1,4 +1,4 @@
-"""The record of a contender."""
+"""The record of a baseline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Bound(NamedTuple):
     terms: Array
 
 
-class Contender(NamedTuple):
+class Baseline(NamedTuple):
     """The program of an operator in SciPy, in words and as a function, and the shapes of its operands.
 
     `prepare` and `bound` take a matrix in CSR and the dense operands. `prepare` returns the function that is
@@ -36,8 +36,8 @@ class Contender(NamedTuple):
     def operand_shapes(self, shape: tuple[int, ...], features: int) -> list[tuple[int, ...]]:
         """Return the shapes of the dense operands for a matrix of this shape.
 
-        >>> from gossamer.cli.bench.contenders import contender_of
-        >>> contender_of("sddmm").operand_shapes((2, 3), 64)
+        >>> from gossamer.cli.bench.baselines import baseline_of
+        >>> baseline_of("sddmm").operand_shapes((2, 3), 64)
         [(2, 64), (3, 64)]
         """
         width = () if self.of_vectors else (features,)
@@ -46,10 +46,10 @@ class Contender(NamedTuple):
     def result_shape(self, shape: tuple[int, ...], nnz: int, features: int) -> tuple[int, ...]:
         """Return the shape of the result for a matrix of this shape.
 
-        >>> from gossamer.cli.bench.contenders import contender_of
-        >>> contender_of("spmm").result_shape((2, 3), 4, 64)
+        >>> from gossamer.cli.bench.baselines import baseline_of
+        >>> baseline_of("spmm").result_shape((2, 3), 4, 64)
         (2, 64)
-        >>> contender_of("sddmm").result_shape((2, 3), 4, 64)
+        >>> baseline_of("sddmm").result_shape((2, 3), 4, 64)
         (4,)
         """
         if self.result == "elements":
