@@ -20,8 +20,7 @@ from benchmarks.operator_case import Array
 # From mkl_spblas.h: `sparse_operation_t`, `sparse_matrix_type_t`,
 # `sparse_layout_t`, `sparse_index_base_t`.
 NON_TRANSPOSE, GENERAL, ROW_MAJOR, INDEX_BASE_ZERO = 10, 20, 101, 0
-# The hint with which MKL decides how much preparation
-# pays off: so many that it prepares all it can.
+# The hint with which MKL decides how much preparation pays off: so many that it prepares all it can.
 EXPECTED_CALLS = 10_000
 # From mkl_service.h: MKL_THREADING_INTEL and MKL_THREADING_GNU.
 THREADING_LAYERS = {"intel": 0, "gnu": 3}

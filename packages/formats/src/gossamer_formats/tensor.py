@@ -214,7 +214,7 @@ class SparseTensor:
         raise TypeError("The length of a sparse tensor is ambiguous. Hint: use shape[0] or nnz.")
 
     def __iter__(self) -> Any:
-        """Refuse: it is ambiguous over what one iterates."""
+        """Refuse: iteration over a sparse tensor is ambiguous."""
         raise TypeError(
             "A sparse tensor cannot be iterated over. Hint: use the elements of todense(), or its arrays."
         )

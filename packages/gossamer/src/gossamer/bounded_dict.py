@@ -16,8 +16,7 @@ def put_bounded(table: dict[K, V], key: K, value: V, *, limit: int) -> None:
     >>> table
     {'b': 2, 'c': 3}
     """
-    # Dicts keep the order of insertion. A default, since
-    # another thread may have dropped the same entry.
+    # Dicts keep the order of insertion. A default, since another thread may have dropped the same entry.
     while len(table) >= limit:
         table.pop(next(iter(table)), None)
     table[key] = value

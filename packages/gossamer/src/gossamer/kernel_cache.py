@@ -114,8 +114,7 @@ def build_named(
     under this name, for stats of the same class, for this machine and for these versions of all packages.
     """
     start = time.perf_counter()
-    # Classes of stats: every exact number would be a key
-    # of its own, and hardly any kernel would be shared.
+    # Classes of stats: every exact number would be a key of its own, and hardly any kernel would be shared.
     stats = stats.rounded() if stats is not None else None
     with compiling, paused_collection():
         backend, resolved = resolve(target)

@@ -43,8 +43,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
         )
     summaries = {function.name: summarize(function) for function in flat.functions}
     unit = _new_module_emitter(flat, abi, summaries)
-    # Two pointers of a function may be one array if a
-    # caller passes it twice; then nothing is `noalias`.
+    # Two pointers of a function may be one array if a caller passes it twice; then nothing is `noalias`.
     aliasing = frozenset[str]().union(*(summary.aliasing for summary in summaries.values()))
     for function in flat.functions:
         summary = summaries[function.name]
@@ -116,8 +115,7 @@ def _signature_text(
             # Not for pointers that are passed on: the closure of a parallel loop stores them.
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
         parameters.append(_parameter_text(unit, param, number, notes, is_entry=is_entry))
-    # An entry that only launches loops runs once per
-    # call, so optimizing it costs more than it saves.
+    # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
     attributes = COLD if is_entry and summary.only_calls else HOT
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]

@@ -142,8 +142,7 @@ def _missing_features(artifact: Artifact) -> tuple[str, ...]:
     one."""
     from gossamer_generic_cpu.target import cpus, host
 
-    # Compiled on this machine: decided without LLVM,
-    # whose import takes longer than loading the kernel.
+    # Compiled on this machine: decided without LLVM, whose import takes longer than loading the kernel.
     if artifact.parsed_target().option("features") == host.host().digest:
         return ()
     from gossamer_generic_cpu.target import machine  # LLVM

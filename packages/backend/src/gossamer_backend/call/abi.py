@@ -19,8 +19,7 @@ ABI_VERSION = 1
 
 KERNEL_SYMBOL = "gossamer_kernel"
 
-# Statuses of a kernel. They are compiled into artifacts
-# on disk: a change needs another `ABI_VERSION`.
+# Statuses of a kernel. They are compiled into artifacts on disk: a change needs another `ABI_VERSION`.
 OK = 0
 OUT_OF_BOUNDS = 1
 OUT_OF_MEMORY = 2

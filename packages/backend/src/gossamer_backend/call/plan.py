@@ -132,8 +132,7 @@ class CallPlan:
             "fail": kernel.raise_status,
         }
         names |= {f"dtype_{name}": numpy_dtype(params[name]) for name in passed}
-        # Generated code: loops over parameters and calls
-        # of helpers would take longer than a small kernel.
+        # Generated code: loops over parameters and calls of helpers would take longer than a small kernel.
         exec(_compiled_source("\n".join(lines)), names)
         self.kernel, self.inputs = kernel, len(passed) - 1
         self.run: Callable[..., Array | None] = names["run"]
@@ -213,8 +212,7 @@ def _check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     """Yield the checks of one array. An empty array has no address, and a subclass may have another
     meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
     array, start = f"array_{param.name}", f"start_{param.name}"
-    # `type`, not isinstance: a subclass such as a masked
-    # array may give its elements another meaning.
+    # `type`, not isinstance: a subclass such as a masked array may give its elements another meaning.
     yield f"{indent}if type({array}) is not ndarray or {array}.dtype != dtype_{param.name}:"
     yield f"{indent}    return None"
     yield f"{indent}if {array}.shape != {_shape_text(param)}:"

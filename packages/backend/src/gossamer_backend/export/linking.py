@@ -17,8 +17,7 @@ COMMANDS = (
 )
 """Commands in the order in which they are tried. Compilers come first: they find their C library."""
 
-# A link takes a fraction of a second. The limit is for
-# a compiler wrapper that waits for input or a server.
+# A link takes a fraction of a second. The limit is for a compiler wrapper that waits for input or a server.
 LINK_TIMEOUT_SECONDS = 60
 
 

@@ -153,8 +153,7 @@ class Registry:
         loaded = self._backend_plugins.get(name)
         if loaded is not None:
             return loaded
-        # Two threads that ask at once must not import the plugin
-        # twice. Reentrant, as a plugin may ask for another.
+        # Two threads must not import the plugin twice. Reentrant, as a plugin may ask for another.
         with self._lock:
             if name not in self._backend_plugins:
                 self._backend_plugins[name] = self._load(name)

@@ -23,8 +23,7 @@ HAS_OWNERS = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 MOST_SYMBOLIC_LINKS = 40
 """The number of symbolic links that are followed above the cache, as in Linux."""
 
-# The block of ext4, XFS, APFS and NTFS by default. A
-# file system with larger ones says so by `fstatvfs`.
+# The block of ext4, XFS, APFS and NTFS by default. A file system with larger ones says so by `fstatvfs`.
 BLOCK_BYTES = 4096
 
 # O_PATH needs no permission to read, so a home directory that can only be searched works as well.

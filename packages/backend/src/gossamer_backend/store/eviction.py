@@ -19,9 +19,8 @@ from gossamer_backend.store.directory import BLOCK_BYTES, Directory, space_of
 from gossamer_backend.store.safe_files import PARTIAL
 
 COUNTER = "written"
-# Entries are listed whenever an eighth of the limit was written, so
-# an eighth of it stays unused. A larger number wastes less space and
-# lists the directory more often. The value was chosen, not measured.
+# Entries are listed whenever an eighth of the limit was written, so an eighth of it stays unused. A larger
+# number wastes less space and lists the directory more often. The value was chosen, not measured.
 EVICTION_DIVISOR = 8
 MARGIN_DIVISOR = 64
 """The limit divided by this is for what is not counted: the counter itself takes a 32768th of the limit, and

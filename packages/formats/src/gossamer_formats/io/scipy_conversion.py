@@ -32,7 +32,8 @@ def from_scipy(
 
     With `copy=False` the tensor borrows the arrays of the matrix (`SparseTensor.is_borrowed`); `FormatError`
     (`format.copy`) if one must be converted. The caller may change values, but should not change the
-    structure. As nothing prevents him, operators check the structure at each call, as that of a SciPy matrix.
+    structure. Since this cannot be prevented, operators check the structure at each call, as
+    that of a SciPy matrix.
 
     >>> from scipy.sparse import eye_array
     >>> from_scipy(eye_array(3, dtype="float32"))

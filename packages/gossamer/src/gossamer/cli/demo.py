@@ -31,8 +31,7 @@ from gossamer_ir.interchange.records import Trace
 from gossamer_ir.support.counted import counted
 
 OPERATORS = ("spmm", "spmv")
-# About the size of ogbn-arxiv (169,343 nodes, 1,166,243
-# edges), a common benchmark of graph networks.
+# About the size of ogbn-arxiv (169,343 nodes, 1,166,243 edges), a common benchmark of graph networks.
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
 

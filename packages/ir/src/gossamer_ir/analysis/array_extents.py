@@ -52,8 +52,7 @@ class ArrayExtents:
         self.every = tuple(every)
         self.sizes = {name: LARGEST_SIZE for extent in every for name in free_vars(extent)}
         self._shapes = [buffer.shape for buffer in self._bound if isinstance(buffer, Buffer)]
-        # Only of arrays with one dimension: each of
-        # several extents may be large if another one is 0.
+        # Only of arrays with one dimension: each of several extents may be large if another one is 0.
         extents: set[Expr] = {
             shape[0]
             for shape in self._shapes

@@ -108,8 +108,7 @@ def offset_of_fiber(
     bound = [buffer for buffer in function.buffers if buffer.handle == indptr.handle]
     above = _number(function, indptr.parent, positions) if bound else None
     for value in bound:
-        # A flat array is indexed by the number of the
-        # parent's element, an array over axes by positions.
+        # A flat array is indexed by the number of the parent's element, an array over axes by positions.
         is_flat = isinstance(value, Buffer) or len(value.axes) == 1
         if is_flat and above is not None:
             return Load(value.name, (above,), value.dtype)

@@ -71,8 +71,7 @@ class OverflowAnalysis(ValueBounds):
 
     def is_exact(self, expr: Node) -> bool:
         """Return whether no operation in an integer expression wraps."""
-        # The extents of an array that was passed were
-        # computed by the caller and compared with its shape.
+        # The extents of an array that was passed were computed by the caller and compared with its shape.
         if type(expr) in LEAVES or expr in self._extents:
             return True
         exact = self._exact.get(expr)

@@ -320,8 +320,7 @@ def is_speculatable_before(
         return False
     if is_in_each and (build.integer_value(loop.extent) or 0) >= 1:
         return True
-    # If the extent of the loop already reads P[i],
-    # reading P[i] before the loop adds no new failure.
+    # If the extent of the loop already reads P[i], reading P[i] before the loop adds no new failure.
     evaluated = set(_evaluated_partial_operations(loop.start, loop.extent))
     return evaluated.issuperset(_partial_operations(expr))
 

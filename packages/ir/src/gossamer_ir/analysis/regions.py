@@ -165,8 +165,7 @@ class _Boxes:
         self._found: dict[tuple[bool, str], _Box] = {}
 
     def add(self, access: Access) -> None:
-        # Separate boxes: what is only read may be wider
-        # than what is written, and primitives need each.
+        # Separate boxes: what is only read may be wider than what is written, and primitives need each.
         key = (access.is_store, access.buffer)
         box, old = self._box(access), self._found.get(key)
         self._found[key] = box if old is None else self._hull(old, box)
@@ -301,7 +300,6 @@ def _positions(axis: Axis) -> Expr:
     if indptr is None:
         return width_of(axis)
     if indices is not None and not indices.unique:
-        # With repeated coordinates, a fiber may have
-        # more elements than the axis has coordinates.
+        # With repeated coordinates, a fiber may have more elements than the axis has coordinates.
         return indptr.nnz or build.index(LARGEST_SIZE)
     return axis.length

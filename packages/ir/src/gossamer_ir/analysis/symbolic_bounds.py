@@ -153,8 +153,7 @@ class Bounds:
             case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
                 ends = [self._end(affine_of(side), loop, up=up) for side in (lhs, rhs)]
                 known = [expr_of(end) for end in ends if end is not None]
-                # Both ends: min(i, n - i) is not monotone in
-                # i, but lies between the ends of its operands.
+                # Both ends: min(i, n - i) is not monotone in i, but lies between the ends of its operands.
                 return affine_of(Binary(atom.op, *known)) if len(known) == 2 else None
             case Cast(dtype="int64", value=Load() as load) | (Load() as load):
                 return self._end_of_load(load, loop, up=up)
@@ -162,8 +161,7 @@ class Bounds:
 
     def _end_of_loop(self, loop: For, *, up: bool) -> Affine | None:
         extent = build.unconditional_extent(loop.extent)
-        # The body may change what the range reads; then
-        # the end that is computed later is another one.
+        # The body may change what the range reads; then the end that is computed later is another one.
         if not self._point.is_stable(loop.start, extent):
             return None
         start = affine_of(loop.start)
@@ -175,8 +173,7 @@ class Bounds:
         factors = factors_of(atom)
         moving = [factor for factor in factors if loop.var in free_vars(factor)]
         others = [factor for factor in factors if loop.var not in free_vars(factor)]
-        # i * j with both varying has its extremes at any
-        # corner, and a negative factor exchanges the ends.
+        # i * j with both varying has its extremes at any corner, and a negative factor exchanges the ends.
         if len(moving) != 1 or not all(map(self._point.prover.proves_nonnegative, others)):
             return None
         result = self._end_of_atom(moving[0], loop, up=up)
@@ -208,8 +205,7 @@ class Bounds:
         is_monotone = self._facts.holds(load.buffer, Monotone)
         length = self._lengths.get(load.buffer) if is_monotone else None
         if length is not None and is_fixed and inner is not None:
-            # Clamped: the end of the range may be one past
-            # the last element, as in an empty row at the end.
+            # Clamped: the end of the range may be one past the last element, as in an empty row at the end.
             index = expr_of(self.within(inner, inner, length)[up])
             return affine_of(build.widen(Load(load.buffer, (*outer, index), load.dtype)))
         bounds = self._facts.last(load.buffer, InRange)

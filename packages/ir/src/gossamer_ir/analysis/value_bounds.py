@@ -133,8 +133,7 @@ class ValueBounds:
             )  # removed first, so that a cyclic bound ends the recursion
             self._open += 1
             if isinstance(bound, For):
-                # The absolute value of the last iteration;
-                # without an iteration the variable has no value.
+                # The absolute value of the last iteration; without an iteration the variable has no value.
                 limit = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
             else:
                 limit = sum(map(self.of, bound))

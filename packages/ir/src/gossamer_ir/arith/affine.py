@@ -109,8 +109,7 @@ def multiply(lhs: Affine, rhs: Affine) -> Affine | None:
         return scale(lhs, rhs.constant)
     if lhs.is_constant:
         return scale(rhs, lhs.constant)
-    # A chain of such products would grow exponentially,
-    # and the prover is not able to use it anyway.
+    # A chain of such products would grow exponentially, and the prover is not able to use it anyway.
     if len(lhs.terms) * len(rhs.terms) > MAX_TERMS:
         return None
     result = combine(scale(lhs, rhs.constant), Affine(rhs.terms, 0), lhs.constant)
@@ -257,8 +256,7 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
     factors: list[Expr] = []
     for divisor in sums:
         by = affine_of(divisor)
-        # A constant divisor would divide forever; repeated
-        # factors are taken out as often as they occur.
+        # A constant divisor would divide forever; repeated factors are taken out as often as they occur.
         while by.terms and (divided := quotient(form, by)) is not None:
             factors.append(divisor)
             form = divided

@@ -30,8 +30,7 @@ class AtomInequalities:
 
     def about(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         """Yield forms with an atom that are not negative: constraints, then those from its operands."""
-        # Constraints before derived bounds: conditions
-        # of the program are usually what a proof needs.
+        # Constraints before derived bounds: conditions of the program are usually what a proof needs.
         yield from self._constraints.about(atom)
         inner = unwidened(atom)
         # Facts are about elements; a masked load may yield its passthrough value instead.
@@ -47,8 +46,7 @@ class AtomInequalities:
             yield from bounds_of_binary(atom, inner)
             if inner.op == "floormod" and not has_constant_form(inner.rhs):
                 yield from self._about_remainder(atom, inner)
-        # Only of widened atoms: bounds of int64 itself
-        # would let the prover assume that nothing wraps.
+        # Only of widened atoms: bounds of int64 itself would let the prover assume that nothing wraps.
         if inner is not atom:
             yield from bounds_of_storage(atom, dtype_of(inner))
 

@@ -103,8 +103,7 @@ class Elimination:
 
     def holds(self, expr: Expr) -> bool:
         """Return whether expr >= 0, a side condition of the current proof, is proved within its budget."""
-        # A side condition may need the fact that it is a
-        # condition of: without a limit, this recurses.
+        # A side condition may need the fact that it is a condition of: without a limit, this recurses.
         if self._nesting == MAX_NESTING:
             return False
         self._nesting += 1
@@ -147,8 +146,7 @@ class Elimination:
         if depth == 0 or self._steps <= 0:
             return False
         self._steps -= 1
-        # Divided by the content of its terms, with the
-        # constant rounded down: 2 x >= 1 becomes x >= 1.
+        # Divided by the content of its terms, with the constant rounded down: 2 x >= 1 becomes x >= 1.
         goal = normalized_goal(goal)
         # Before the cache of failures, because the lookup costs more than this test.
         if self._is_assumed(goal):
@@ -183,8 +181,7 @@ class Elimination:
         # Variables have neither operands nor facts, only constraints; most atoms are variables.
         if type(atom) is Var:
             return self._follows(self.constraints.about(atom), goal, atom, depth)
-        # To prove the goal, a positive term is replaced by
-        # its least value, a negative one by its greatest.
+        # To prove the goal, a positive term is replaced by its least value, a negative one by its greatest.
         is_positive = goal.terms[atom] > 0
         # First a factor of several products at once, then exact values, then bounds: the earlier
         # ones lose less, and a bound that was lost cannot be regained deeper in the search.

@@ -141,8 +141,7 @@ def _implied_by_comparison(
         case "ne":
             for low, high in ((lhs, rhs), (rhs, lhs)):
                 apart = Binary("sub", high, low)
-                # i != n alone is a disjunction, i < n or i
-                # > n, which one affine form cannot express.
+                # i != n alone is a disjunction, i < n or i > n, which one affine form cannot express.
                 if holds(apart):
                     yield affine_of(Binary("sub", apart, build.ONE))
                     return

@@ -49,8 +49,7 @@ def forms_of_accesses(listed: Iterable[Access], function: Function) -> Iterator[
     forms: dict[Expr | Range | None, LinearForm | None] = {None: None}
     for access in listed:
         has_one_name = access.buffer not in several
-        # X[i, j] and its number i * n + j: an index that
-        # is not linear may still give a linear number.
+        # X[i, j] and its number i * n + j: an index that is not linear may still give a linear number.
         numbers = numbers_of(function, access.buffer, access.indices) if has_one_name else ()
         for at in (*access.indices, *numbers):
             if at is not None and at not in forms:

@@ -116,8 +116,7 @@ def verdict(
         for forms in columns
     ):
         return "disjoint"
-    # Last: only a store to an element that ignores the
-    # loop is a proof of a race. All else is unknown.
+    # Last: only a store to an element that ignores the loop is a proof of a race. All else is unknown.
     if any(access.is_store and _is_independent_of(access, loop, varying) for access in every):
         return "race"
     return "unknown"
@@ -160,8 +159,8 @@ def _determine_iteration(
         if key is None:
             return False
         keys.add(key)
-    # i for the store and i + 1 for the load each determine the
-    # iteration, but in different ways: X[i] and X[i + 1] share elements.
+    # i for the store and i + 1 for the load each determine the iteration, but in different ways: X[i] and
+    # X[i + 1] share elements.
     return len(keys) == 1
 
 

@@ -51,8 +51,7 @@ def inits_may_conflict(
     [False, True]
     """
     targets = buffers_written(block.init)
-    # A loop that feeds only the reduction repeats the
-    # init on purpose: it is hoisted before that loop.
+    # A loop that feeds only the reduction repeats the init on purpose: it is hoisted before that loop.
     if loop.var not in spatial_loops(block, values) or targets <= buffers_allocated(loop.body):
         return False
     stores = list(_stores(block, (loop, *between), values))

@@ -116,8 +116,7 @@ def injectivity_key(
     if loop not in form.terms or form.opaque & varying:
         return None
     digits = digits_of(form, varying | {loop}, loops=loops)
-    # The other digits must be below the loop's place
-    # value or multiples of the place value above it.
+    # The other digits must be below the loop's place value or multiples of the place value above it.
     own = digits.pop(loop)
     if _is_negative(own.coefficient):  # the loop counts backwards: negate the whole number
         own, digits = (
@@ -137,8 +136,7 @@ def injectivity_key(
     # The fifth multiple of 2**62 is 2**64, which wraps to 0: distinct numbers, but one element.
     if value_span(form, varying, loops=loops) >= _WORD:
         return None
-    # Accesses that differ in an outer, fixed loop are of
-    # different elements in the same iteration already.
+    # Accesses that differ in an outer, fixed loop are of different elements in the same iteration already.
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
     return (form.terms[loop], fixed, form.base)
 

@@ -71,8 +71,7 @@ def are_ordered(
             running.var not in idle
         ):  # otherwise there are accesses (of an init) without an iteration of it
             point.assume_loop(running)
-    # Two copies of the loop variable, the later one
-    # larger: everything that depends on it is copied, too.
+    # Two copies of the loop variable, the later one larger: everything that depends on it is copied, too.
     later = index_var(loop.var + _LATER)
     point.assume_loop(replace(loop, var=later.name))
     point.assume(Compare("lt", index_var(loop.var), later))

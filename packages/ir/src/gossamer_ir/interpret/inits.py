@@ -180,8 +180,7 @@ def _init(
     translator: Translator,
 ) -> Exec:
     bind = bind_iters(iters, translator)
-    # The init is translated as if it stood alone: nothing
-    # inside may be hoisted to the loops of the block.
+    # The init is translated as if it stood alone: nothing inside may be hoisted to the loops of the block.
     around, translator.around = translator.around, []
     check = check_domains(iters, node.name, translator)
     body = _one_after_other(check, _of_new_elements(node.name, translator.body(node.init), repeats))

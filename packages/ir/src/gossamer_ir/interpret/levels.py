@@ -74,8 +74,7 @@ class Level(msgspec.Struct, frozen=True, eq=False):
         A coordinate outside of a dense fixed axis is returned as it is; the bounds check reports it.
         """
         if self.indices is None:
-            # A varied fiber has no elements beyond its
-            # length, even if the buffer has others after it.
+            # A varied fiber has no elements beyond its length, even if the buffer has others after it.
             is_absent = self.width is None and not 0 <= coordinate < self.count(parent)
             return None if is_absent else coordinate
         return self._search(parent, coordinate)

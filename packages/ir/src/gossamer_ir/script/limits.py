@@ -25,8 +25,7 @@ MAX_DEPTH = 190
 MAX_INDENT = 95
 """Maximum level of indentation of a printed module."""
 
-# Python's tree of a text is deeper than ours: it has
-# nodes for the module, the function, `with`, and calls.
+# Python's tree of a text is deeper than ours: it has nodes for the module, the function, `with`, and calls.
 _MAX_SYNTAX_DEPTH = MAX_DEPTH + 12
 _SIMPLE = (ast.Assign, ast.Expr, ast.AnnAssign, ast.AugAssign, ast.expr)
 _FLAT = (ast.Tuple, ast.List, ast.Slice, ast.Starred, ast.Attribute)

@@ -127,8 +127,7 @@ class FunctionText:
     def begin(self, block: str) -> None:
         """Start a block; the one before it must have ended."""
         self._lines.append(f"{block}:")
-        # A value of another block need not dominate this
-        # one. Hoisted values are kept with their loop.
+        # A value of another block need not dominate this one. Hoisted values are kept with their loop.
         self._known.clear()
         self.block = block
 

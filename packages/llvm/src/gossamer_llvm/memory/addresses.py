@@ -32,8 +32,7 @@ def emit_address(
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     location = emitter.buffers[buffer]
     indices, distance = _split_constant_offset(indices)
-    # The address without its constant offset may lie
-    # before the buffer, so it is not in bounds itself.
+    # The address without its constant offset may lie before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
     last = indices[-1] if indices else None
     if isinstance(last, Ramp) and _is_run(indices):
@@ -67,8 +66,7 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
         return indices, 0
     form = affine_of(first)
-    # `X[n - 1 - i]`: LLVM does not reassociate the constant
-    # out of the subtraction. Sums it handles itself.
+    # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Sums it handles itself.
     if not form.constant or not any(factor < 0 for factor in form.terms.values()):
         return indices, 0
     rest = expr_of(Affine(form.terms, 0))

@@ -16,8 +16,7 @@ from gossamer_llvm.emitter.types import element_bytes, memory_type
 MAX_STACK_BYTES = 131072
 """The maximum size of the buffers of one function on the stack; worker threads have small stacks."""
 
-# The lanes of the widest vector in use, 64 bytes of
-# int8: then a whole vector at the end stays inside.
+# The lanes of the widest vector in use, 64 bytes of int8: then a whole vector at the end stays inside.
 _ALLOCATION_UNIT = 64
 
 

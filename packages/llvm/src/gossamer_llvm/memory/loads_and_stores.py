@@ -245,8 +245,7 @@ def _from_memory(emitter: FunctionEmitter, loaded: str, dtype: str) -> Value:
     """Return a loaded value; a bool in memory is true if its byte is not 0."""
     if DType.parse(dtype).kind != "bool":
         return Value(loaded, dtype)
-    # LLVM's i1 in memory is not portable: NumPy stores
-    # one byte, which may have any value but 0 for true.
+    # LLVM's i1 in memory is not portable: NumPy stores one byte, which may have any value but 0 for true.
     byte = DType.parse(dtype).with_scalar("uint8").text
     return Value(
         emitter.text.value(f"icmp ne {memory_type(dtype)} {loaded}, {integer_text(0, byte)}"), dtype

@@ -128,8 +128,7 @@ def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
 def _bfloat16_bits(bits: _Bits) -> _Bits:
     upper = bits.op("lshr", 16)
     rounded = bits.op("add", upper.op("and", 1)).op("add", 0x7FFF).op("lshr", 16)
-    # Rounding up the payload of a NaN could make it infinite
-    # or zero, so NaNs are truncated and made quiet.
+    # Rounding up the payload of a NaN could make it infinite or zero, so NaNs are truncated and made quiet.
     return rounded.select(bits.op("and", 0x7FFFFFFF), "ugt", 0x7F800000, upper.op("or", 0x40))
 
 

@@ -49,8 +49,7 @@ def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
-    # With a wrapping ramp, lanes after the wrap would be
-    # below the limit although those before it are not.
+    # With a wrapping ramp, lanes after the wrap would be below the limit although those before it are not.
     if ramp.lanes.scalable or not _is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)

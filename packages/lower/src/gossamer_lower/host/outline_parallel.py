@@ -86,8 +86,7 @@ def outline_parallel(module: Module) -> Module:
             Y[i] = X[i] * 2.0
     <BLANKLINE>
     """
-    # Names of functions and of variables share one
-    # namer, as outlined functions are named after loops.
+    # Names of functions and of variables share one namer, as outlined functions are named after loops.
     used = {function.name for function in module.functions}
     functions: list[Function] = []
     for function in module.functions:

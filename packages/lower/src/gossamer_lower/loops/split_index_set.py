@@ -111,8 +111,7 @@ class _IndexSetSplitter(PointVisitor):
         # Names are unique in a function.
         var, left = self.namer.fresh(loop.var), build.sub(end, bound)
         body = substitute_body(body, {loop.var: build.index_var(var)})
-        # Straight-line code for the remainder: LLVM would
-        # keep the test of a loop that it cannot bound.
+        # Straight-line code for the remainder: LLVM would keep the test of a loop that it cannot bound.
         if self.point.is_at_most(left, build.ONE):
             return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
         return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)

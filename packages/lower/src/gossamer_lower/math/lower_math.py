@@ -122,8 +122,7 @@ class _MathLowerer:
         calls = CallLowerer(self._namer, self._instructions)
         condition = calls.expr(stmt.condition)
         body = self.body(stmt.body)
-        # Without calls the condition stays an expression,
-        # which LLVM handles better than a flag in memory.
+        # Without calls the condition stays an expression, which LLVM handles better than a flag in memory.
         if not calls.statements:
             return (While(condition, body),)
         flag = Buffer(self._namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")

@@ -108,8 +108,7 @@ class _SearchExpander:
             case Let(value=Search() as search):
                 expanded, let = self._search(stmt, search, cursors)
                 return (*expanded, let)
-            # Without cursors: under a condition, the shared
-            # cursor would not be advanced in each iteration.
+            # Without cursors: under a condition, the shared cursor would not be advanced in each iteration.
             case Let(value=IfThenElse(condition=condition, if_true=Search() as search)):
                 expanded, let = self._search(stmt, search, {})
                 return search_under(condition, expanded, let)

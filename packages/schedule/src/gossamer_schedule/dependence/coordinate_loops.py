@@ -56,8 +56,7 @@ def _nested_loops(
         return _nested_loops(statement, axes, namer=namer, init=statement.init)[0]
 
     names = [name for item in node.axes for name in axis_names(item)]
-    # Inner inits run within each point of this iteration,
-    # so their stores count as part of its body.
+    # Inner inits run within each point of this iteration, so their stores count as part of its body.
     body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))
     chain: list[For] = []
     for name, var in reversed([*zip(names, node.vars, strict=True)]):

@@ -45,8 +45,7 @@ def dependence_distance(
     return None if None in distances else (known or {1}).pop()
 
 
-# Distances are at least 1, so these are free. 0 is
-# also what `dependence_distance` returns for "never".
+# Distances are at least 1, so these are free. 0 is also what `dependence_distance` returns for "never".
 _NEVER_SAME, _ALWAYS_SAME = 0, -1
 
 
@@ -78,8 +77,7 @@ def _index_distance(
         return _NEVER_SAME if offset.constant else _ALWAYS_SAME
     distance, remainder = divmod(-offset.constant, step)
     extent = integer_value(loop.extent)
-    # A negative distance is a dependence in the other
-    # direction, which the caller checks separately.
+    # A negative distance is a dependence in the other direction, which the caller checks separately.
     is_reached = remainder == 0 and distance > 0 and (extent is None or distance < extent)
     return distance if is_reached else _NEVER_SAME
 

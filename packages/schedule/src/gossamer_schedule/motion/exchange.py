@@ -38,8 +38,7 @@ def required_exchange(top: Cursor, chain: Sequence[For], moved: Sequence[For]) -
             loops_outside_reductions(chain, reducing) ^ loops_outside_reductions(moved, reducing)
         ),
     )
-    # Inner bounds are evaluated in another order, and
-    # so perhaps before a write that they depended on.
+    # Inner bounds are evaluated in another order, and so perhaps before a write that they depended on.
     require_unchanged_bounds(chain, at=top)
     dependent = _dependent_buffers(top, chain, _exchanged_pairs(chain, moved))
     for buffer, names in dependent.items():
@@ -75,8 +74,7 @@ def _dependent_buffers(
             for loop in chain
             if verdict(loop.var, accesses, varying=varying, function=top.function) != "disjoint"
         }
-        # Iterations that differ in one loop only keep their
-        # order, so both loops must share the element.
+        # Iterations that differ in one loop only keep their order, so both loops must share the element.
         names = frozenset(name for pair in exchanged if shared.issuperset(pair) for name in pair)
         if names:
             dependent[buffer] = names

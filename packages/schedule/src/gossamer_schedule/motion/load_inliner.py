@@ -85,8 +85,7 @@ class LoadInliner:
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
         for item in block.iters:
-            # An init runs outside of the reduction loops,
-            # so only spatial iterators have a value there.
+            # An init runs outside of the reduction loops, so only spatial iterators have a value there.
             if item.kind == "S":
                 self._point.assume_iterator(item)
         init = self.body(block.init)

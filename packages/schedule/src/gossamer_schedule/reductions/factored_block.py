@@ -81,8 +81,7 @@ def preceding_iterators(block: Block, loop: str) -> dict[str, Var]:
 
     Such a loop may determine the extent of the reduction, as the loop over ragged rows does.
     """
-    # Domains may use earlier iterators only, so the new
-    # ones stand where the first replaced one stood.
+    # Domains may use earlier iterators only, so the new ones stand where the first replaced one stood.
     first = min(block.iters.index(item) for item in fed_iterators(block, loop))
     return {
         item.value.name: index_var(item.var)

@@ -53,8 +53,7 @@ def required_region(
     regions: list[RequiredRegion] = []
     for access in accesses(target.node.body, values=values_at(target)):
         if access.buffer in outer_writes((block,)):
-            # Such an element has two index tuples, and the
-            # block may have written it by the other one.
+            # Such an element has two index tuples, and the block may have written it by the other one.
             is_named_twice = access.buffer in buffers_with_aliasing_indices(cursor.function)
             matched = None if is_named_twice else _iterator_values_at(cursor, access, free=free)
             if matched is None:
@@ -93,8 +92,7 @@ def _hull_of_ranges(first: ProducedRange, second: ProducedRange) -> ProducedRang
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
     offset = distance(second.base, first.base)
-    # A symbolic hull would need `max`, which loops of
-    # the moved block cannot have as a simple extent.
+    # A symbolic hull would need `max`, which loops of the moved block cannot have as a simple extent.
     if offset is None or not (first.count.is_constant and second.count.is_constant):
         return None
     if offset < 0:

@@ -98,8 +98,7 @@ def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None
     axes = [axes_of(function, iteration) for iteration in found]
     if not all(axes) or not is_dense_root(axes[0][0]):
         return None
-    # Only a spatial loop over the same rows can be
-    # shared: results of a reduction over rows come last.
+    # Only a spatial loop over the same rows can be shared: results of a reduction over rows come last.
     if any(over[0] != axes[0][0] for over in axes) or any(item.kinds[0] != "S" for item in found):
         return None
     loops = tuple(name for iteration in found for name in iteration.vars[1:])

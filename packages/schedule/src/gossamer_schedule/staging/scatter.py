@@ -42,8 +42,7 @@ def with_scattered_writes(
     The new names are those of the buffer, of the block that copies it afterward, and of its loops.
     """
     cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
-    # First: reduction iterators that select the element
-    # would be missing among the dimensions of the cache.
+    # First: reduction iterators that select the element would be missing among the dimensions of the cache.
     cursor = _with_spatial_selectors(cursor, buffer)
     element = required_element(cursor, buffer)
     elements = (element.store.indices,)
@@ -66,8 +65,7 @@ def with_scattered_writes(
     if reduction is not None:
         require_init_of_nest(reduction_nest(find_block(rewritten, block=block)))
     else:
-        # Without a reduction, the copy overwrites: two
-        # points of one element would store in another order.
+        # Without a reduction, the copy overwrites: two points of one element would store in another order.
         require_distinct_stores(find_block(rewritten, block=names[0]), buffer)
     return Change(rewritten, (cache.name, *names))
 

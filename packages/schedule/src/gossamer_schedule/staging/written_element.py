@@ -53,8 +53,7 @@ def required_element(cursor: Cursor, buffer: str) -> WrittenElement:
     require_allocated_outside(nest, buffer)
     store = _required_store(cursor, buffer)
     _require_own_element(cursor, store)
-    # Another user in the nest would see the old buffer,
-    # whose elements are copied only after the nest.
+    # Another user in the nest would see the old buffer, whose elements are copied only after the nest.
     require_sole_user(cursor, nest.top, buffer)
     iters = selecting_iterators(cursor.node, store.indices)
     _require_spatial(cursor, iters, store=store)
@@ -137,8 +136,7 @@ def _required_conditions(
     )
     kept += tuple(_conditions_around(nest))
     allowed = {iterator.var for iterator in iters} | nest.known_above
-    # A dropped condition means points that do not
-    # assign: copying their element would store garbage.
+    # A dropped condition means points that do not assign: copying their element would store garbage.
     is_dropping = len(tuple(conjuncts(cursor.node.predicate))) > len(of_elements)
     is_assigned = is_assigning(cursor.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):

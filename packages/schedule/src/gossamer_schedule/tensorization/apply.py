@@ -112,8 +112,7 @@ def _required_nest(top: Cursor) -> StoreNest:
             place=cursor.place,
         )
     values = {iterator.var: iterator.value for iterator in block.iters} | unit_values(loops)
-    # A loop with one iteration has a value, not a range,
-    # and would not match any loop of the description.
+    # A loop with one iteration has a value, not a range, and would not match any loop of the description.
     loops = tuple(loop for loop in loops if loop.var not in values)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
     return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)

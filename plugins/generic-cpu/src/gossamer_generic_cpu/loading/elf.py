@@ -77,8 +77,7 @@ def _is_code(symbol: Symbol, sections: list[Section]) -> bool:
 def _load_sections(object_file: ObjectFile, entry: Symbol) -> int:
     _require_plain(object_file)
     offsets, size = _section_offsets(object_file.sections)
-    # A copy that is relocated here and written at once,
-    # so that no page is ever writable and executable.
+    # A copy that is relocated here and written at once, so that no page is ever writable and executable.
     image = bytearray(size)
     for section, at in zip(object_file.sections, offsets, strict=True):
         if at is not None and section.kind != NO_BITS:

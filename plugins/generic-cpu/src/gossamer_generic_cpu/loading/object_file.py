@@ -35,8 +35,7 @@ FIRST_RESERVED, ABSOLUTE = 0xFF00, 0xFFF1
 MOST_ZEROS = 1 << 26
 """The most bytes of memory that an object may take beyond those in its file."""
 
-# The largest page of supported systems (64 KiB on
-# AArch64). The linker would reserve padding for more.
+# The largest page of supported systems (64 KiB on AArch64). The linker would reserve padding for more.
 MOST_ALIGNMENT = 1 << 16
 
 _MAGIC = b"\x7fELF"
@@ -217,8 +216,7 @@ def _require_sections(code: bytes, header: FileHeader, sections: list[Section]) 
             _refuse("the alignment of a section is not a power of two")
         if section.alignment > MOST_ALIGNMENT:
             _refuse(f"a section is aligned to {section.alignment} bytes")
-        # Alignment counts as well: many tiny sections with
-        # a large one would reserve gigabytes of padding.
+        # Alignment counts as well: many tiny sections with a large one would reserve gigabytes of padding.
         zeros += section.alignment + (0 if is_stored else section.size)
     if zeros > MOST_ZEROS:
         _refuse(f"it takes more than {MOST_ZEROS} bytes of zeros")

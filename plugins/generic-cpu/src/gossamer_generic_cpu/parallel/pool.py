@@ -141,8 +141,7 @@ def _wiped_memory() -> int | None:
     address = library.mmap(None, mmap.PAGESIZE, access, flags, -1, 0)
     if address is None or address == ctypes.c_void_p(-1).value:
         return None
-    # Kernels before 4.14 refuse. Without wiping, a child
-    # would wait for threads that it does not have.
+    # Kernels before 4.14 refuse. Without wiping, a child would wait for threads that it does not have.
     if library.madvise(address, mmap.PAGESIZE, _WIPE_ON_FORK) != 0:
         library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE))
         return None

@@ -70,8 +70,8 @@ def position_of_init(outermost: For, block: Block, function: Function) -> InitPo
     loops = [stmt for stmt in around if isinstance(stmt, For)]
     conflicting, before = _conflicts_and_position(loops, block, function)
     inner = [] if before is None else loops[loops.index(before) + 1 :]
-    # Even after hoisting, spatial loops inside may visit an element
-    # twice; that is harmless only if both visits store the same value.
+    # Even after hoisting, spatial loops inside may visit an element twice; that is harmless only if both
+    # visits store the same value.
     if inner and not _is_repeatable(block, inner):
         conflicting |= _conflicting_loops(inner, block, function)
     name = None if before is None else before.var
@@ -88,8 +88,7 @@ def _conflicts_and_position(
     would have another effect, and the loop before which the init runs."""
     conflicting: set[str] = set()
     for count, loop in enumerate(loops):
-        # The outermost reduction loop: further outside,
-        # the init would run once for several reductions.
+        # The outermost reduction loop: further outside, the init would run once for several reductions.
         if is_fed_by_loop(loop, block, "R"):
             return conflicting, loop
         if _inits_may_conflict(loop, block, loops[count + 1 :], function):

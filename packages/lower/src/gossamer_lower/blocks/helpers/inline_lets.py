@@ -43,8 +43,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
                 done.append(self._inside(stmt, loops))
             elif is_constant(stmt.value, function=self.function):
                 body = substitute_body(body, {stmt.var.name: stmt.value})
-                # The let stays for its read, which must still
-                # stop the program if it is out of bounds.
+                # The let stays for its read, which must still stop the program if it is out of bounds.
                 done += [stmt] * bool(buffers_read(stmt.value))
             else:
                 self._require_below_inits(stmt, body, loops)

@@ -102,8 +102,7 @@ def _writes_once(block: Block) -> bool:
     """Return whether a run of the init writes each element at most once."""
     inits = list(statements(block.init))
     stores = [stmt.buffer for stmt in inits if isinstance(stmt, Store)]
-    # A loop in the init may come back to an element, and
-    # only the first run counts, not the first store.
+    # A loop in the init may come back to an element, and only the first run counts, not the first store.
     is_straight = not any(part.repeats for stmt in inits for part in effects_of(stmt).bodies)
     return is_straight and len(set(stores)) == len(stores)
 

@@ -88,8 +88,7 @@ class _AccessChecker(PointVisitor):
     def statement(self, stmt: Stmt) -> Iterable[Stmt]:
         checks = self._checks_before(stmt)
         if isinstance(stmt, While):
-            # The condition is evaluated again after each
-            # iteration, when the values in it may have changed.
+            # The condition is evaluated again after each iteration, when the values in it may have changed.
             again = self._checks_before(stmt)
             inner = self.inside(stmt)
             return (*checks, with_body(inner, (*inner.body, *again)))
@@ -104,8 +103,7 @@ class _AccessChecker(PointVisitor):
         """Return the checks for the expressions of a statement itself, innermost loads first."""
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
-            # The weight is not evaluated by the loop but
-            # by load balancing; it has just been proved.
+            # The weight is not evaluated by the loop but by load balancing; it has just been proved.
             stmt = replace(stmt, weight=None)
         checks = CheckList()
         effects = effects_of(stmt)

@@ -34,8 +34,7 @@ class UnprovedAccesses:
     @contextmanager
     def holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
         """Assume a condition inside the `with` statement, until `while_running` writes its operands."""
-        # Assumed only for accesses that become masked: a
-        # uniform access is made for all lanes or none.
+        # Assumed only for accesses that become masked: a uniform access is made for all lanes or none.
         if free_vars(condition) & self.lane_vars:
             self._lane_conditions.append(condition)
             yield

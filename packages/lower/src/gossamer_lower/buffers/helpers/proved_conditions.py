@@ -50,14 +50,12 @@ class _ConditionProver:
         result: list[Stmt] = []
         with self._remover.scope():
             for stmt in body:
-                # Results for the last statement may depend on
-                # conditions that this one ends or changes.
+                # Results for the last statement may depend on conditions that this one ends or changes.
                 self._remover.begin_statement()
                 simplified = self._statement(stmt)
                 if simplified is not None:
                     result.append(simplified)
-                    # The simplified statement: what it binds is
-                    # stated in terms of what is still there.
+                    # The simplified statement: what it binds is stated in terms of what is still there.
                     self._point.after(simplified)
                 if isinstance(simplified, Guard):
                     self._remover.know(simplified.condition)

@@ -137,8 +137,7 @@ class Lookups:
         if indices is None:
             location.add(*self._fiber_bounds(axis, above, path[-1]))
             return coordinate
-        # A binary search needs the order, and with duplicates
-        # it would find any one of several elements.
+        # A binary search needs the order, and with duplicates it would find any one of several elements.
         if not indices.is_searchable:
             raise UnsupportedError(
                 "lower.lower_iterations.unsorted_lookup",

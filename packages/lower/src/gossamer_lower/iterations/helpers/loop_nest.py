@@ -112,8 +112,7 @@ class NestBuilder:
         if axis.parent is None:
             return ()
         path = self._path(axis.parent, scope)
-        # The extent of a dense axis does not depend on its
-        # parent; that of any other axis is read there.
+        # The extent of a dense axis does not depend on its parent; that of any other axis is read there.
         if path is None and not is_full(axis):
             raise _no_parent(_without_iterator(axis.parent, scope))
         return path

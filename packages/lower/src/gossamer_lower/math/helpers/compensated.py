@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from gossamer_lower.math.helpers.term_builder import Number, Term
 
-# Dekker's and Veltkamp's constant for 53 bits: both
-# halves have 26 bits, so their products are exact.
+# Dekker's and Veltkamp's constant for 53 bits: both halves have 26 bits, so their products are exact.
 _SPLITTER = 2.0**27 + 1
 
 

@@ -50,8 +50,7 @@ def exp(x: Term, *, precise: bool) -> Term:
 def exp2(x: Term, *, precise: bool) -> Term:
     """Return 2^x; below 1 ulp, exact for whole x."""
     kind = FORMATS[x.scalar]
-    # Beyond these bounds the result is 0 or infinite
-    # anyway, and n would not fit the exponent arithmetic.
+    # Beyond these bounds the result is 0 or infinite anyway, and n would not fit the exponent arithmetic.
     x = clamped_value(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
     n = rounded_small(x)
     r = (x - n) * sum(kind.ln2)

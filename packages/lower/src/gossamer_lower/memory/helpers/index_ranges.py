@@ -120,8 +120,7 @@ class _BoundVariables:
         ends = ends_of(rest, self._values.get)
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
-        # Without an invariant part, the whole dimension
-        # is accessed and contraction would save nothing.
+        # Without an invariant part, the whole dimension is accessed and contraction would save nothing.
         lengths = tuple(self._lengths(rest, enclosing)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
 

@@ -88,8 +88,7 @@ class SearchCells(msgspec.Struct, frozen=True):
         is_ahead = short_circuit_and(
             Compare("le", next_low, end), self.precedes(build.sub(next_low, build.ONE))
         )
-        # The last doubling overshot: the result lies
-        # within step - 1 elements, and within the window.
+        # The last doubling overshot: the result lies within step - 1 elements, and within the window.
         room = Binary("min", build.sub(step, build.ONE), build.sub(end, low))
         return (
             If(Compare("gt", low, begin), (If(is_too_far, (cell_store(self.low, begin),)),)),

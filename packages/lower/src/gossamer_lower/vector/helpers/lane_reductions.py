@@ -155,19 +155,16 @@ class LaneReducer:
         parts = list(conjuncts(reduction.condition))
         for part in parts:
             bound = _bound_of(outer, inner, part)
-            # If the loops end before the bound, the remainder
-            # would run over iterations that do not exist.
+            # If the loops end before the bound, the remainder would run over iterations that do not exist.
             if bound is None or lanes is None or not self._covers(outer, lanes, bound):
                 continue
-            # The bound is evaluated before the loop, which
-            # may have no iteration that would evaluate it.
+            # The bound is evaluated before the loop, which may have no iteration that would evaluate it.
             if not is_speculatable_before(bound, outer, self._point.function):
                 continue
             if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue
             others = conjunction(*[other for other in parts if other is not part])
-            # A scalar remainder under further conditions would
-            # be a loop with branches, slower than masks.
+            # A scalar remainder under further conditions would be a loop with branches, slower than masks.
             is_peeled = others is None or _has_masked_remainder(inner)
             return _Peeled(part, bound, others) if is_peeled else None
         return None

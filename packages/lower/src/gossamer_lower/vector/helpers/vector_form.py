@@ -195,8 +195,7 @@ class Vectors:
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
         """Return a binary operation of vectors; a sum or product of a ramp and a scalar stays a ramp."""
         match expr.op, lhs, rhs:
-            # Ramps are kept as long as possible: they are
-            # what becomes a vector load instead of a gather.
+            # Ramps are kept as long as possible: they are what becomes a vector load instead of a gather.
             case "add", Ramp(), _ if not _is_vector(rhs):
                 return Ramp(build.add(lhs.base, rhs), lhs.stride, lhs.lanes)
             case "add", _, Ramp() if not _is_vector(lhs):
@@ -244,8 +243,7 @@ class Vectors:
         varies = any(_is_vector(index) for index in indices) or (
             own is not None and _is_vector(own)
         )
-        # A uniform load is not masked. `insert_bounds_checks`
-        # has refused those that a mask would protect.
+        # A uniform load is not masked. `insert_bounds_checks` has refused those that a mask would protect.
         if not varies:
             return Load(expr.buffer, indices, expr.dtype, own, expr.passthrough)
         if own is None and self._is_whole(expr.buffer, indices):

@@ -257,8 +257,7 @@ def _required_first_element(cursor: Cursor, reduction: TermReduction) -> Written
             "iterators that do not select the element.",
             place=cursor.place,
         )
-    # Without an init, the combination reads the old
-    # element, which the block might never have touched.
+    # Without an init, the combination reads the old element, which the block might never have touched.
     if not cursor.node.init:
         for element in elements:
             require_element_exists(cursor, element)
@@ -274,8 +273,7 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> N
     reducing = reduction_loops(cursor.node, values_at(cursor)) - own
     selecting = {name for item in element.points.iters for name in free_vars(item.value)}
     for loop in reduction_nest(cursor).loops:
-        # Loops inside of a remaining reduction loop do
-        # not repeat the init, which runs before that one.
+        # Loops inside of a remaining reduction loop do not repeat the init, which runs before that one.
         if loop.var in reducing:
             return
         if loop.var not in selecting | {top.node.var} and integer_value(loop.extent) != 1:

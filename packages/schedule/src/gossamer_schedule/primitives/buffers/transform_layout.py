@@ -109,8 +109,7 @@ def transform_layout(
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding_nest(root.function, new, layout, value)
-    # An index that was out of bounds may be in bounds
-    # of the new layout: its check is kept explicitly.
+    # An index that was out of bounds may be in bounds of the new layout: its check is kept explicitly.
     lost = {dim: shape[dim] for dim in layout.unsafe_dimensions}
     moved = body_with_moved_accesses(root, buffer, layout.at, lost=lost)
     return Change(root.with_function(_function_with_layout(root.function, moved, new, nest)), names)

@@ -180,8 +180,7 @@ def _shifted_block(block: Block, loop: str, *, shift: Expr, lanes: int) -> Block
     values the loop is shifted.
     """
     followers = {item.var for item in block.iters if item.value == index_var(loop)}
-    # Followers keep the loop as their value, so what
-    # uses them is shifted in the same way as the loop.
+    # Followers keep the loop as their value, so what uses them is shifted in the same way as the loop.
     early: dict[str, Expr] = {var: sub(index_var(var), shift) for var in (loop, *followers)}
     moved: Block = substitute(block, early)
     iters = tuple(
