@@ -1,5 +1,6 @@
-"""The lists "Add an axis" and "Add a fact" in CONTRIBUTING.md are complete: what distinguishes all types is a
-table, each table is in the list, and no other code asks for the type of an axis or of a fact."""
+"""The lists "Add an axis", "Add an iteration axis" and "Add a fact" in CONTRIBUTING.md are complete: what
+distinguishes all types is a table, each table is in the list, and no other code asks for the type of an axis
+or of a fact."""
 
 from __future__ import annotations
 
@@ -9,13 +10,18 @@ import re
 
 import pytest
 
-from gossamer_ir.nodes import AXES, FACTS, Name, Node
+from gossamer_ir.nodes import AXES, FACTS, ITERATION_AXES, Name, Node
 
 TABLES = {
     "Add an axis": {
         "gossamer_ir.core.axis_kinds": "AXIS_KINDS",
         "gossamer_ir.script.printer.declarations": "AXES",
         "gossamer_ir.interpret.levels": "LEVELS",
+    },
+    "Add an iteration axis": {
+        "gossamer_ir.core.iteration_axes": "ITERATION_AXIS_KINDS",
+        "gossamer_ir.script.printer.statements": "ITERATION_AXES",
+        "gossamer_ir.verify.coordinate": "ORDER_CHECKS",
     },
     "Add a fact": {
         "gossamer_ir.traversal.fact_kinds": "FACT_KINDS",
@@ -25,12 +31,12 @@ TABLES = {
     },
 }
 """The tables that have an entry for each type, by the list that names their files."""
-TYPES = {"Add an axis": AXES, "Add a fact": FACTS}
+TYPES = {"Add an axis": AXES, "Add an iteration axis": ITERATION_AXES, "Add a fact": FACTS}
 ALL = [(recipe, *table) for recipe, tables in TABLES.items() for table in tables.items()]
 
 
 class Unknown(Node, frozen=True):
-    """A type of axis or fact that the language lacks."""
+    """A type of axis, iteration axis or fact that the language lacks."""
 
     buffer: Name
 

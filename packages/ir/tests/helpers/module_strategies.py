@@ -16,6 +16,7 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.core.build import handle, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes
+from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Allocate,
@@ -461,9 +462,8 @@ class Generator:
     def iteration(self, fuel: int) -> Any:
         def build() -> Any:
             axes = [self.iteration_axis() for _ in range(self.below(3))]
-            count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
-            names = tuple(self.name() for _ in range(count))
-            kinds = "".join(self.one("SR") for _ in range(count))
+            names = tuple(self.name() for _ in all_axis_names(tuple(axes)))
+            kinds = "".join(self.one("SR") for _ in names)
             self.vars += [index_var(name) for name in names]
             init = tuple(self.store(0) for _ in range(self.below(2)))
             body = self.body(fuel)

@@ -21,7 +21,7 @@ from gossamer_ir.script import (
 from gossamer_ir.script.parser.range_stops import extent_between, stop_of
 from gossamer_ir.script.printer.declarations import AXES, FACTS
 from gossamer_ir.script.printer.expressions import EXPRESSIONS
-from gossamer_ir.script.printer.statements import STATEMENTS
+from gossamer_ir.script.printer.statements import ITERATION_AXES, STATEMENTS
 from gossamer_ir.verify import diagnostics
 
 COORDINATE = """
@@ -269,6 +269,7 @@ def test_the_printer_covers_every_expression_statement_axis_and_fact():
     assert set(EXPRESSIONS) == set(nodes.EXPRESSIONS)
     assert set(STATEMENTS) == set(nodes.STATEMENTS)
     assert set(AXES) == set(nodes.AXES)
+    assert set(ITERATION_AXES) == set(nodes.ITERATION_AXES)
     assert set(FACTS) == set(nodes.FACTS)
 
 

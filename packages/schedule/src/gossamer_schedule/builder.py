@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
@@ -15,7 +16,6 @@ from gossamer_ir.nodes import Iteration, Module
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
 from gossamer_schedule.cursor.cursor import addressable_statements
 from gossamer_schedule.cursor.handles import Handle, current_name, loop_names
-from gossamer_schedule.cursor.iterated_axes import iterated_axes
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.iteration_axes import attached_to, axis_names
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Exec, FiberPosition, Frame, Initialized
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.translator import Translator, call_in_order
-from gossamer_ir.nodes import AttachAxis, Function, FuseAxes, Iteration
+from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -86,14 +87,7 @@ def _once_for_each_element(init: Exec) -> Exec:
 
 def _loops(node: Iteration, function: Function) -> list[Loop]:
     axes = {axis.name: axis for axis in function.axes}
-    members: list[tuple[str, str | None]] = []
-    for item in node.axes:
-        if isinstance(item, FuseAxes):
-            members.extend((axis, None) for axis in item.axes)
-        elif isinstance(item, AttachAxis):
-            members.append((item.axis, item.parent))
-        else:
-            members.append((item.axis, None))
+    members = [(name, attached_to(entry)) for entry in node.axes for name in axis_names(entry)]
     return [
         Loop(
             name,

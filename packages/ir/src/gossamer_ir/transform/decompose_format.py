@@ -19,6 +19,12 @@ from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.build import fill_of, index_var, integer_value
 from gossamer_ir.core.conditions import conjunction, in_range
 from gossamer_ir.core.constants import value_of
+from gossamer_ir.core.iteration_axes import (
+    all_axis_names,
+    attached_to,
+    axis_names,
+    iterated_axes,
+)
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -210,7 +216,7 @@ def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) ->
         raise DecompositionError(
             "nested", f"Iteration '{iteration.name}' contains another iteration."
         )
-    by_axis = dict(zip(_axis_names(iteration), iteration.vars, strict=True))
+    by_axis = dict(zip(all_axis_names(iteration.axes), iteration.vars, strict=True))
     names = {buffer.name for buffer in stored}
     missing = [axis for axis in stored[0].axes if axis not in by_axis]
     if missing:
@@ -231,17 +237,9 @@ def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) ->
     return variables
 
 
-def _axis_names(iteration: Iteration) -> list[str]:
-    return [name for item in iteration.axes for name in _names_of(item)]
-
-
-def _names_of(item: IterationAxis) -> tuple[str, ...]:
-    return (item.axis,) if not hasattr(item, "axes") else item.axes
-
-
 def _init_iteration(iteration: Iteration, axes: Mapping[str, Axis], namer: Namer) -> Stmt:
     """Return the init as an iteration over the spatial axes."""
-    by_axis = dict(zip(_axis_names(iteration), iteration.vars, strict=True))
+    by_axis = dict(zip(all_axis_names(iteration.axes), iteration.vars, strict=True))
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
     kept = [name for name, variable in by_axis.items() if kinds[variable] == "S"]
     for name in kept:
@@ -276,14 +274,11 @@ def _part_iteration(
     new_kinds: list[str] = []
     new_vars: list[str] = []
     values: dict[str, Expr] = dict(zip(variables, declared.coordinates, strict=True))
-    place = 0
-    for item in iteration.axes:
-        own = iteration.vars[place : place + len(_names_of(item))]
-        place += len(own)
-        if not set(own) & set(variables):
-            axes.append(item)
-            new_kinds += [kinds[name] for name in own]
-            for name in own:
+    for item in iterated_axes(iteration):
+        if not set(item.vars) & set(variables):
+            axes.append(item.axis)
+            new_kinds += item.kinds
+            for name in item.vars:
                 fresh = namer.fresh(name)
                 new_vars.append(fresh)
                 values[name] = index_var(fresh)
@@ -459,8 +454,9 @@ def _iterated(stmt: Stmt) -> list[str]:
         name
         for node in walk(stmt)
         if isinstance(node, Iteration)
-        for item in node.axes
-        for name in (*_names_of(item), *([item.parent] if hasattr(item, "parent") else []))
+        for entry in node.axes
+        for name in (*axis_names(entry), attached_to(entry))
+        if name is not None
     ]
 
 

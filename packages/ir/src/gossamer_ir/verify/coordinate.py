@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from gossamer_ir.core.annotations import PREPROCESS
 from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.iteration_axes import axis_names
 from gossamer_ir.nodes import (
     AttachAxis,
     Combine,
     FuseAxes,
     Iteration,
-    IterationAxis,
     OverAxis,
     SparseBuffer,
 )
@@ -56,16 +59,12 @@ def _iterated_axes(ctx: VerifyContext, node: Iteration, at: At) -> list[str]:
     names: list[str] = []
     for count, item in enumerate(node.axes):
         inner = at.down("axes", count)
-        for name in _names(item):
+        for name in axis_names(item):
             _check_axis(ctx, name, names, inner)
             names.append(name)
-        _check_order(ctx, item, inner)
-        ctx.iterated += _names(item)
+        ORDER_CHECKS[type(item)](ctx, item, inner)
+        ctx.iterated += axis_names(item)
     return names
-
-
-def _names(item: IterationAxis) -> tuple[str, ...]:
-    return item.axes if isinstance(item, FuseAxes) else (item.axis,)
 
 
 def _check_axis(ctx: VerifyContext, name: str, before: list[str], at: At) -> None:
@@ -78,21 +77,15 @@ def _check_axis(ctx: VerifyContext, name: str, before: list[str], at: At) -> Non
         )
 
 
-def _check_order(ctx: VerifyContext, item: IterationAxis, at: At) -> None:
-    match item:
-        case OverAxis():
-            _require_parent(ctx, item.axis, at)
-        case FuseAxes():
-            _check_chain(ctx, item, at)
-        case AttachAxis():
-            axis = ctx.axes.get(item.axis)
-            if item.parent not in ctx.iterated or (axis is not None and axis.parent is None):
-                ctx.report(
-                    "verify.iteration.attach",
-                    f"'{item.axis}' cannot be attached to '{item.parent}': '{item.axis}' must have "
-                    f"a parent, and '{item.parent}' must be iterated before.",
-                    at,
-                )
+def _check_attached(ctx: VerifyContext, attached: AttachAxis, at: At) -> None:
+    axis = ctx.axes.get(attached.axis)
+    if attached.parent not in ctx.iterated or (axis is not None and axis.parent is None):
+        ctx.report(
+            "verify.iteration.attach",
+            f"'{attached.axis}' cannot be attached to '{attached.parent}': '{attached.axis}' must have "
+            f"a parent, and '{attached.parent}' must be iterated before.",
+            at,
+        )
 
 
 def _require_parent(ctx: VerifyContext, name: str, at: At) -> None:
@@ -124,6 +117,14 @@ def _check_chain(ctx: VerifyContext, fused: FuseAxes, at: At) -> None:
         "the one before.",
         at,
     )
+
+
+ORDER_CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {
+    OverAxis: lambda ctx, over, at: _require_parent(ctx, over.axis, at),
+    FuseAxes: _check_chain,
+    AttachAxis: _check_attached,
+}
+"""The check, for each type of entry in the axis list, that what selects its fibers is iterated before."""
 
 
 COORDINATE = Stage(

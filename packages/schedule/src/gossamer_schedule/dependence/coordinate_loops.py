@@ -7,6 +7,7 @@ from typing import Any
 
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import (
     Axis,
     For,
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.iterated_axes import axis_names
 from gossamer_schedule.cursor.resolve import find_loop
 
 
@@ -55,7 +55,7 @@ def _nested_loops(
             return None
         return _nested_loops(statement, axes, namer=namer, init=statement.init)[0]
 
-    names = [name for item in node.axes for name in axis_names(item)]
+    names = all_axis_names(node.axes)
     # Inner inits run within each point of this iteration, so their stores count as part of its body.
     body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))
     chain: list[For] = []

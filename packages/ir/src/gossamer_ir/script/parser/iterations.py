@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.parser.arguments import bind, call_name, items
 from gossamer_ir.script.parser.axes import axis_argument
@@ -23,7 +24,7 @@ def read_head(ctx: ParserContext, call: ast.Call) -> tuple[str, tuple[IterationA
     nodes = items(ctx, given["axes"], "axes")
     axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
     kinds = require_text(ctx, given["kinds"], "kinds such as 'SRS'")
-    count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
+    count = len(all_axis_names(axes))
     if len(kinds) != count or set(kinds) - {"S", "R"}:
         letters = counted(count, "letter")
         message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."

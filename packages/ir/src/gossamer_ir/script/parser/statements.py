@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Allocate, Binary, FuseAxes, If, Iteration, Let, Stmt, Store, While
+from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
 from gossamer_ir.script.parser.arguments import call_name
 from gossamer_ir.script.parser.axes import AXIS_READERS
 from gossamer_ir.script.parser.block_parts import BlockParts
@@ -207,8 +207,7 @@ def _block(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
 def _iteration(ctx: ParserContext, node: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
     name, axes, kinds = read_head(ctx, call)
     ctx.scopes.append({})
-    count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
-    names = read_vars(ctx, target, call, count)
+    names = read_vars(ctx, target, call, len(kinds))
     parts = BlockParts("iteration")
     body = read_body(ctx, node.body, parts)
     ctx.scopes.pop()

@@ -19,9 +19,9 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     Iteration,
-    IterationAxis,
     Launch,
     Let,
+    OverAxis,
     ParallelFor,
     Prefetch,
     Stmt,
@@ -204,7 +204,7 @@ def _iteration(p: Printer, node: Iteration) -> None:
         w.put(", " if number else "")
         w.path += ("axes", number)
         start = w.start()
-        w.put(_axis_text(axis))
+        w.put(ITERATION_AXES[type(axis)](axis))
         w.close(start)
         del w.path[-2:]
     names = ", ".join(node.vars)
@@ -223,14 +223,6 @@ def _write_init_and_body(p: Printer, node: Block | Iteration) -> None:
     write_statements(p, node.body, "body")
     if not node.body:
         p.w.end_line("pass")
-
-
-def _axis_text(axis: IterationAxis) -> str:
-    if isinstance(axis, FuseAxes):
-        return f"T.sp.fuse({', '.join(axis.axes)})"
-    if isinstance(axis, AttachAxis):
-        return f"T.sp.attach({axis.axis}, {axis.parent})"
-    return axis.axis
 
 
 def _prefetch(p: Printer, node: Prefetch) -> None:
@@ -277,6 +269,14 @@ def _launch(p: Printer, node: Launch) -> None:
             del w.path[-2:]
         w.put("}")
     w.end_line(")")
+
+
+ITERATION_AXES: Mapping[type, Callable[[Any], str]] = {
+    OverAxis: lambda axis: axis.axis,
+    FuseAxes: lambda axis: f"T.sp.fuse({', '.join(axis.axes)})",
+    AttachAxis: lambda axis: f"T.sp.attach({axis.axis}, {axis.parent})",
+}
+"""The text of each type of entry in the axis list of an iteration."""
 
 
 STATEMENTS: Mapping[type, Callable[[Printer, Any], None]] = {

@@ -17,6 +17,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PREPROCESS, is_preprocess
 from gossamer_ir.core.axis_kinds import is_full, is_varied, width_of
 from gossamer_ir.core.conditions import conjunction, conjuncts
+from gossamer_ir.core.iteration_axes import attached_to, iterated_axes
 from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
@@ -26,7 +27,6 @@ from gossamer_ir.nodes import (
     FuseAxes,
     If,
     Iteration,
-    IterationAxis,
     Node,
     OverAxis,
     Search,
@@ -109,15 +109,6 @@ class FusedAxes(msgspec.Struct, frozen=True):
 # --- iterations
 
 
-def axis_items(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, ...]]]:
-    """Yield each entry of the axis list of an iteration with its kinds and its variables."""
-    start = 0
-    for item in node.axes:
-        end = start + (len(item.axes) if isinstance(item, FuseAxes) else 1)
-        yield item, node.kinds[start:end], node.vars[start:end]
-        start = end
-
-
 def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
     """Return whether the domain of the init differs from that of the loop nest.
 
@@ -128,7 +119,9 @@ def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
     names = {var for _, var in kept}
     indexed = _indexed_axes(node)
     return any(
-        not names.issuperset(own) for item, _, own in axis_items(node) if isinstance(item, FuseAxes)
+        not names.issuperset(item.vars)
+        for item in iterated_axes(node)
+        if isinstance(item.axis, FuseAxes)
     ) or any(_is_loose(buffers.tree.axis(item.axis), indexed) for item, _ in kept)
 
 
@@ -170,14 +163,17 @@ def _axes_for_init(
         if item.axis in indexed or item.axis in parents:
             kept.insert(0, (item, var))
             axis = buffers.tree.axis(item.axis)
-            parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
+            parents.add(attached_to(item) or axis.parent)
     return kept
 
 
 def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
-    for item, _, names in axis_items(node):
-        axes = [OverAxis(name) for name in item.axes] if isinstance(item, FuseAxes) else [item]
-        yield from zip(axes, names, strict=True)
+    for item in iterated_axes(node):
+        entry = item.axis
+        unfused = (
+            [OverAxis(name) for name in entry.axes] if isinstance(entry, FuseAxes) else [entry]
+        )
+        yield from zip(unfused, item.vars, strict=True)
 
 
 def where_searchable(nest: Stmt) -> Stmt:

@@ -9,6 +9,7 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import is_full, is_padded
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -34,7 +35,7 @@ from gossamer_lower.iterations.helpers.coordinate_lookup import (
     Lookups,
     value_if,
 )
-from gossamer_lower.iterations.helpers.fused_axes import FusedAxes, axis_items
+from gossamer_lower.iterations.helpers.fused_axes import FusedAxes
 
 
 class LoopNest(msgspec.Struct):
@@ -67,11 +68,11 @@ class NestBuilder:
     def nest_of(self, node: Iteration, scope: AxisIterators) -> LoopNest:
         """Return the loop nest of an iteration inside those whose iterators are in `scope`."""
         nest = LoopNest(dict(scope), dict(scope))
-        for item, kinds, names in axis_items(node):
-            if isinstance(item, FuseAxes):
-                self._add_fused(nest, item, kinds=kinds, names=names)
+        for item in iterated_axes(node):
+            if isinstance(item.axis, FuseAxes):
+                self._add_fused(nest, item.axis, kinds=item.kinds, names=item.vars)
             else:
-                self._add(nest, item, kind=kinds, name=names[0])
+                self._add(nest, item.axis, kind=item.kinds, name=item.vars[0])
         return nest
 
     def _add(self, nest: LoopNest, item: OverAxis | AttachAxis, *, kind: str, name: str) -> None:

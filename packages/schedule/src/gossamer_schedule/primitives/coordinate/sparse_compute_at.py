@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
+from gossamer_ir.core.iteration_axes import attached_to
 from gossamer_ir.nodes import (
-    AttachAxis,
     Axis,
     Expr,
     Function,
@@ -116,13 +116,9 @@ def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> t
         and len(into.axes) >= count
         and all(_has_unique_coordinates(item, axes) for item in into.axes[:count])
     )
-    attached_to = {
-        item.parent
-        for item in (*cursor.node.axes[count:], *into.axes[count:])
-        if isinstance(item, AttachAxis)
-    }
+    selecting = {attached_to(item) for item in (*cursor.node.axes[count:], *into.axes[count:])}
     shared = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
-    if not is_shared or attached_to & shared:
+    if not is_shared or selecting & shared:
         raise schedule_error(
             "sparse_compute_at.axes",
             f"Iterations '{cursor.node.name}' and '{into.name}' do not begin with the same spatial axes, up "

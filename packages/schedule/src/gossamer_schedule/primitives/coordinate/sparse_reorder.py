@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Annotations, AttachAxis, Axis, Iteration, IterationAxis
+from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
+from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.iterated_axes import IteratedAxis, axis_names, iterated_axes
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -117,14 +117,12 @@ def _require_parents_first(cursor: Cursor, items: Sequence[IteratedAxis]) -> Non
 
 def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
     """Yield the axes on which an iterated axis depends: the parents of its axes, or of an attached axis."""
-    if isinstance(item, AttachAxis):
-        yield item.parent
-        own = axes.get(axes[item.axis].parent or "")
-        if own is not None and own.parent is not None:
-            yield own.parent
-        return
+    selecting = attached_to(item)
     for name in axis_names(item):
         axis = axes.get(name)
+        if selecting is not None and axis is not None:
+            yield selecting
+            axis = axes.get(axis.parent or "")
         if axis is not None and axis.parent is not None:
             yield axis.parent
 
