@@ -74,10 +74,11 @@ def spmm(
     """Return alpha * A @ B + beta * out (m by K) for a sparse matrix A (m by n) and a dense B (n by K).
 
     A is a `SparseTensor` or any SciPy sparse matrix or array, B a NumPy array; both are float32 or both
-    float64. A SciPy matrix is checked at each call, must not be changed during it, and is converted to CSR
-    unless it is in blocks. Columns of A may be unsorted; duplicates are added. `out` is C-contiguous,
-    writable, of the result's dtype and shape, and does not overlap an input. It is read if beta is not 0.
-    A vector B (n) gives a vector (m). Raises `ArgumentError`, `FormatError`; nothing was written then.
+    float64. A tensor that is not in CSR is converted to it once. A SciPy matrix is checked at each call, must
+    not be changed during it, and is converted to CSR unless it is in blocks. Columns of A may be unsorted;
+    duplicates are added. `out` is C-contiguous, writable, of the result's dtype and shape, and does not
+    overlap an input. It is read if beta is not 0. A vector B (n) gives a vector (m). Raises `ArgumentError`,
+    `FormatError`; nothing was written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
