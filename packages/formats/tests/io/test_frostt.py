@@ -67,7 +67,7 @@ BAD = {
     "1 9223372036854775808 1.0\n": "line 1 has the coordinate '9223372036854775808'",
     "1 1 1.0\0\n": "line 1",
     "1 1 0x\n": "line 1 has the value '0x'",
-    "1" * 70_000: "a line has more than 65536 characters",
+    "1" * 70_000: "line 1 has more than 65536 characters",
     "# x\n" * 300_000: "comments and blank lines have more than",
     "": "no entries",
 }

@@ -69,6 +69,27 @@ def test_an_npz_of_float32_keeps_its_dtype_and_an_empty_one_is_read(tmp_path):
     assert (tensor.shape, tensor.dtype) == ((0, 5), "float32")
 
 
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ("1 1 1.0\n%\n\n2 2 one\n", "line 7 has the value 'one'; expected a number"),
+        ("1.5 1 1.0\n", "line 4 has the coordinate '1.5'; expected an integer"),
+        ("1 1\n", "line 4 has 2 numbers; expected 2 coordinates and a value"),
+        ("1 1 1.0 2.0 % of two\n", "line 4 has 4 numbers; expected 2 coordinates and a value"),
+        ("1 99999999999999999999 1.0\n", "line 4 has the coordinate '99999999999999999999'"),
+    ],
+)
+@pytest.mark.parametrize("field", ["real", "integer"])
+def test_a_line_that_is_not_an_entry_is_named(entries, message, field, tmp_path):
+    path = tmp_path / "a.mtx"
+    path.write_text(
+        f"%%MatrixMarket matrix coordinate {field} general\n% a comment\n3 3 2\n{entries}"
+    )
+    with pytest.raises(FormatError, match=message) as caught:
+        read(path)
+    assert caught.value.code == "format.read.malformed"
+
+
 def _npz(path, **arrays):
     np.savez(path, **arrays)
     return path.read_bytes()
@@ -172,6 +193,19 @@ def test_a_name_that_the_system_refuses_is_one_sentence(tmp_path):
     with pytest.raises(FormatError, match="cannot be read: File name too long") as caught:
         read(tmp_path / ("n" * 300 + ".mtx"))
     assert caught.value.code == "format.read.malformed"
+
+
+def test_an_npz_of_three_dimensions_is_read_as_coordinates(tmp_path):
+    dense = np.zeros((2, 3, 4))
+    dense[1, 2, 3] = 5.0
+    sparse.save_npz(tmp_path / "a.npz", sparse.coo_array(dense))
+    try:
+        sparse.load_npz(tmp_path / "a.npz")
+    except ValueError:
+        pytest.skip("this SciPy does not store arrays of three dimensions")
+    tensor = read(tmp_path / "a.npz")
+    assert tensor.format.name == "coo"
+    np.testing.assert_array_equal(tensor.toarray(), dense)
 
 
 def test_a_truncated_npz_is_refused(tmp_path):

@@ -17,6 +17,7 @@ from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.io.text_streams import (
     Block,
     create_text,
+    entry_problem,
     line_blocks,
     open_text,
     write_entries,
@@ -129,24 +130,10 @@ def _table(
 def _problem(lines: list[str], numbers: list[int], dimensions: int) -> str:
     """Return what is wrong with the first line that is not an entry."""
     for line, number in zip(lines, numbers, strict=True):
-        fields = line.split()
-        if len(fields) != dimensions + 1:
-            found = counted(len(fields), "number")
-            return f"line {number} has {found}; expected {counted(dimensions, 'coordinate')} and a value"
-        for field in fields[:-1]:
-            if not _is_int64(field):
-                return f"line {number} has the coordinate '{field[:40]}'; expected an integer below 2**63"
-        try:
-            float(fields[-1])
-        except ValueError:
-            return f"line {number} has the value '{fields[-1][:40]}'; expected a number"
+        problem = entry_problem(line, coordinates=dimensions)
+        if problem is not None:
+            return f"line {number} has {problem}"
     return f"a number in lines {numbers[0]} to {numbers[-1]} cannot be read"
-
-
-def _is_int64(field: str) -> bool:
-    digits = field.removeprefix("-")
-    is_number = len(digits) <= 19 and digits.isascii() and digits.isdigit()
-    return is_number and int(digits) < 2**63
 
 
 def _joined(columns: list[list[Array]], dimensions: int) -> list[Array]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -22,6 +21,7 @@ from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.text_streams import (
     LONGEST_LINE,
     create_text,
+    entry_problem,
     line_blocks,
     open_text,
     write_entries,
@@ -54,6 +54,8 @@ class Header(NamedTuple):
     rows: int
     columns: int
     entries: int
+    lines: int
+    """The lines of the banner, the comments and the sizes."""
 
     def declared(self) -> DeclaredSizes:
         """Return the sizes of the matrix, with the entries that symmetry adds, and of the table."""
@@ -94,18 +96,19 @@ def read_header(stream: TextIO) -> Header:
     for word, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
         if word not in known:
             raise ValueError(f"its banner says '{word}'; expected {' or '.join(known)}")
-    line, comments = _read_line(stream), 0
+    line, lines, comments = _read_line(stream), 2, 0
     while line.startswith("%") or line.isspace():
         comments += len(line)
         if comments > _LONGEST_COMMENTS:
             raise ValueError(
                 f"its comments are too long; expected at most {_LONGEST_COMMENTS} characters"
             )
-        line = _read_line(stream)
+        line, lines = _read_line(stream), lines + 1
     sizes = line.split()
     if len(sizes) != 3 or not all(size.isascii() and size.isdigit() for size in sizes):
         raise ValueError(f"its sizes are '{line.strip()}'; expected rows, columns and entries")
-    return Header(field, symmetry, *(int(size) for size in sizes))
+    rows, columns, entries = map(int, sizes)
+    return Header(field, symmetry, rows, columns, entries, lines)
 
 
 def read_entries(stream: TextIO, header: Header) -> coo_array:
@@ -144,7 +147,7 @@ def _dtype(header: Header) -> np.dtype[Any]:
 
 def _read_entries(stream: TextIO, header: Header) -> Array:
     """Read the entries, and one more if the file holds more than it declares."""
-    lines = chain.from_iterable(_line_blocks(stream, header))
+    lines = _EntryLines(stream, header)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*contained no data")
         # NumPy only warns of a coordinate such as 1.5, and would truncate it.
@@ -153,19 +156,38 @@ def _read_entries(stream: TextIO, header: Header) -> Array:
             return np.loadtxt(
                 lines, dtype=_dtype(header), comments="%", ndmin=1, max_rows=header.entries + 1
             )
-        except DeprecationWarning as warning:
-            raise ValueError("a coordinate is not an integer") from warning
+        except (ValueError, DeprecationWarning) as error:
+            problem = lines.problem()
+            if problem is None and isinstance(error, ValueError):
+                raise
+            raise ValueError(problem or "a coordinate is not an integer") from error
 
 
-def _line_blocks(stream: TextIO, header: Header) -> Iterator[Iterator[str]]:
-    """Yield the lines of blocks of text, without blank lines and comments, for which NumPy would warn."""
-    left = _LONGEST_COMMENTS + _LONGEST_ENTRY * header.entries
-    for lines, _ in line_blocks(stream):
-        left -= sum(map(len, lines)) + len(lines)
-        if left < 0:
-            entries = counted(header.entries, "entry", "entries")
-            raise ValueError(f"its text is too long for the {entries} that it declares")
-        yield (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
+class _EntryLines:
+    """The lines of entries, without blank lines and comments, for which NumPy would warn."""
+
+    def __init__(self, stream: TextIO, header: Header) -> None:
+        self._stream, self._header = stream, header
+        self._line, self._number = "", 0
+
+    def __iter__(self) -> Iterator[str]:
+        left = _LONGEST_COMMENTS + _LONGEST_ENTRY * self._header.entries
+        for lines, first in line_blocks(self._stream, first=self._header.lines + 1):
+            left -= sum(map(len, lines)) + len(lines)
+            if left < 0:
+                entries = counted(self._header.entries, "entry", "entries")
+                raise ValueError(f"its text is too long for the {entries} that it declares")
+            for number, line in enumerate(lines, first):
+                if line.strip() and not line.lstrip().startswith("%"):
+                    self._line, self._number = line, number
+                    yield line
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the last line, at which NumPy stopped; None if nothing is."""
+        entry, _, _ = self._line.partition("%")
+        has_value = FIELDS[self._header.field] > 0
+        problem = entry_problem(entry, coordinates=2, has_value=has_value) if entry else None
+        return None if problem is None else f"line {self._number} has {problem}"
 
 
 def _coordinates(name: str, coordinates: Array, *, length: int) -> Array:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from gossamer_formats.storage import Array
+from gossamer_ir.support.counted import counted
 
 LONGEST_LINE = 1 << 16
 """The longest line of an entry or a comment. Without a limit, a compressed file could decompress to a single
 line that fills the memory."""
 _BLOCK_CHARACTERS = 1 << 16
 """The number of characters that are split into lines at once."""
+_LONGEST_QUOTE = 40
+"""The number of characters of a field that an error quotes."""
 _ENTRIES_WRITTEN = 1 << 14
 """The number of entries that are made into text at once."""
 
@@ -47,17 +50,46 @@ class Block(NamedTuple):
     first: int
 
 
-def line_blocks(stream: TextIO) -> Iterator[Block]:
-    """Yield all lines, block by block; raises `ValueError` for one that is too long."""
-    rest, first = "", 1
+def line_blocks(stream: TextIO, *, first: int = 1) -> Iterator[Block]:
+    """Yield all lines, block by block; raises `ValueError` for one that is too long.
+
+    `first` is the number of the first line that has not been read.
+    """
+    rest = ""
     while text := stream.read(_BLOCK_CHARACTERS):
         lines = (rest + text).split("\n")
         rest = lines.pop()
         if len(rest) > LONGEST_LINE:
-            raise ValueError(f"a line has more than {LONGEST_LINE} characters")
+            raise ValueError(f"line {first + len(lines)} has more than {LONGEST_LINE} characters")
         yield Block(lines, first)
         first += len(lines)
     yield Block([rest], first)
+
+
+def entry_problem(line: str, *, coordinates: int, has_value: bool = True) -> str | None:
+    """Return why a line is not an entry of `coordinates` integers and a value, or None.
+
+    >>> entry_problem("1 2.5 3.0", coordinates=2)
+    "the coordinate '2.5'; expected an integer below 2**63"
+    """
+    fields = line.split()
+    if len(fields) != coordinates + has_value:
+        wanted = counted(coordinates, "coordinate") + (" and a value" if has_value else "")
+        return f"{counted(len(fields), 'number')}; expected {wanted}"
+    for field in fields[:coordinates]:
+        if not _is_int64(field):
+            return f"the coordinate '{field[:_LONGEST_QUOTE]}'; expected an integer below 2**63"
+    try:
+        float(fields[-1])
+    except ValueError:
+        return f"the value '{fields[-1][:_LONGEST_QUOTE]}'; expected a number"
+    return None
+
+
+def _is_int64(field: str) -> bool:
+    digits = field.removeprefix("-")
+    is_number = len(digits) <= 19 and digits.isascii() and digits.isdigit()
+    return is_number and int(digits) < 2**63
 
 
 def write_entries(stream: TextIO, coordinates: Iterable[Array], values: Array | None) -> None:

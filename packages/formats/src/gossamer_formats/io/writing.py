@@ -31,7 +31,7 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
     | `.mtx`, `.mtx.gz` | a matrix by coordinates |
     | `.smtx` | the pattern of a matrix in CSR, without values |
     | `.tns`, `.tns.gz` | coordinates of any number of dimensions, without the shape |
-    | `.npz` | SciPy's archive, in the format that `to_scipy` returns |
+    | `.npz` | SciPy's archive of a matrix, in the format that `to_scipy` returns |
     | `.bsp.h5` | binsparse: a matrix in csr, csc, coo or dcsr, others in csr; duplicates are added |
 
     `read` returns values with the same bits, except for the payload of NaN. With `pattern`, values are left
@@ -59,10 +59,11 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
             f"A file {kind} has values, so a pattern cannot be written to it; expected a file "
             f"{', '.join(_WITH_PATTERNS)}.",
         )
-    if kind in (*_WITH_PATTERNS, ".bsp.h5", ".bsp.hdf5") and tensor.ndim != 2:
+    if KINDS[kind] != "FROSTT" and tensor.ndim != 2:
         raise FormatError(
             "format.dimensions",
             f"The tensor has {counted(tensor.ndim, 'dimension')}; a file {kind} holds 2.",
+            hint="Write a file .tns.",
         )
     if tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
