@@ -37,8 +37,8 @@ from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
-    from gossamer_backend.registry.discovery import EntryPoint
     from gossamer_backend.registry.validating import ValidatingBackend
+    from gossamer_ir.support.installed_distributions import EntryPoint
 
 DISTRIBUTIONS = (
     "gossamer",

@@ -13,9 +13,9 @@ from gossamer_ir.nodes import StageName
 
 if TYPE_CHECKING:
     from gossamer_backend import Probe
-    from gossamer_backend.registry.discovery import EntryPoint
     from gossamer_backend.registry.plugin import Plugin
     from gossamer_backend.registry.validating import ValidatingBackend
+    from gossamer_ir.support.installed_distributions import EntryPoint
 
 
 def extension_points() -> Mapping[str, StageName]:

@@ -1,1 +1,1 @@
-"""Backends and the plugins that register them: discovery, hooks, protocol and capabilities."""
+"""Backends and the plugins that register them: the registry, hooks, protocol and capabilities."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,11 +10,11 @@ import msgspec
 import pluggy
 
 from gossamer_backend.registry import hookspecs
-from gossamer_backend.registry.discovery import EntryPoint
 from gossamer_backend.registry.hookspecs import Pass, ScheduleRule
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import STAGES, Module, StageName
+from gossamer_ir.support.installed_distributions import EntryPoint
 from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 
 ExtensionPoints = Callable[[], Mapping[str, StageName]]
@@ -64,13 +63,12 @@ class Extension(msgspec.Struct, frozen=True):
         return result
 
 
-def registered_plugin(name: str, value: str) -> pluggy.PluginManager:
-    """Import a plugin (`value` is the object reference of its entry point), and return the manager that calls
-    its hooks."""
+def registered_plugin(name: str, point: EntryPoint) -> pluggy.PluginManager:
+    """Import the plugin of an entry point, and return the manager that calls its hooks."""
     # Each plugin has its own manager, so that a broken one cannot affect others.
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
-    manager.register(pkgutil.resolve_name(value.partition("[")[0].strip()), name=name)
+    manager.register(point.load(), name=name)
     manager.check_pending()
     return manager
 
@@ -89,7 +87,7 @@ def load_extension(backend: str, point: EntryPoint, *, points: ExtensionPoints) 
             "hyphens, and is not that of the backend.",
         )
     with errors_as_plugin_errors(name, doing=f"extend the backend '{backend}'"):
-        manager = registered_plugin(name, point.value)
+        manager = registered_plugin(name, point)
         if manager.hook.gossamer_backends():
             raise PluginError(
                 "plugin.extension",

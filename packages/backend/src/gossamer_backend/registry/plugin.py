@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from gossamer_backend.registry.discovery import EntryPoint
 from gossamer_backend.registry.extension import (
     Extension,
     ExtensionPoints,
@@ -20,6 +19,7 @@ from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.installed_distributions import EntryPoint
 from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 
 
@@ -84,7 +84,7 @@ def load_plugin(point: EntryPoint, *, points: ExtensionPoints) -> Plugin:
     `PluginError` names the plugin and the reason if it is broken."""
     name = point.name
     with errors_as_plugin_errors(name, doing="be loaded"):
-        manager = registered_plugin(name, point.value)
+        manager = registered_plugin(name, point)
         backends = (item for result in manager.hook.gossamer_backends() for item in result)
         backend = _the_backend(name, tuple(backends))
         own = extension_of(name, manager, points=points)

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer_backend.registry.discovery import (
-    EntryPoint,
-    entry_points,
-    installed_distribution,
-    installed_entry_points,
-)
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import StageName
+from gossamer_ir.support.installed_distributions import (
+    EntryPoint,
+    entry_points,
+    installed_distribution,
+    installed_entry_points,
+    normalized_name,
+)
+from gossamer_ir.support.plugin_errors import duplicate_error, errors_as_plugin_errors
 
 if TYPE_CHECKING:
     from gossamer_backend.registry.extension import Extension, ExtensionPoints
@@ -125,7 +127,7 @@ class Registry:
         own = tuple(point for point in points if point.name.partition(".")[0] == backend)
         for first, second in pairwise(own):
             if first.name == second.name:
-                raise _duplicate(f"an extension '{first.name}'", (first, second))
+                raise duplicate_error(f"an extension '{first.name}'", (first, second))
         return own
 
     def extension(self, backend: str, point: EntryPoint) -> Extension:
@@ -166,7 +168,7 @@ class Registry:
     def _entry_points_by_name(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._entry_points is None:
             by_name: dict[str, tuple[EntryPoint, ...]] = {}
-            for item in _entry_points_of_group(self._group):
+            for item in installed_entry_points(self._group):
                 by_name[item.name] = (*by_name.get(item.name, ()), item)
             self._entry_points = {name: _own_or_all(name, items) for name, items in by_name.items()}
         return self._entry_points
@@ -183,7 +185,7 @@ class Registry:
                 hint=f"Installed: {known}." if known else "No backend is installed.",
             )
         if len(candidates) > 1:
-            raise _duplicate(f"a backend '{name}'", candidates)
+            raise duplicate_error(f"a backend '{name}'", candidates)
         return load_plugin(candidates[0], points=self._extension_points)
 
     def _own_entry_points(self, name: str) -> tuple[EntryPoint, ...]:
@@ -222,32 +224,15 @@ class Registry:
         return tuple(infos)
 
 
-def _duplicate(what: str, points: tuple[EntryPoint, ...]) -> PluginError:
-    owners = ", ".join(sorted(item.distribution for item in points))
-    return PluginError("plugin.duplicate", f"Several distributions install {what}: {owners}.")
-
-
-def _entry_points_of_group(group: str) -> list[EntryPoint]:
-    """Return the entry points of a group, of all installed distributions."""
-    # Slow to import, and only needed for names that no distribution `gossamer-<name>` owns.
-    from importlib import metadata
-
-    return [
-        EntryPoint(item.name, item.value, item.dist.name if item.dist is not None else "unknown")
-        for item in metadata.entry_points(group=group)
-    ]
-
-
 def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
     """Return only the entry point of the distribution `gossamer-<name>` if it is among them, else all."""
     # Otherwise any distribution could block a backend by registering its name, too.
-    own = tuple(item for item in items if item.distribution == f"gossamer-{name}")
+    owner = normalized_name(f"gossamer-{name}")
+    own = tuple(item for item in items if item.distribution == owner)
     return own or items
 
 
 def _backend_info(backend: ValidatingBackend, owner: str) -> BackendInfo:
-    from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
-
     try:
         with errors_as_plugin_errors(backend.name, doing="list its targets"):
             targets = backend.targets()

@@ -8,7 +8,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gossamer_backend.registry.discovery import EntryPoint, Installed, installed_distribution
+from gossamer_ir.support.installed_distributions import (
+    EntryPoint,
+    Installed,
+    installed_distribution,
+)
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -46,12 +50,13 @@ def extension_versions(points: Iterable[EntryPoint]) -> dict[str, str]:
     versions = {}
     for point in points:
         distribution = installed_distribution(point.distribution)
-        versions[point.name] = point.value
-        if distribution is not None:
+        if distribution is None:
+            versions[point.name] = f"{point.value} {_other_version(point.distribution)}".rstrip()
+        else:
             # The package of an extension need not have the name of its distribution.
             package = point.value.partition(":")[0].partition(".")[0]
             suffix = _content_suffix(distribution, package=package)
-            versions[point.name] += f" {distribution.version}{suffix}"
+            versions[point.name] = f"{point.value} {distribution.version}{suffix}"
     return versions
 
 

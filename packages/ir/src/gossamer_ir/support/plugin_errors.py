@@ -1,11 +1,12 @@
-"""Exceptions of plugins as errors that name the plugin."""
+"""Errors that name a plugin: for its exceptions, and for names that several plugins register."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gossamer_ir.errors import GossamerError, PluginError
+from gossamer_ir.support.installed_distributions import EntryPoint
 
 
 @contextlib.contextmanager
@@ -30,3 +31,14 @@ def errors_as_plugin_errors(
             "plugin.failed",
             f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {str(error).rstrip('.')}.",
         ) from error
+
+
+def duplicate_error(what: str, points: Iterable[EntryPoint]) -> PluginError:
+    """Return the error for a name that several distributions register.
+
+    >>> points = (EntryPoint("toy", "toy", "acme"), EntryPoint("toy", "another", "acme-toys"))
+    >>> str(duplicate_error("a backend 'toy'", points))
+    "Several distributions install a backend 'toy': acme, acme-toys. [plugin.duplicate]"
+    """
+    owners = ", ".join(sorted(point.distribution for point in points))
+    return PluginError("plugin.duplicate", f"Several distributions install {what}: {owners}.")
