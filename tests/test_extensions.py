@@ -315,7 +315,7 @@ def test_two_distributions_with_one_extension_are_refused(install):
             version=f"1.{len(name)}{name[-1]}".replace("o", "0").replace("e", "1"),
         )
     with pytest.raises(
-        PluginError, match=r"install an extension 'generic-cpu\.same': acme-one, acme-two"
+        PluginError, match=r"install the extension 'generic-cpu\.same': acme-one, acme-two"
     ):
         gs.compile(SCALE)
 

@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 from gossamer_formats import from_arrays, from_scipy, to_scipy
-from gossamer_formats.installed_formats import find_format
+from gossamer_formats.installed_formats import find_format, format_names, ignored_entry_points
 from gossamer_formats.operations import operation_of
-from gossamer_ir.errors import FormatError
+from gossamer_ir.errors import FormatError, PluginError
 
 ELL = '''
 from functools import partial
@@ -40,9 +40,13 @@ ENTRY_POINTS = """
 [gossamer.formats]
 wide_ell = ell_of_others:FORMAT
 wrong = ell_of_others:matmul
+not_there = ell_of_nobody:FORMAT
+csr = ell_of_others:FORMAT
 
 [gossamer.operations]
 wide_ell.matmul = ell_of_others:matmul
+wide_ell.rmatmul = ell_of_others:FORMAT
+coo.matmul = ell_of_nobody:matmul
 """
 MATRIX = sparse.csr_array(np.array([[1, 0, 2], [0, 0, 0], [0, 3, 0]], dtype=np.float32))
 
@@ -50,17 +54,21 @@ MATRIX = sparse.csr_array(np.array([[1, 0, 2], [0, 0, 0], [0, 3, 0]], dtype=np.f
 @pytest.fixture(autouse=True)
 def installed(tmp_path, monkeypatch):
     """Installs a distribution that registers the format."""
-    info = tmp_path / "ell_of_others-1.0.dist-info"
-    info.mkdir()
     (tmp_path / "ell_of_others.py").write_text(ELL)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ell-of-others\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    install("ell-of-others", ENTRY_POINTS, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     forget()
     yield
     sys.modules.pop("ell_of_others", None)
     forget()
+
+
+def install(name, entry_points, folder):
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
 
 
 def forget():
@@ -94,12 +102,53 @@ def test_its_operators_come_before_those_of_csr():
 
 def test_an_unknown_format_lists_those_that_are_registered():
     with pytest.raises(
-        FormatError, match=r"'rows'; expected one of: bsr, .*, v_n_m, wide_ell, wrong\."
+        FormatError, match=r"'rows'; expected one of: bsr, .*, v_n_m, not_there, wide_ell, wrong\."
     ):
         from_scipy(MATRIX).asformat("rows")
 
 
 def test_an_entry_point_must_name_a_format():
-    with pytest.raises(FormatError) as caught:
+    with pytest.raises(
+        PluginError, match=r"'wrong' .*; expected a gossamer_formats\.Format"
+    ) as caught:
         from_scipy(MATRIX).asformat("wrong")
-    assert caught.value.code == "format.entry_point"
+    assert caught.value.code == "plugin.entry_point"
+
+
+def test_an_operation_must_be_a_function():
+    with pytest.raises(
+        PluginError, match=r"'wide_ell\.rmatmul' .* type 'Format'; expected a function"
+    ):
+        np.ones(3) @ from_scipy(MATRIX).asformat("wide_ell")
+
+
+def test_a_distribution_that_cannot_be_imported_is_named():
+    missing = "ModuleNotFoundError: No module named 'ell_of_nobody'"
+    with pytest.raises(PluginError) as caught:
+        from_scipy(MATRIX).asformat("not_there")
+    reason = f"The plugin 'ell-of-others' cannot register the format 'not_there': {missing}."
+    assert str(caught.value) == f"{reason} [plugin.failed]"
+    with pytest.raises(PluginError) as caught:
+        from_scipy(MATRIX).asformat("coo") @ np.ones(3)
+    reason = f"The plugin 'ell-of-others' cannot register the operation 'coo.matmul': {missing}."
+    assert str(caught.value) == f"{reason} [plugin.failed]"
+
+
+def test_a_name_that_two_distributions_register_is_refused(tmp_path):
+    tensor = from_scipy(MATRIX).asformat("wide_ell")
+    install("more-ell", ENTRY_POINTS, tmp_path)
+    forget()
+    owners = r"ell-of-others, more-ell\. \[plugin\.duplicate\]"
+    with pytest.raises(PluginError, match=rf"install the format 'wide_ell': {owners}"):
+        from_scipy(MATRIX).asformat("wide_ell")
+    with pytest.raises(PluginError, match=rf"install the operation 'wide_ell\.matmul': {owners}"):
+        tensor @ np.ones(3)
+    assert format_names().count("wide_ell") == 1
+
+
+def test_the_names_of_the_library_are_its_own():
+    assert from_scipy(MATRIX).asformat("coo").asformat("csr").format == from_scipy(MATRIX).format
+    assert format_names().count("csr") == 1
+    assert [(point.name, point.distribution) for point in ignored_entry_points()] == [
+        ("csr", "ell-of-others")
+    ]

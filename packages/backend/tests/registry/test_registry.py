@@ -22,7 +22,7 @@ REASONS = {
     "raising": "OSError: libmissing.so: cannot open shared object file",
     "exiting": "SystemExit: no license",
     "not-there": "ModuleNotFoundError: No module named 'gossamer_no_such_module'",
-    "clash": "Several distributions install a backend 'clash': another-clash, broken-ones",
+    "clash": "Several distributions install the backend 'clash': another-clash, broken-ones",
 }
 
 

@@ -14,7 +14,9 @@ from importlib import import_module
 
 from gossamer_formats import descriptions
 from gossamer_formats.format import Format
+from gossamer_formats.registered_objects import registered_object, wrong_object_error
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.installed_distributions import EntryPoint, installed_entry_points
 from gossamer_ir.support.typed_calls import typed
 
 GROUP = "gossamer.formats"
@@ -24,28 +26,26 @@ GROUP = "gossamer.formats"
 def find_format(name: str) -> Format | None:
     """Return the format of a name, or None.
 
-    Raises `FormatError` (`format.entry_point`) if the entry point does not name a `Format` of this name.
+    Raises `PluginError` if the format is that of another distribution and cannot be used: `plugin.failed`,
+    `plugin.duplicate`, or `plugin.entry_point` if the entry point does not name a `Format` of this name.
 
     >>> find_format("csr").name, find_format("rows")
     ('csr', None)
     """
+    # The names of the library are its own: otherwise, any distribution could
+    # block one of its formats. `ignored_entry_points` lists those that try.
     if name in descriptions.NAMES:
         # Imported when needed: a program uses few of the formats.
         listed: Format = import_module(f"gossamer_formats.descriptions.{name}").FORMAT
         return listed
-
-    from importlib.metadata import entry_points  # takes 20 ms to import
-
-    for entry_point in entry_points(group=GROUP, name=name):
-        registered = entry_point.load()
-        if isinstance(registered, Format) and registered.name == name:
-            return registered
-        raise FormatError(
-            "format.entry_point",
-            f"The entry point '{name}' of the group '{GROUP}' names an object of type "
-            f"'{type(registered).__name__}'; expected a gossamer_formats.Format with the name '{name}'.",
-        )
-    return None
+    registered = registered_object(GROUP, name, what=f"the format '{name}'")
+    if registered is None:
+        return None
+    if isinstance(registered, Format) and registered.name == name:
+        return registered
+    raise wrong_object_error(
+        GROUP, name, registered, expected=f"a gossamer_formats.Format with the name '{name}'"
+    )
 
 
 @typed
@@ -65,14 +65,19 @@ def format_named(name: str) -> Format:
 
 
 def format_names() -> list[str]:
-    """Return the names of all formats: those of the library, then those of other distributions.
+    """Return the names of all formats: those of the library, then those of other distributions, each once.
 
     >>> format_names()[:4]
     ['bsr', 'coo', 'csc', 'csf']
     """
-    from importlib.metadata import entry_points
+    registered = {point.name for point in installed_entry_points(GROUP)}
+    return [*descriptions.NAMES, *sorted(registered.difference(descriptions.NAMES))]
 
-    return [
-        *descriptions.NAMES,
-        *sorted(entry_point.name for entry_point in entry_points(group=GROUP)),
-    ]
+
+def ignored_entry_points() -> list[EntryPoint]:
+    """Return the entry points of formats whose names are those of formats of the library.
+
+    >>> ignored_entry_points()
+    []
+    """
+    return [point for point in installed_entry_points(GROUP) if point.name in descriptions.NAMES]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from gossamer_formats.registered_objects import registered_object, wrong_object_error
 from gossamer_ir.errors import FormatError
 
 GROUP = "gossamer.operations"
@@ -20,20 +21,21 @@ def operation_of(name: str, *, format: str = "csr") -> Callable[..., Any]:
     """Return the function of an operation for tensors of a format.
 
     A format without a function of its own has that of CSR, which may refuse the tensor. Raises `FormatError`
-    (`format.operation`) if none is installed.
+    (`format.operation`) if none is installed, and `PluginError` if it cannot be used: `plugin.failed`,
+    `plugin.duplicate`, or `plugin.entry_point` if it cannot be called.
 
     >>> operation_of("determinant")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.FormatError: No installed distribution computes 'determinant' of sparse tensors. ...
     """
-    # `importlib.metadata` takes 20 ms to import, for the first operation only
-    from importlib.metadata import entry_points
-
     for candidate in (f"{format}.{name}", name):
-        for entry_point in entry_points(group=GROUP, name=candidate):
-            function: Callable[..., Any] = entry_point.load()
+        registered = registered_object(GROUP, candidate, what=f"the operation '{candidate}'")
+        if callable(registered):
+            function: Callable[..., Any] = registered
             return function
+        if registered is not None:
+            raise wrong_object_error(GROUP, candidate, registered, expected="a function")
     raise FormatError(
         "format.operation",
         f"No installed distribution computes '{name}' of sparse tensors.",

@@ -127,7 +127,7 @@ class Registry:
         own = tuple(point for point in points if point.name.partition(".")[0] == backend)
         for first, second in pairwise(own):
             if first.name == second.name:
-                raise duplicate_error(f"an extension '{first.name}'", (first, second))
+                raise duplicate_error(f"the extension '{first.name}'", (first, second))
         return own
 
     def extension(self, backend: str, point: EntryPoint) -> Extension:
@@ -185,7 +185,7 @@ class Registry:
                 hint=f"Installed: {known}." if known else "No backend is installed.",
             )
         if len(candidates) > 1:
-            raise duplicate_error(f"a backend '{name}'", candidates)
+            raise duplicate_error(f"the backend '{name}'", candidates)
         return load_plugin(candidates[0], points=self._extension_points)
 
     def _own_entry_points(self, name: str) -> tuple[EntryPoint, ...]:

@@ -37,8 +37,8 @@ def duplicate_error(what: str, points: Iterable[EntryPoint]) -> PluginError:
     """Return the error for a name that several distributions register.
 
     >>> points = (EntryPoint("toy", "toy", "acme"), EntryPoint("toy", "another", "acme-toys"))
-    >>> str(duplicate_error("a backend 'toy'", points))
-    "Several distributions install a backend 'toy': acme, acme-toys. [plugin.duplicate]"
+    >>> str(duplicate_error("the backend 'toy'", points))
+    "Several distributions install the backend 'toy': acme, acme-toys. [plugin.duplicate]"
     """
     owners = ", ".join(sorted(point.distribution for point in points))
     return PluginError("plugin.duplicate", f"Several distributions install {what}: {owners}.")
