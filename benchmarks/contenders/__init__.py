@@ -2,37 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 
-from benchmarks.contenders.contender import Prepare
-
-PRODUCTS = ("spmm", "spmv", "bsr_spmm")
-ALL = ("spmm", "spmv", "sddmm", "attention", "bsr_spmm")
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A function of a module of this package.
-
-    `ops` are the operators that it has. It takes part in those of `usual` (by default all of them) unless
-    contenders were chosen. `packages` are those whose versions are recorded, `environment` further variables
-    of its process. One that is not `threaded` is measured once for all numbers of threads.
-    """
-
-    module: str
-    function: str = "prepare"
-    ops: tuple[str, ...] = ALL
-    usual: tuple[str, ...] | None = None
-    packages: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    threaded: bool = True
-
-    def takes_part(self, op: str) -> bool:
-        """True if it takes part in an operator unless contenders were chosen."""
-        return op in (self.ops if self.usual is None else self.usual)
-
+from benchmarks.contenders.contender import ALL, PRODUCTS, Contender, Prepare
 
 OURS = "gossamer"
 GOSSAMER = ("gossamer", "gossamer-generic-cpu", "llvmlite")

@@ -1,4 +1,4 @@
-"""The interface of contenders: each prepares a case once and returns the call to time.
+"""The record of a contender, and its interface: it prepares a case once and returns the call to time.
 
 The modules of this folder run in processes of their own, possibly in different environments: they import
 their library, NumPy, SciPy and `benchmarks.operator_case`.
@@ -6,11 +6,14 @@ their library, NumPy, SciPy and `benchmarks.operator_case`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from benchmarks.operator_case import Array, OperatorCase
+
+PRODUCTS = ("spmm", "spmv", "bsr_spmm")
+ALL = ("spmm", "spmv", "sddmm", "attention", "bsr_spmm")
 
 Call: TypeAlias = Callable[[], object]
 
@@ -31,3 +34,25 @@ class Prepared:
 
 Prepare: TypeAlias = Callable[[OperatorCase, int], Prepared]
 """Prepares a case for a number of threads, or raises `UnavailableError` or ImportError."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A contender: a function of a module of this folder that prepares cases.
+
+    `ops` are the operators that it has. It takes part in those of `usual` (by default all of them) unless
+    contenders were chosen. `packages` are those whose versions are recorded, `environment` further variables
+    of its process. One that is not `threaded` is measured once for all numbers of threads.
+    """
+
+    module: str
+    function: str = "prepare"
+    ops: tuple[str, ...] = ALL
+    usual: tuple[str, ...] | None = None
+    packages: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    threaded: bool = True
+
+    def takes_part(self, op: str) -> bool:
+        """True if it takes part in an operator unless contenders were chosen."""
+        return op in (self.ops if self.usual is None else self.usual)

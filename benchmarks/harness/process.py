@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.contenders import CONTENDERS, Contender
-from benchmarks.contenders.contender import UnavailableError
+from benchmarks.contenders import CONTENDERS
+from benchmarks.contenders.contender import Contender, UnavailableError
 from benchmarks.harness.meter import cpu_seconds_of
 from benchmarks.operator_case import Array, Description
 

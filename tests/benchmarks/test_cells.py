@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.contenders import Contender, load_prepare
-from benchmarks.contenders.contender import Prepared, UnavailableError
+from benchmarks.contenders import load_prepare
+from benchmarks.contenders.contender import Contender, Prepared, UnavailableError
 from benchmarks.harness import cells, tasks, worker
 from benchmarks.harness.process import ContenderStart
 from benchmarks.harness.progress import progress_bar

@@ -1,4 +1,4 @@
-"""A format of tensors: its description, and what a conversion to it may or must be told."""
+"""A format of tensors: its description, and the parameters of conversions to it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ is to hold, in order: at least those that occur, none twice."""
 class Format(NamedTuple):
     """A format of tensors. Conversions from and to it are derived from its description.
 
-    `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are what a
-    conversion may be told, with the defaults; without a default (None) it must be told. Those that are sizes
-    of the description are set to it, all are passed to `orders`, which order the contents of index arrays, by
-    the name of the array. `docs/formats.md` has an example.
+    `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are the
+    options of a conversion, with their defaults (None: the option is required). Those that are sizes of the
+    description set these sizes. All are passed to `orders`, functions by the name of an index array, which
+    order its contents. `docs/formats.md` has an example.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> Format("also_csr", csr).describe("float32").buffer.axes

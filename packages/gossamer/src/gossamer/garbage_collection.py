@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Collect no garbage until the end.
+    """Pause garbage collection until the end of the context.
 
     A build imports modules and makes many objects that live, which triggers collections. Each full one also
     visits the objects of NumPy, SciPy and the user's program (measured: 18 of 215 ms of a first call). Nested

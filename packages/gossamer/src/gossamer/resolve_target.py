@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def extension_points() -> Mapping[str, StageName]:
     """Return the positions at which passes of plugins may run, each with the stage of modules there."""
-    # Imported late: only plugins with such passes ask.
+    # Imported late: only plugins with such passes need it.
     from gossamer_lower.lower_to_flat import EXTENSION_POINTS
 
     return {name: point.stage for name, point in EXTENSION_POINTS.items()}

@@ -23,7 +23,7 @@ def ell(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix with `width` slots for every row.
 
     Its arrays are `indices` and `data` (m by width); unused slots have the column n. A conversion takes the
-    length of the longest row as the width unless it is told a larger one.
+    length of the longest row as the width unless a larger one is given.
 
     >>> ell().axes[1].padded
     True

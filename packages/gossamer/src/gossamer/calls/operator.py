@@ -45,7 +45,7 @@ class Operator(Generic[P]):
         adapt: Callable[..., tuple[Any, ...]] | None = None,
     ) -> None:
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
-        if they are others than those of the call."""
+        if they differ from those of the call."""
         self.program = program
         self._operands = operands
         self._function = function

@@ -76,7 +76,7 @@ class Plans:
     ) -> None:
         """Keep a plan of the kernel of a request for later calls with such operands."""
         matrix = operands.plan_key
-        # Long calls run in portions, and do not notice the microseconds that a plan saves.
+        # Long calls run in portions, so the microseconds that a plan saves do not matter.
         if matrix is None or is_much_work(operands.products):
             return
         (first, *_) = operands.dense.values()

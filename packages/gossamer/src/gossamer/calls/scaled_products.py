@@ -17,7 +17,7 @@ from gossamer_ir.interchange.records import Target
 
 
 def is_scaled(alpha: float, beta: float) -> bool:
-    """Return whether a product with these factors is more than the product."""
+    """Return whether these factors change a product."""
     return not (alpha == 1 and beta == 0)
 
 

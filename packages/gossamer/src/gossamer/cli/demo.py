@@ -141,7 +141,7 @@ def _check(console: Console, work: Workload) -> None:
 
 
 def _median_times(work: Workload, *, after_round: Call) -> dict[str, float]:
-    calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.scipy}
+    calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.baseline}
     return interleaved(calls, rounds=ROUNDS, after_round=after_round)
 
 

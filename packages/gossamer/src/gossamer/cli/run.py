@@ -73,7 +73,7 @@ def run(
     require_memory(op, tensor, features=features, dtype=dtype)
     work = prepare(op, tensor, features=features, target=target)
     comparison = work.check()
-    times = interleaved({"gossamer": work.run, "scipy": work.scipy}, rounds=repeat)
+    times = interleaved({"gossamer": work.run, "scipy": work.baseline}, rounds=repeat)
     record = _record(work, times, error=comparison.max_relative_error)
     record |= {"matrix": matrix, "threads": get_num_threads(), "target": target}
     if as_json:

@@ -1,8 +1,8 @@
 """The table of the entries in the axis list of an iteration: which axes an entry iterates, and to which axis
 it is attached.
 
-Whoever needs the axes, kinds and variables of an iteration asks the functions of this module, so that a new
-type of entry needs one row here. Tests check that the table covers `IterationAxis`.
+All code takes the axes, kinds and variables of an iteration from the functions of this module, so that a
+new type of entry needs one row here. Tests check that the table covers `IterationAxis`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import Module
 
 
 class Workload:
-    """`run` calls the public API and returns the result; `scipy` computes that of the baseline."""
+    """`run` calls the public API and returns the result; `baseline` returns that of the baseline."""
 
     def __init__(
         self, op: str, tensor: SparseTensor, *, dense: tuple[Array, ...], target: str
@@ -31,7 +31,7 @@ class Workload:
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
         self.compile_ms, self.is_cached = 0.0, False
-        self.scipy = baseline_of(op).prepare(to_scipy(tensor), *dense)
+        self.baseline = baseline_of(op).prepare(to_scipy(tensor), *dense)
         self._operator, self._target = operator, target
         self._variant = operands.variant()
         if self.out.size and tensor.nnz:
