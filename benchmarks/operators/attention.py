@@ -15,7 +15,7 @@ from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
 from benchmarks.operators.sddmm import sampled
-from gossamer.cli.bench.contenders.attention import WEIGHT_ROUNDINGS, softmax
+from gossamer.cli.bench.baselines.attention import WEIGHT_ROUNDINGS, softmax
 
 
 class Attention(Problem):

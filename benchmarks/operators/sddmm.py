@@ -11,7 +11,7 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
-from gossamer.cli.bench.contenders.sddmm import gathered_products
+from gossamer.cli.bench.baselines.sddmm import gathered_products
 
 NONZEROS_AT_ONCE = 1 << 16
 
