@@ -158,6 +158,7 @@ REFUSED = {
     "names: none": ("decompose_format.names", ROW_SUMS, ("A",), (), ()),
     "names: twice": ("decompose_format.names", ROW_SUMS, ("A",), ("p", "p"), (ELL, ELL)),
     "names: not an identifier": ("decompose_format.names", ROW_SUMS, ("A",), ("p-q",), (ELL,)),
+    "names: not ASCII": ("decompose_format.names", ROW_SUMS, ("A",), ("\u00e9",), (ELL,)),
     "format: not a script": ("decompose_format.format", ROW_SUMS, ("A",), ("p",), ("ell",)),
     "format: not valid": ("decompose_format.format", ROW_SUMS, ("A",), ("p",), (INVALID,)),
     "rank": ("decompose_format.rank", ROW_SUMS, ("A",), ("p",), (VECTOR,)),

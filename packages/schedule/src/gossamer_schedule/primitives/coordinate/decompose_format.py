@@ -10,6 +10,7 @@ from gossamer_ir.transform.decompose_format import (
     FormatRewriteRule,
     decompose_function,
 )
+from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify import diagnostics_of_format
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
@@ -85,7 +86,7 @@ def _required_names(names: tuple[str, ...], formats: tuple[str, ...]) -> tuple[s
             f"The names are {names}; expected a different one for each of {len(formats)} formats.",
         )
     for name in names:
-        if not f"A_{name}".isidentifier():
+        if not is_identifier(f"A_{name}"):
             raise schedule_error(
                 "decompose_format.names", f"'{name}' cannot be the end of an identifier."
             )
@@ -100,9 +101,10 @@ def _required_format(text: str) -> FormatDescription:
         raise schedule_error(
             "decompose_format.format", f"The script of a format cannot be read: {reason}"
         ) from error
-    for diagnostic in diagnostics_of_format(description):
+    diagnostics = diagnostics_of_format(description)
+    if diagnostics:
         raise schedule_error(
             "decompose_format.format",
-            f"The description '{description.name}' is not valid: {diagnostic.message}",
+            f"The description '{description.name}' is not valid: {diagnostics[0].message}",
         )
     return description
