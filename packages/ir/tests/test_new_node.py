@@ -9,8 +9,17 @@ from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
 from gossamer_ir.nodes import Expr, Lanes, Load, Name, Node, Ramp, Stmt, Store
-from gossamer_ir.traversal.effects import EFFECTS, Body, Effects, buffers_written, effects_of
+from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
+from gossamer_ir.traversal.effects import (
+    BOUND_NAMES,
+    EFFECTS,
+    Body,
+    Effects,
+    buffers_written,
+    effects_of,
+)
 from gossamer_ir.traversal.equality import structural_equal
+from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
@@ -72,3 +81,10 @@ def test_a_statement_has_its_effects(entries):
     assert effects_of(LOOP).binds == ("i",)
     assert buffers_written((LOOP,)) == {"Y"}
     assert {access.buffer for access in accesses((LOOP,))} == {"X", "Y"}
+
+
+def test_what_a_statement_binds_is_renamed_in_its_clone(monkeypatch):
+    monkeypatch.setitem(BOUND_NAMES, Repeat, lambda stmt: (stmt.var,))
+    (clone,) = with_fresh_names((LOOP,), Namer(["i"]))
+    assert (clone.var, free_vars(clone)) == ("i_1", {"i_1", "n"})
+    assert structural_equal(clone, LOOP)

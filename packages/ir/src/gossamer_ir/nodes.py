@@ -30,7 +30,9 @@ import msgspec
 
 Name: TypeAlias = str
 """The name of a parameter, axis, buffer, variable or reducer. It may be replaced by another one throughout a
-function; a text that is a `str` may not, such as a dtype, or the name of a function or block."""
+function; a text that is a `str` may not, such as a dtype, or the name of a function."""
+Label: TypeAlias = str
+"""The name of a block or iteration, by which schedules address it. Labels are a namespace of their own."""
 
 Scope: TypeAlias = Literal["global", "local", "shared", "warp", "fragment"]
 """The memory of a buffer, in this order: global memory, the registers or stack of one thread, the shared
@@ -357,7 +359,7 @@ class Block(Node, frozen=True):
     declared regions; None means that they are derived from the body.
     """
 
-    name: str
+    name: Label
     iters: tuple[BlockIter, ...]
     body: tuple[Stmt, ...]
     init: tuple[Stmt, ...] = ()
@@ -393,7 +395,7 @@ class Iteration(Node, frozen=True):
     """A sparse iteration, with one variable and one letter of `kinds` (S: spatial, R: reduction) for each
     axis; the axes of a `FuseAxes` count one by one. `init` has the same meaning as in `Block`."""
 
-    name: str
+    name: Label
     axes: tuple[IterationAxis, ...]
     kinds: str
     vars: tuple[Name, ...]

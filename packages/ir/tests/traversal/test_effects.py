@@ -37,6 +37,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import (
     ACCESSES,
+    BOUND_NAMES,
     BOUND_VARIABLES,
     BUFFER_NODES,
     CALLS,
@@ -54,7 +55,7 @@ from gossamer_ir.traversal.effects import (
     declared_names,
     effects_of,
 )
-from gossamer_ir.traversal.fields import body_fields
+from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, statements
 
@@ -166,6 +167,8 @@ def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
     ) == effects.binds
     assert declared_names(SAMPLES[kind]) == (*effects.labels, *effects.binds, *allocated)
     assert (kind in DECLARED_NAMES) == bool(declared_names(SAMPLES[kind]))
+    assert (kind in BOUND_NAMES) == bool((*effects.binds, *allocated))
+    assert effects.labels == tuple(getattr(SAMPLES[kind], field) for field in LABEL_FIELDS[kind])
 
 
 def test_the_variables_of_each_kind_that_binds_some():

@@ -14,7 +14,7 @@ from gossamer_ir import nodes
 from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.equality import structural_equal, structural_hash
-from gossamer_ir.traversal.fields import name_fields
+from gossamer_ir.traversal.fields import LABEL_FIELDS, name_fields
 from gossamer_ir.traversal.walk import walk
 
 FOLDER = Path(__file__).parents[1] / "samples"
@@ -151,8 +151,7 @@ TEXT_FIELDS = {
     "Reinterpret": {"dtype"},
     "Call": {"function", "dtype"},
     "Load": {"dtype"},
-    "Block": {"name"},
-    "Iteration": {"name", "kinds"},
+    "Iteration": {"kinds"},
     "ParallelFor": {"function"},
     "Launch": {"function"},
     "DenseVaried": {"indptr_dtype"},
@@ -172,6 +171,13 @@ def test_every_text_that_may_not_be_renamed_is_listed():
     for kind in NODES:
         fields = {field for field, hint in kind.__annotations__.items() if hint in texts}
         assert fields == TEXT_FIELDS.get(kind.__name__, set()), kind
+
+
+def test_labels_are_the_names_of_blocks_and_iterations():
+    labels = {kind.__name__: LABEL_FIELDS[kind] for kind in NODES}
+    assert {kind: fields for kind, fields in labels.items() if fields} == {
+        "Block": ("name",), "Iteration": ("name",),
+    }  # fmt: skip
 
 
 def test_hashing_takes_a_few_calls_for_each_node():

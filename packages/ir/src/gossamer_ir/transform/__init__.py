@@ -1,1 +1,1 @@
-"""Transformations of whole modules: constant sizes and scalars, other dtypes."""
+"""Transformations: constants for parameters, other dtypes, tensors in parts, copies with fresh names."""

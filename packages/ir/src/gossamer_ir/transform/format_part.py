@@ -14,12 +14,12 @@ from gossamer_ir.nodes import (
     DenseFixed,
     Expr,
     FormatDescription,
-    Load,
     Param,
     SparseBuffer,
     Var,
 )
 from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite
 
 
@@ -54,7 +54,7 @@ def format_part(
     """
     names = _fresh_names(description, suffix, namer)
     sizes = _logical_sizes(description, shape)
-    axes = [_renamed_axis(axis, names, sizes) for axis in description.axes]
+    axes = [_renamed(axis, names, sizes) for axis in description.axes]
     index_arrays = []
     for array in description.index_arrays:
         dimensions = [
@@ -117,34 +117,15 @@ def _logical_sizes(description: FormatDescription, shape: Sequence[Expr]) -> dic
     }
 
 
-def _renamed(expr: Expr, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Expr:
-    def rule(node: Any) -> Expr | None:
-        if isinstance(node, Var):
-            return sizes.get(node.name) or Var(names.get(node.name, node.name), node.dtype)
-        if isinstance(node, Load):
-            loaded: Expr = replace(node, buffer=names[node.buffer])
-            return loaded
-        return None
+def _renamed(node: Any, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Any:
+    """Return an axis or expression in the new names, with sizes for the parameters that they replace."""
 
-    renamed: Expr = rewrite(expr, rule)
-    return renamed
+    def rule(node: Any) -> Any:
+        if isinstance(node, Var) and node.name in sizes:
+            return sizes[node.name]
+        return with_names(node, names)
 
-
-_NAMED_FIELDS = ("name", "parent", "indptr", "indices")
-_SIZE_FIELDS = ("length", "width", "nnz")
-
-
-def _renamed_axis(axis: Any, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Axis:
-    fields = axis.__struct_fields__
-    changed: dict[str, Any] = {}
-    for field in _NAMED_FIELDS:
-        if field in fields and getattr(axis, field) is not None:
-            changed[field] = names[getattr(axis, field)]
-    for field in _SIZE_FIELDS:
-        if field in fields and getattr(axis, field) is not None:
-            changed[field] = _renamed(getattr(axis, field), names, sizes)
-    renamed: Axis = replace(axis, **changed)
-    return renamed
+    return rewrite(node, rule)
 
 
 def _renamed_buffer(
@@ -155,11 +136,9 @@ def _renamed_buffer(
     namer: Namer,
 ) -> SparseBuffer:
     return replace(
-        described,
+        with_names(described, names),
         name=namer.fresh(name),
-        axes=tuple(names[axis] for axis in described.axes),
         dtype=stored.dtype,
         fill=stored.fill,
         handle=names[described.handle or described.name],
-        offsets=names[described.offsets] if described.offsets is not None else None,
     )

@@ -366,11 +366,15 @@ BOUND_VARIABLES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
 }
 """The variables that each type of statement binds. `EFFECTS` takes `binds` from here; this table is a
 shortcut that builds nothing else."""
-DECLARED_NAMES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+BOUND_NAMES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     **BOUND_VARIABLES,
-    Block: lambda stmt: (stmt.name, *BOUND_VARIABLES[Block](stmt)),
-    Iteration: lambda stmt: (stmt.name, *stmt.vars),
     Allocate: lambda stmt: (stmt.buffer.name,),
+}
+"""The variables and buffers that each type of statement binds."""
+DECLARED_NAMES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    **BOUND_NAMES,
+    Block: lambda stmt: (stmt.name, *BOUND_NAMES[Block](stmt)),
+    Iteration: lambda stmt: (stmt.name, *BOUND_NAMES[Iteration](stmt)),
 }
 """Every name that each type of statement declares: variables, labels and buffers."""
 

@@ -8,7 +8,6 @@ parser and its checks. Tests check that each of them covers the language.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-from gossamer_ir.traversal.fields import name_fields
+from gossamer_ir.traversal.fields import NAME_FIELDS
 
 
 class FactKind(msgspec.Struct, frozen=True):
@@ -124,15 +123,13 @@ FACT_KINDS: dict[type[Any], FactKind] = {
 """One entry for each type of fact."""
 
 
-@cache
 def buffer_fields(kind: type[Any]) -> tuple[str, ...]:
     """Return the fields of a type of fact that name buffers, that of its subject first.
 
     >>> buffer_fields(SortedSegments), buffer_fields(Relation)
     (('buffer', 'indptr'), ('left', 'right'))
     """
-    names = name_fields(kind)
-    return tuple(field for field in kind.__struct_fields__ if field in names)
+    return NAME_FIELDS[kind]
 
 
 def buffers_of_fact(fact: Fact) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Const, Lanes, Node, Var, VScale
 # Annotations are matched as text, since evaluating all of them would add about 20 ms to an
 # import. A test compares the result with the evaluated types, so that a new alias cannot be forgotten.
 _LEAF_TYPES = re.compile(
-    r"(Name|str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"(Name|Label|str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
     r"|Literal\[.*\]|tuple\[(Name|str), \.\.\.\])( \| None)?"
 )
 
@@ -57,6 +57,14 @@ FIELDS = _Fields(_holding_nodes)
 """The fields that may hold nodes, in order of declaration."""
 FIELDS_BACKWARDS = _Fields(lambda kind: FIELDS[kind][::-1])
 """The same fields, last one first: the order in which a stack is filled."""
+NAME_FIELDS = _Fields(
+    lambda kind: tuple(name for name, text in _types(kind).items() if _NAME_TYPES.fullmatch(text))
+)
+"""The fields that hold names, or tuples of them, which may be replaced throughout a function."""
+LABEL_FIELDS = _Fields(
+    lambda kind: tuple(name for name, text in _types(kind).items() if text == "Label")
+)
+"""The fields that hold the label of a statement."""
 BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
 """The fields that hold statements, last one first."""
 
@@ -68,8 +76,7 @@ def name_fields(kind: type[Node]) -> frozenset[str]:
     >>> name_fields(Load)
     frozenset({'buffer'})
     """
-    types = _types(kind).items()
-    return frozenset(field for field, text in types if _NAME_TYPES.fullmatch(text))
+    return frozenset(NAME_FIELDS[kind])
 
 
 def has_bodies(kind: type[Node]) -> bool:
