@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
-from gossamer_formats.arrays.csr_arrays import transposed_storage, with_column_order
+from gossamer_formats.arrays.csr_arrays import transposed_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.dense import to_dense
 from gossamer_formats.conversion.parameters import target_of
+from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.operations import operation_of
-from gossamer_formats.ownership import adopt_array, owned_array
+from gossamer_formats.owned_storage import checked_copy, owned_storage
+from gossamer_formats.ownership import adopt_array
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,
@@ -64,16 +66,16 @@ class SparseTensor:
         Arrays that another tensor owns are shared. Raises `FormatError`.
         """
         if isinstance(source, Storage):
-            self._hold(_with_owned_arrays(source))
+            self._hold(owned_storage(source))
             check_storage(self._storage)
         else:
-            self._hold(checked_csr(unchecked_storage(source, None)))
+            self._hold(checked_copy(unchecked_storage(source, None), csr()))
 
     @classmethod
     def of_checked(cls, storage: Storage) -> SparseTensor:
         """Return a tensor of arrays that the caller has checked after they became read-only."""
         tensor = cls.__new__(cls)
-        tensor._hold(_with_owned_arrays(storage))
+        tensor._hold(owned_storage(storage))
         return tensor
 
     @classmethod
@@ -382,23 +384,10 @@ def _memory(size: int) -> str:
     return f"{number:.3g} {unit}"
 
 
-def checked_csr(storage: Storage) -> Storage:
-    """Return checked copies of CSR arrays, with a description that records their column order."""
-    copies = _with_owned_arrays(storage)
-    check_storage(copies)
-    return with_column_order(copies)
-
-
 def _read_only_view(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _with_owned_arrays(storage: Storage) -> Storage:
-    arrays = {name: owned_array(array) for name, array in storage.arrays.items()}
-    sizes = MappingProxyType(dict(storage.sizes))
-    return Storage(storage.format, sizes, MappingProxyType(arrays))
 
 
 @typed

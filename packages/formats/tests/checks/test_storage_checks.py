@@ -27,7 +27,7 @@ BAD_ARRAYS = [
     ("format.indptr.start", {"indptr": {0: -2}}, "indptr[0] is -2"),
     ("format.indptr.decreasing", {"indptr": {2: 5}}, "indptr[3] is 4, less than indptr[2] = 5"),
     ("format.indptr.decreasing", {"indptr": {1: -1}}, "indptr[1] is -1"),
-    ("format.indptr.end", {"indptr": {4: 7}}, "indptr[4] is 7; expected 6"),
+    ("format.length", {"indptr": {4: 7}}, "indices has 6 elements; expected 7"),
     ("format.indices.range", {"indices": {2: 5}}, "indices[2] is 5; expected a value from 0 to 4"),
     ("format.indices.range", {"indices": {3: -1}}, "indices[3] is -1"),
     ("format.length", {"indptr": np.zeros(4, I32)}, "indptr has 4 elements; expected 5"),
@@ -87,6 +87,13 @@ def test_a_promised_order_is_checked(promise, code, arrays):
     with pytest.raises(FormatError) as caught:
         SparseTensor(storage)
     assert caught.value.code == code
+
+
+def test_the_last_offset_is_the_number_of_nonzeros(changed):
+    arrays = changed(indptr={4: 7})
+    with pytest.raises(FormatError, match=r"indptr\[4\] is 7; expected 6") as caught:
+        SparseTensor(Storage(csr(), {"m": 4, "n": 5, "nnz": 6}, arrays))
+    assert caught.value.code == "format.indptr.end"
 
 
 def test_negative_sizes_of_a_storage_are_refused(arrays):

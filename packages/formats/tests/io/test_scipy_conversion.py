@@ -138,6 +138,9 @@ def test_the_order_of_coordinates_is_recorded():
     coo = sparse.coo_array((np.ones(2), (np.array([1, 0]), np.array([0, 0]))), shape=(2, 2))
     tensor = from_scipy(coo, format="same")
     assert not tensor.format.axes[1].sorted
+    unsorted = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.ones(2)}
+    axis = from_arrays("csc", (3, 1), **unsorted).format.axes[1]
+    assert (axis.sorted, axis.unique) == (False, True)
     np.testing.assert_array_equal(tensor.asformat("csr").toarray(), coo.toarray())
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.column_order import row_order
 from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Array, Storage, native_name
@@ -31,20 +30,6 @@ def csr_storage(shape: Sequence[int], arrays: Mapping[str, Any]) -> Storage:
     )
     sizes = {"m": shape[0], "n": shape[1], "nnz": arrays["indices"].size}
     return Storage(description, sizes, arrays)
-
-
-def with_column_order(storage: Storage) -> Storage:
-    """Return checked CSR arrays with a description that records their column order."""
-    indptr, indices = storage.arrays["indptr"], storage.arrays["indices"]
-    order = row_order(indptr, indices)
-    exact = csr(
-        storage.format.buffer.dtype,
-        indptr_dtype=native_name(indptr.dtype),
-        indices_dtype=native_name(indices.dtype),
-        sorted=order.is_sorted,
-        unique=order.is_unique,
-    )
-    return storage._replace(format=exact)
 
 
 def require_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:

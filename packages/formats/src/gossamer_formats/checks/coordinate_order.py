@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_formats.checks.storage_checks import fibers_of, first_repeated
+from gossamer_formats.checks.storage_checks import fibers_of, has_repeated
 from gossamer_formats.storage import Storage
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.nodes import Axis, FormatDescription
-from gossamer_ir.support.index_arrays import first_unsorted
+from gossamer_ir.support.index_arrays import Segments, first_unsorted
 
 
 def without_order(description: FormatDescription) -> FormatDescription:
@@ -40,13 +40,18 @@ def _with_order(storage: Storage, axis: Axis, declared: Axis) -> Axis:
     wanted, indices = indices_of(declared), indices_of(axis)
     if wanted is None or indices is None:
         return axis
-    fibers = fibers_of(storage, axis, indices)
-    is_sorted = first_unsorted(fibers, unique=False) is None
-    is_unique = (
-        wanted.unique
-        and (first_unsorted(fibers, unique=True) if is_sorted else first_repeated(fibers)) is None
-    )
+    is_sorted, is_unique = _order_of(fibers_of(storage, axis, indices))
     ordered: Axis = msgspec.structs.replace(
-        axis, sorted=wanted.sorted and is_sorted, unique=is_unique
+        axis, sorted=wanted.sorted and is_sorted, unique=wanted.unique and is_unique
     )
     return ordered
+
+
+def _order_of(fibers: Segments) -> tuple[bool, bool]:
+    """Return whether the coordinates of each fiber are sorted, and whether they are unique."""
+    # Most tensors are sorted and unique, which one pass finds.
+    if first_unsorted(fibers, unique=True) is None:
+        return True, True
+    if first_unsorted(fibers, unique=False) is None:
+        return True, False
+    return False, not has_repeated(fibers)

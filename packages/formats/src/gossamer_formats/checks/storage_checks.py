@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -273,8 +274,27 @@ def fibers_of(storage: Storage, axis: Axis, indices: Indices) -> Segments:
     return segments_of(coordinates.reshape(-1, width) if width else coordinates, None, pad=pad)
 
 
+def has_repeated(fibers: Segments) -> bool:
+    """Return whether a coordinate occurs twice in a fiber, except for padding.
+
+    >>> has_repeated(Segments(np.array([2, 0, 2]), np.array([0, 2, 3])))
+    False
+    """
+    from scipy.sparse import csr_array  # takes 0.1 s to import
+
+    # SciPy sorts within rows, about ten times as fast as a sort by fiber and coordinate.
+    values, starts, pad = fibers
+    shape = (starts.size - 1, int(values.max(initial=-1)) + 1)
+    marks = np.zeros(values.size, dtype=np.int8)
+    rows: Any = csr_array((marks, values.copy(), starts.copy()), shape=shape)
+    rows.sort_indices()
+    return first_unsorted(Segments(rows.indices, starts, pad), unique=True) is not None
+
+
 def first_repeated(fibers: Segments) -> int | None:
     """Return the first position whose coordinate occurs before in its fiber, or None."""
+    if not has_repeated(fibers):
+        return None
     starts = np.asarray(fibers.starts, np.int64)
     numbers = np.repeat(np.arange(starts.size - 1), np.diff(starts))
     # Stable, so that of equal coordinates the first stays the first.
@@ -283,7 +303,7 @@ def first_repeated(fibers: Segments) -> int | None:
         order = order[fibers.values[order] != fibers.pad]
     values, numbers = fibers.values[order], numbers[order]
     repeated = (values[1:] == values[:-1]) & (numbers[1:] == numbers[:-1])
-    return int(order[1:][repeated].min()) if repeated.any() else None
+    return int(order[1:][repeated].min())
 
 
 def _require_vector(name: str, array: Array) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_dtype
-from gossamer_formats.conversion.array_sizes import sizes_of_arrays
-from gossamer_formats.conversion.dtypes import with_dtypes_of
+from gossamer_formats.arrays.csr_arrays import require_shape
 from gossamer_formats.conversion.parameters import describe
 from gossamer_formats.io.numpy_arrays import numpy_array
+from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.ownership import owned_array
-from gossamer_formats.storage import Array, Storage, shape_of, values_handle
-from gossamer_formats.tensor import SparseTensor, checked_csr
+from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.typed_calls import typed
@@ -28,8 +26,8 @@ def from_arrays(
     Arrays are copied. They are those of NumPy, or of a library that exports them by DLPack, on the CPU. They
     have one dimension: indices of int32 or int64, values of float32 or float64. Sizes
     that do not follow from the shape and the arrays, such as the size of blocks, are passed as integers.
-    The tensor's description records the dtypes, and, of CSR, whether columns are sorted and unique. Other
-    formats must be as their description says.
+    The tensor's description records the dtypes, and which of the axes that are declared as sorted or unique
+    are so: coordinates may have any order.
     Raises a `FormatError` that names the first invalid element.
 
     >>> indptr, indices = np.array([0, 2, 2]), np.array([0, 2])
@@ -44,26 +42,14 @@ def from_arrays(
     """
     lengths = require_shape(shape)
     description = describe(format, rank=len(lengths))
-    require_shape(shape, rank=len(shape_of(description)))
     copies = {
         name: owned_array(numpy_array(name, array))
         for name, array in arrays.items()
         if not isinstance(array, int)
     }
-    given = {name: size for name, size in arrays.items() if isinstance(size, int)}
+    sizes = {name: size for name, size in arrays.items() if isinstance(size, int)}
     _require_names(description, copies)
-    if format == "csr":
-        return SparseTensor.of_checked(checked_csr(csr_storage(lengths, copies)))
-    handle = values_handle(description)
-    require_dtype(handle, copies[handle], VALUE_DTYPES)
-    described = with_dtypes_of(description, copies)
-    sizes = sizes_of_arrays(described, lengths, copies, given)
-    storage = Storage(described, sizes, copies)
-    if storage.shape != lengths:
-        raise FormatError(
-            "format.shape", f"The shape is {storage.shape} with these sizes; expected {lengths}."
-        )
-    return SparseTensor(storage)
+    return tensor_of_arrays(description, lengths, copies, sizes=sizes)
 
 
 def _require_names(description: FormatDescription, arrays: Mapping[str, Array]) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
+from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.io.scipy_layouts import layout_of
 from gossamer_formats.io.sharing import require_shared
 from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.owned_storage import checked_copy
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor, checked_csr
+from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 
@@ -63,7 +65,7 @@ def from_scipy(
             )
         require_shared(f"the {matrix.format} matrix", storage.arrays, _arrays_of(matrix))
         return SparseTensor.of_borrowed(storage)
-    tensor = SparseTensor.of_checked(checked_csr(storage))
+    tensor = SparseTensor.of_checked(checked_copy(storage, csr()))
     return tensor if format in ("csr", "same") else tensor.asformat(format)
 
 

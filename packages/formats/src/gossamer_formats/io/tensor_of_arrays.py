@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gossamer_formats.arrays.csr_arrays import require_shape
-from gossamer_formats.checks.coordinate_order import with_observed_order, without_order
+from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_dtype
 from gossamer_formats.conversion.array_sizes import sizes_of_arrays
 from gossamer_formats.conversion.dtypes import with_dtypes_of
 from gossamer_formats.conversion.parameters import describe
-from gossamer_formats.storage import Array, Storage, values_handle
+from gossamer_formats.owned_storage import checked_copy
+from gossamer_formats.storage import Array, Storage, shape_of, values_handle
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
 
 
 def tensor_of_arrays(
-    format: str,
+    format: str | FormatDescription,
     shape: Sequence[int],
     arrays: Mapping[str, Array],
     *,
@@ -33,11 +36,16 @@ def tensor_of_arrays(
     """
     lengths = require_shape(shape)
     declared = describe(format, rank=len(lengths))
+    require_shape(shape, rank=len(shape_of(declared)))
     name = values_handle(declared)
     require_dtype(name, arrays[name], VALUE_DTYPES)
     described = with_dtypes_of(without_order(declared), arrays)
     found = sizes_of_arrays(described, lengths, arrays, sizes or {})
     storage = Storage(described, found, arrays)
+    if storage.shape != lengths:
+        raise FormatError(
+            "format.shape", f"The shape is {storage.shape} with these sizes; expected {lengths}."
+        )
     if not copy:
         return SparseTensor.of_borrowed(storage)
-    return SparseTensor.of_checked(with_observed_order(SparseTensor(storage).storage, declared))
+    return SparseTensor.of_checked(checked_copy(storage, declared))
