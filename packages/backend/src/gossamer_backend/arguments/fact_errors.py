@@ -123,8 +123,8 @@ def _check_sorted_segments(fact: SortedSegments, passed: PassedArrays) -> None:
     indptr = None
     if fact.indptr is not None:
         offsets, indptr = passed.named(fact.indptr)
-        # First: offsets outside of the array would make the
-        # check of the segments itself read out of bounds.
+        # First: offsets outside of the array would make the check of the segments itself read out of
+        # bounds.
         check_range(offsets, indptr, low=0, high=array.size + 1)
     pad = passed.pads.get(fact.buffer)
     check_segments(name, array, indptr=indptr, unique=fact.unique, pad=pad)

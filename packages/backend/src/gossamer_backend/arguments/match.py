@@ -156,8 +156,8 @@ class Arguments:
             for name in self._scalars
             if given.get(name) is not None
         }
-        # Sizes that were not given are solved from the shapes;
-        # given ones are compared with the shapes below.
+        # Sizes that were not given are solved from the shapes; given ones are compared with the shapes
+        # below.
         if len(numbers) < len(self._scalars):
             self._solve_sizes(numbers, arrays)
             for name in self._scalars:
@@ -182,8 +182,8 @@ class Arguments:
     def _solve_sizes(self, numbers: dict[str, Number], arrays: Mapping[str, Array]) -> None:
         for row in self._rows:
             array = arrays[row.param.buffer]
-            # A flat array has the right number of elements at
-            # most, but gives no size of several dimensions.
+            # A flat array has the right number of elements at most, but gives no size of several
+            # dimensions.
             sizes = array.shape if array.ndim == len(row.shape) else (array.size,)
             for (_, linear), size in zip(row.shape, sizes, strict=False):
                 if linear is None or linear.name in numbers or len(sizes) != len(row.shape):

@@ -206,8 +206,8 @@ def _open_level(above: str | int, path: Path, *, flags: int, create: bool) -> in
     except FileNotFoundError:
         if not create:
             raise
-        # Another process may create the same level at the same
-        # time; what exists then is checked as any level is.
+        # Another process may create the same level at the same time; what exists then is checked as any
+        # level is.
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=at)
         status = os.stat(name, dir_fd=at, follow_symlinks=False)

@@ -47,7 +47,7 @@ def unpack_entry(key: str, data: bytes) -> tuple[Kind, bytes] | None:
     digest = hashlib.sha256(data[: _HEADER.size] + payload).digest()
     if digest != data[_HEADER.size : start]:
         return None
-    # The checksum proves that the file is complete, not who wrote
-    # it: a link becomes a file name, so it is checked again.
+    # The checksum proves that the file is complete, not who wrote it: a link becomes a file name, so it is
+    # checked again.
     is_sound = _KINDS[kind] != "link" or _KEY.fullmatch(payload) is not None
     return (_KINDS[kind], payload) if is_sound else None

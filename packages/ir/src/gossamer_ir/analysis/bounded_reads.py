@@ -85,8 +85,8 @@ class BoundedReads:
             return False
         bounds = [*bounds_of_read(look, extents)]
         if isinstance(look, Search) and self._is_window(look, extents[-1]):
-            # The window is proved as a whole, so its ends need
-            # no proof of their own: begin may be beyond the end.
+            # The window is proved as a whole, so its ends need no proof of their own: begin may be beyond
+            # the end.
             del bounds[-2:]
         return all(self._point.is_in_range(at, extent) for at, extent in bounds)
 

@@ -82,8 +82,8 @@ class OverflowAnalysis(ValueBounds):
     def _is_exact(self, expr: Node) -> bool:
         match expr:
             case Binary(op="add" | "sub" | "mul"):
-                # The bound is of the absolute value, so the least
-                # integer, -2**63, counts as wrapping; this is safe.
+                # The bound is of the absolute value, so the least integer, -2**63, counts as wrapping; this
+                # is safe.
                 fits = self.of_unwrapped(expr) < limit_of(dtype_of(expr))
                 return fits and self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Unary(op="neg"):
@@ -112,8 +112,8 @@ class OverflowAnalysis(ValueBounds):
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
                 return all(map(self.is_exact, children(expr)))
-            # The prover relates the element to its index, so the
-            # index must be the number that it reasons about.
+            # The prover relates the element to its index, so the index must be the number that it reasons
+            # about.
             case Load() if expr.buffer in self._facts.ordered:
                 return all(map(self.is_exact, expr.indices))
         return all(map(self.is_sound, children(expr)))

@@ -97,8 +97,8 @@ class Elimination:
     def proves(self, goal: Affine) -> bool:
         """Return whether goal >= 0 is proved."""
         self.begin()
-        # The directed search first: it succeeds for nearly
-        # all goals, and the other one restarts the budget.
+        # The directed search first: it succeeds for nearly all goals, and the other one restarts the
+        # budget.
         return self._search(goal, MAX_DEPTH) or self._follows_at_once(goal)
 
     def holds(self, expr: Expr) -> bool:
@@ -125,8 +125,8 @@ class Elimination:
         for premise in {id(premise): premise for premise in self._about_several(goal)}.values():
             atom = next(atom for atom in goal.terms if atom in premise.terms)
             left = eliminate_atom(goal, atom, premise)
-            # Two atoms fewer: each premise tried gets a new
-            # budget, so only ones that simplify much are worth it.
+            # Two atoms fewer: each premise tried gets a new budget, so only ones that simplify much are
+            # worth it.
             if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
                 if self._search(left, MAX_DEPTH):

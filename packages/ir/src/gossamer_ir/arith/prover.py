@@ -59,8 +59,8 @@ class Prover:
         An extent of the form `extent if condition else 0` also gives the condition, since `var` has no
         value without it.
         """
-        # The variable exists, so the loop has an iteration,
-        # so the condition that guards its extent is true.
+        # The variable exists, so the loop has an iteration, so the condition that guards its extent is
+        # true.
         while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
             self.assume(extent.condition)
             extent = extent.if_true
@@ -114,8 +114,8 @@ class Prover:
             case Const(text=text):
                 return text == "True"
             case Binary(op="and", lhs=lhs, rhs=rhs):
-                # rhs needs to hold only where lhs does: in `0 <= i
-                # and P[i] >= 0`, the fact about P needs the first.
+                # rhs needs to hold only where lhs does: in `0 <= i and P[i] >= 0`, the fact about P needs
+                # the first.
                 return self.proves(lhs) and self._proves_under(lhs, rhs)
             case Binary(op="or", lhs=lhs, rhs=rhs):
                 # The second operand needs to hold only where the first fails.
@@ -145,8 +145,8 @@ class Prover:
                 )
             case "ne":
                 less, greater = as_nonnegative("lt", lhs, rhs), as_nonnegative("gt", lhs, rhs)
-                # A proof that the sides differ without knowing which
-                # is greater is not possible with one inequality.
+                # A proof that the sides differ without knowing which is greater is not possible with one
+                # inequality.
                 return self.proves_nonnegative(less) or self.proves_nonnegative(greater)
             case op:
                 return self.proves_nonnegative(as_nonnegative(op, lhs, rhs))

@@ -36,8 +36,8 @@ _SCALARS: dict[str, Any] = {
     "float32": np.float32,
     "float64": np.float64,
 }
-# Fills uninitialized integers, as malloc debuggers do: it
-# is neither 0, 1 nor -1, and out of bounds as an index.
+# Fills uninitialized integers, as malloc debuggers do: it is neither 0, 1 nor -1, and out of bounds as an
+# index.
 _PATTERN = 0xA5
 # A bfloat16 is the upper half of a float32.
 _HALF = np.uint32(16)

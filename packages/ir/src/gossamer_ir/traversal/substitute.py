@@ -53,8 +53,8 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     def visit(current: Any) -> Any:
         if type(current) is Var:
             value = values.get(current.name)
-            # Values may use other variables. This ends because a
-            # variable is bound after those that its value uses.
+            # Values may use other variables. This ends because a variable is bound after those that its
+            # value uses.
             return current if value is None else visit(value)
         return current if type(current) in LEAVES else map_children(current, visit)
 

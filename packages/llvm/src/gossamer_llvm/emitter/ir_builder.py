@@ -56,8 +56,8 @@ class FunctionText:
         ('%v1', '%v2', '%v1')
         """
         inside = len(self._loops)
-        # Loads are never moved here: whether memory changes is
-        # known to the emitter (`remember`), not to the text.
+        # Loads are never moved here: whether memory changes is known to the emitter (`remember`), not to
+        # the text.
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
             return self._append(self._lines, text, depth=inside)
         depth = self._depth_of(text) if inside else 0

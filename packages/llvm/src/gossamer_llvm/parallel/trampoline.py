@@ -84,8 +84,8 @@ def _take_ticket(
     text = emitter.text
     going = text.new_block()
     status = closure.field(emitter, "%closure", STATUS)
-    # Read before each chunk, so that a failure stops the
-    # other threads soon. A late look costs a chunk at most.
+    # Read before each chunk, so that a failure stops the other threads soon. A late look costs a chunk at
+    # most.
     failed = text.value(f"load atomic i64, ptr {status} monotonic, align 8")
     text.branch(text.value(f"icmp eq i64 {failed}, 0"), going, stop)
     text.begin(going)

@@ -66,8 +66,8 @@ def emit_operation(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Valu
     """Emit the operation on two operands of the same dtype."""
     kind = DType.parse(lhs.dtype)
     if is_half(lhs.dtype):
-        # One rounding of the float32 result equals one of the
-        # exact result: float32 has more than twice the bits.
+        # One rounding of the float32 result equals one of the exact result: float32 has more than twice the
+        # bits.
         wide = _float_binary(
             emitter, op, widen_to_float32(emitter, lhs), widen_to_float32(emitter, rhs)
         )

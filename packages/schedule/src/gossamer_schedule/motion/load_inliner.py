@@ -112,8 +112,8 @@ class LoadInliner:
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:
             unproved = list(self._unproved(point))
-            # Where the block does not compute the element, it may
-            # hold a value from an earlier run, not just none.
+            # Where the block does not compute the element, it may hold a value from an earlier run, not
+            # just none.
             if unproved and self._is_kept:
                 raise self._not_computed_error(load, needs=" and ".join(map(text_of, unproved)))
             value: Expr = substitute(self._store.value, point)

@@ -118,8 +118,8 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
     for at, (above, field, _) in enumerate(target.path):
         if above is parent and field == name:
             between = [ancestor for ancestor, _, _ in target.path[at + 1 :]]
-            # Under a condition the block would run only where
-            # the condition holds, or where it did not before.
+            # Under a condition the block would run only where the condition holds, or where it did not
+            # before.
             is_nest = all(isinstance(ancestor, For) for ancestor in between)
             return target.up(len(target.path) - at - 1) if is_nest else None
     return None

@@ -45,8 +45,8 @@ def required_consumer_ranges(
             raise _ranges_error(move)
         ranges = extended
     reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
-    # A partial range of a reduction would combine a part
-    # of the terms, and the init would run for each part.
+    # A partial range of a reduction would combine a part of the terms, and the init would run for each
+    # part.
     if any(item_range is not None and item_range.count is not None for item_range in reduced):
         raise _ranges_error(move)
     return ranges

@@ -76,8 +76,8 @@ class StorageLayout:
             if is_varied(self._axes[name]):
                 above = set(self._ancestors(name))
                 first = next(at for at, group in enumerate(groups) if above & set(group))
-            # A varied axis has fibers of different lengths, so
-            # everything between it and its ancestors is one dimension.
+            # A varied axis has fibers of different lengths, so everything between it and its ancestors is
+            # one dimension.
             groups[first:] = [[*(member for group in groups[first:] for member in group), name]]
         return [Dimension(tuple(group), buffer) for group in groups]
 

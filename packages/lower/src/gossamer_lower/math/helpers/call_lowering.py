@@ -56,8 +56,8 @@ class CallLowerer:
         if DType.parse(dtype_of(condition)).is_vector:
             return self
         inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
-        # Shared: what was computed outside is valid inside
-        # as well, since calls are computed unconditionally.
+        # Shared: what was computed outside is valid inside as well, since calls are computed
+        # unconditionally.
         inner.statements, inner._known = self.statements, self._known
         return inner
 

@@ -137,8 +137,8 @@ class _BoundVariables:
         for condition in enclosing:
             slack = slack_of(condition)
             if slack is not None:
-                # From rest < bound, written as slack = bound - 1 -
-                # index, the varying part is below slack + rest + 1.
+                # From rest < bound, written as slack = bound - 1 - index, the varying part is below slack +
+                # rest + 1.
                 length = combine(combine(slack, rest, 1), UNIT, 1)
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length

@@ -163,8 +163,8 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
 
     reduction = required_loop_reduction(cursor)
     dim = required_segment_dimension(reduction) if accumulate == "segmented" else None
-    # Equal numbers of iterations: a constant number of parts
-    # gives the same rounding with any number of threads.
+    # Equal numbers of iterations: a constant number of parts gives the same rounding with any number of
+    # threads.
     divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
 
     in_parts = find_function(divided.module, root.primitive, function=root.function.name)

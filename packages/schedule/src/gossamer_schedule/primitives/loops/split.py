@@ -79,8 +79,8 @@ def split(
     namer = namer_of(root.function)
     names = tuple(map(namer.fresh, split_loop_names(loop, len(factors))))
     extents = _loop_extents(cursor, counts)
-    # The new extents become coefficients of iterators, so an
-    # init that runs outside must be able to evaluate them.
+    # The new extents become coefficients of iterators, so an init that runs outside must be able to
+    # evaluate them.
     _require_inits(cursor, extents)
     # The old variable is the mixed-radix number of the new ones.
     digits = dict(zip(names, digits_from_counts(extents), strict=True))

@@ -162,8 +162,8 @@ def _tiles(pattern: SparseReduction, tiling: Tiling) -> tuple[Decision, VectorLo
         exact=tiling.exact,
     )
     if loops.tile:
-        # Positions inside of tiles: the accumulators of a tile
-        # stay in registers during the loop over nonzeros.
+        # Positions inside of tiles: the accumulators of a tile stay in registers during the loop over
+        # nonzeros.
         order = (loops.tile, pattern.position, loops.vector, loops.lane)
         trace.add("reorder", loops=tuple(loop for loop in order if loop))
     tile = f"{counted(tiling.vectors, 'vector')} of {tiling.lanes} lanes"
