@@ -21,7 +21,8 @@ class Format(NamedTuple):
     `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are the
     options of a conversion, with their defaults (None: the option is required). Those that are sizes of the
     description set these sizes. All are passed to `orders`, functions by the name of an index array, which
-    order its contents. `docs/formats.md` has an example.
+    order its contents. `example_parameters` are the options with which `gossamer formats` draws a matrix of 4
+    by 6: the required ones, and those whose defaults are too large. `docs/formats.md` has an example.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> Format("also_csr", csr).describe("float32").buffer.axes
@@ -33,3 +34,4 @@ class Format(NamedTuple):
     parameters: Mapping[str, int | None] = {}
     orders: Mapping[str, KeyOrder] = {}
     is_of_any_rank: bool = False
+    example_parameters: Mapping[str, int] = {}

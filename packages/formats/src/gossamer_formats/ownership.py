@@ -40,7 +40,7 @@ def adopt_array(array: Array) -> Array:
 
 
 def is_owned(array: Array) -> bool:
-    """True if the array was made by `owned` or `adopt`."""
+    """True if the array was made by `owned_array` or `adopt_array`."""
     base = array.base
     return isinstance(base, memoryview) and _views.get(id(base)) is base and _is_whole(array, base)
 

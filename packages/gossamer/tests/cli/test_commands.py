@@ -278,13 +278,16 @@ def test_version_lists_every_distribution_of_gossamer_with_its_version(command):
     }
 
 
-def test_version_lists_a_plugin_of_any_name(tmp_path, command, monkeypatch):
+@pytest.mark.parametrize("group", ["plugins", "extensions", "formats", "operations"])
+def test_version_lists_a_plugin_of_any_kind_and_name(group, tmp_path, command, monkeypatch):
     folder = tmp_path / "acme-2.5.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 2.5\n")
-    (folder / "entry_points.txt").write_text("[gossamer.plugins]\nacme = acme\n")
+    (folder / "entry_points.txt").write_text(f"[gossamer.{group}]\nacme = acme\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert ["acme", "2.5"] in [line.split() for line in command("--version").out.splitlines()]
+    listed = [line.split() for line in command("--version").out.splitlines()]
+    assert ["acme", "2.5"] in listed
+    assert [name for name, _ in listed].count("gossamer") == 1
 
 
 def test_the_installed_script_fails_without_a_traceback():

@@ -41,4 +41,9 @@ def bsr(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("bsr", bsr, parameters={"block_rows": None, "block_columns": None})
+FORMAT = Format(
+    "bsr",
+    bsr,
+    parameters={"block_rows": None, "block_columns": None},
+    example_parameters={"block_rows": 2, "block_columns": 2},
+)

@@ -45,4 +45,9 @@ def dbsr(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("dbsr", dbsr, parameters={"block_rows": None, "block_columns": None})
+FORMAT = Format(
+    "dbsr",
+    dbsr,
+    parameters={"block_rows": None, "block_columns": None},
+    example_parameters={"block_rows": 2, "block_columns": 2},
+)

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 
 
 @lru_cache(maxsize=64)
-def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescription:
+def dia(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in diagonals, as SciPy stores them.
 
     Its arrays are `data` (diagonals by n) and `offsets` (diagonals): the element in column j of
@@ -31,13 +31,13 @@ def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescri
     m, n, diagonals, d, j = map(index_var, ("m", "n", "diagonals", "d", "j"))
     handles = tuple(Param(name, "handle") for name in ("data", "offsets"))
     sizes = tuple(Param(size.name, "int64") for size in (m, n, diagonals))
-    offset = widen(Load("OFFSETS", (d,), offsets_dtype))
+    offset = widen(Load("OFFSETS", (d,), "int32"))
     return FormatDescription(
         name="dia",
         params=(*handles, *sizes),
         axes=(DenseFixed("D", diagonals), DenseFixed("J", n)),
         buffer=SparseBuffer("A", ("D", "J"), dtype, handle="data"),
-        index_arrays=(Buffer("OFFSETS", (diagonals,), offsets_dtype, handle="offsets"),),
+        index_arrays=(Buffer("OFFSETS", (diagonals,), "int32", handle="offsets"),),
         map=IndexMap(("d", "j"), (sub(j, offset), j)),
         shape=(m, n),
     )

@@ -36,4 +36,4 @@ def ell_rows(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("ell_rows", ell_rows, parameters={"width": None})
+FORMAT = Format("ell_rows", ell_rows, parameters={"width": None}, example_parameters={"width": 2})

@@ -36,4 +36,4 @@ def padded_csr(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("padded_csr", padded_csr, parameters={"width": 4})
+FORMAT = Format("padded_csr", padded_csr, parameters={"width": 4}, example_parameters={"width": 2})

@@ -24,13 +24,7 @@ from gossamer_ir.nodes import (
 
 
 @lru_cache(maxsize=64)
-def sell(
-    dtype: str = "float32",
-    *,
-    indptr_dtype: str = "int32",
-    indices_dtype: str = "int32",
-    rows_dtype: str = "int32",
-) -> FormatDescription:
+def sell(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in slices of `height` rows (SELL-C-sigma; Kreutzer and
     others, 2014).
 
@@ -57,13 +51,13 @@ def sell(
         params=(*handles, *(Param(name, "int64") for name in names)),
         axes=(
             DenseFixed("S", slices),
-            DenseVaried("W", "S", widest, slots, "indptr", indptr_dtype),
+            DenseVaried("W", "S", widest, slots, "indptr"),
             DenseFixed("R", height, parent="W"),
-            CompressedFixed("J", "R", n, ONE, "indices", indices_dtype),
+            CompressedFixed("J", "R", n, ONE, "indices"),
         ),
         buffer=SparseBuffer("A", ("S", "W", "R", "J"), dtype, handle="data"),
-        index_arrays=(Buffer("ROWS", (slices, height), rows_dtype, handle="rows"),),
-        map=IndexMap(("s", "w", "r", "j"), (widen(Load("ROWS", (s, r), rows_dtype)), j)),
+        index_arrays=(Buffer("ROWS", (slices, height), "int32", handle="rows"),),
+        map=IndexMap(("s", "w", "r", "j"), (widen(Load("ROWS", (s, r), "int32")), j)),
         shape=(m, n),
     )
 
@@ -81,5 +75,9 @@ def _rows_by_length(rows: Array, count: int, parameters: Mapping[str, int]) -> A
 
 
 FORMAT = Format(
-    "sell", sell, parameters={"height": 8, "sigma": 256}, orders={"ROWS": _rows_by_length}
+    "sell",
+    sell,
+    parameters={"height": 8, "sigma": 256},
+    example_parameters={"height": 2, "sigma": 4},
+    orders={"ROWS": _rows_by_length},
 )

@@ -38,4 +38,9 @@ def sr_bcrs(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("sr_bcrs", sr_bcrs, parameters={"strip": 8, "width": 4})
+FORMAT = Format(
+    "sr_bcrs",
+    sr_bcrs,
+    parameters={"strip": 8, "width": 4},
+    example_parameters={"strip": 2, "width": 2},
+)

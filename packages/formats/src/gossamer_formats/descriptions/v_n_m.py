@@ -44,4 +44,9 @@ def v_n_m(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("v_n_m", v_n_m, parameters={"rows": 64, "group": 8, "chosen": 4, "stored": 2})
+FORMAT = Format(
+    "v_n_m",
+    v_n_m,
+    parameters={"rows": 64, "group": 8, "chosen": 4, "stored": 2},
+    example_parameters={"rows": 2},
+)

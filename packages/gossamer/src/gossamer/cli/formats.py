@@ -16,32 +16,29 @@ from gossamer_formats import (
     format_names,
     from_arrays,
 )
-from gossamer_ir.errors import FormatError
+from gossamer_formats.installed_formats import ignored_entry_points
+from gossamer_ir.errors import FormatError, GossamerError
+from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 
 _ROWS = (0, 0, 1, 1, 3)
 _COLUMNS = (0, 4, 0, 5, 2)
 _SHAPE = (4, 6)
-_PARAMETERS = {
-    "block_rows": 2,
-    "block_columns": 2,
-    "height": 2,
-    "sigma": 4,
-    "strip": 2,
-    "rows": 2,
-    "width": 2,
-}
-"""Parameters of the drawn formats; the matrix is smaller than those that the defaults are for."""
 
 
 def formats() -> None:
     """List the formats that tensors can have.
 
     For each, print what it stores, the parameters of a conversion to it, and the arrays of a small matrix, in
-    which letters are values. A dot is a value that fills a slot.
+    which letters are values. A dot is a value that fills a slot. A format of a plugin that is broken is
+    listed with the reason, and so is one that is ignored because gossamer has a format of its name.
     """
     print(_drawn(_example().toarray()))
     for name in format_names():
-        print(f"\n{_describe(format_named(name))}")
+        print(f"\n{_describe(name)}")
+    for point in ignored_entry_points():
+        print(
+            f"\n{point.name} of {point.distribution}: ignored, as gossamer has a format of this name"
+        )
 
 
 def _example() -> SparseTensor:
@@ -62,9 +59,18 @@ def _letter(value: float) -> str:
     return "." if value == 0 else "abcdefghijklmnopqrstuvwxyz"[int(value) - 1]
 
 
-def _describe(format: Format) -> str:
-    summary = (import_module(format.describe.__module__).__doc__ or "").partition("\n")[0]
-    lines = [f"{format.name}: {summary}"]
+def _describe(name: str) -> str:
+    try:
+        # The functions of a plugin's format may raise anything.
+        with errors_as_plugin_errors(name, doing="be drawn", passing=GossamerError):
+            return _describe_format(format_named(name))
+    except GossamerError as error:
+        return f"{name}: broken: {error}"
+
+
+def _describe_format(format: Format) -> str:
+    summary = (import_module(format.describe.__module__).__doc__ or "").strip().partition("\n")[0]
+    lines = [f"{format.name}: {summary}".rstrip(": ")]
     if format.parameters:
         lines.append(f"  parameters  {', '.join(map(_parameter, format.parameters.items()))}")
     return "\n".join([*lines, *_arrays(format)])
@@ -82,8 +88,7 @@ def _parameter(parameter: tuple[str, int | None]) -> str:
 
 def _arrays(format: Format) -> list[str]:
     """Return a line for each array of the example in a format; none if matrices cannot have it."""
-    chosen = _PARAMETERS.keys() & format.parameters.keys()
-    parameters: dict[str, Any] = {name: _PARAMETERS[name] for name in chosen}
+    parameters: dict[str, Any] = dict(format.example_parameters)
     try:
         tensor = convert(_example(), format.name, **parameters).tensor
     except FormatError as error:

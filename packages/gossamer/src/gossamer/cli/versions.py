@@ -8,9 +8,14 @@ from typing import Annotated
 
 import typer
 
-from gossamer_backend.registry.registry import EXTENSION_GROUP, GROUP
+from gossamer_backend.registry.registry import EXTENSION_GROUP
+from gossamer_backend.registry.registry import GROUP as BACKEND_GROUP
+from gossamer_formats.installed_formats import GROUP as FORMAT_GROUP
+from gossamer_formats.operations import GROUP as OPERATION_GROUP
 
 _PREFIX = "gossamer-"
+_GROUPS = (BACKEND_GROUP, EXTENSION_GROUP, FORMAT_GROUP, OPERATION_GROUP)
+"""The groups of entry points of plugins; `docs/plugins.md` lists them."""
 
 
 def _show_and_exit(*, wanted: bool) -> None:
@@ -37,12 +42,12 @@ def gossamer(*, version: _Version = False) -> None:
 def installed_versions() -> dict[str, str]:
     """Return the version of each installed package and plugin of gossamer, sorted by name.
 
-    A plugin is a distribution with an entry point of the group `gossamer.plugins` or `gossamer.extensions`,
-    whatever its name.
+    A plugin is a distribution with an entry point of one of the four groups of gossamer, whatever its name.
     """
     distributions = list(metadata.distributions())
-    points = (*metadata.entry_points(group=GROUP), *metadata.entry_points(group=EXTENSION_GROUP))
-    plugins = {entry.dist.name for entry in points if entry.dist}
+    points = (point for group in _GROUPS for point in metadata.entry_points(group=group))
+    # The distribution gossamer itself computes operations, and has a line of its own.
+    plugins = {point.dist.name for point in points if point.dist} - {"gossamer"}
     # A path that is listed twice gives a distribution twice; the first is the one that is imported.
     versions = {dist.name: dist.version for dist in reversed(distributions)}
     names = sorted(name for name in versions if name.startswith(_PREFIX) or name in plugins)
