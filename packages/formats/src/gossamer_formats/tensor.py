@@ -18,6 +18,7 @@ from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.operations import operation_of
 from gossamer_formats.owned_storage import checked_copy, owned_storage
 from gossamer_formats.ownership import adopt_array
+from gossamer_formats.recognized_formats import is_format
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,
@@ -244,7 +245,7 @@ class SparseTensor:
         >>> tensor.asformat("bsr", block_rows=2, block_columns=2).arrays["indices"].tolist()
         [0, 1]
         """
-        if format == self.format.name and not parameters:
+        if isinstance(format, str) and not parameters and is_format(self.format, format):
             return self
         return convert(
             self,
@@ -267,7 +268,7 @@ class SparseTensor:
         """
         if self._is_borrowed:
             return SparseTensor(self._storage).tocsr()
-        if self.format.name == "csr":
+        if is_format(self.format, "csr"):
             return self
         tensor: SparseTensor | None = self._memo.get("csr")
         if tensor is None:
@@ -287,7 +288,7 @@ class SparseTensor:
 
     def _operand(self) -> SparseTensor:
         """Return the tensor for an operation: those of CSR check a borrowed one, others get a copy."""
-        if self._is_borrowed and self.format.name != "csr":
+        if self._is_borrowed and not is_format(self.format, "csr"):
             return SparseTensor(self._storage)
         return self
 

@@ -168,8 +168,11 @@ def test_diagonals_that_are_shorter_or_longer_than_the_matrix_is_wide():
 def test_a_description_of_the_same_name_is_converted():
     stored = from_scipy(matrix_in("csr")).asformat("ell").storage
     renamed = msgspec.structs.replace(stored.format, name="csr")
-    found = to_scipy(SparseTensor(stored._replace(format=renamed)))
-    np.testing.assert_array_equal(found.toarray(), matrix_in("csr").toarray())
+    tensor, expected = SparseTensor(stored._replace(format=renamed)), from_scipy(matrix_in("csr"))
+    np.testing.assert_array_equal(to_scipy(tensor).toarray(), expected.toarray())
+    np.testing.assert_array_equal(tensor.T.toarray(), expected.toarray().T)
+    assert tensor.stats == expected.stats
+    assert "indptr" in tensor.asformat("csr").arrays
 
 
 def test_a_tensor_is_not_made_dense_implicitly():

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from gossamer_formats.arrays.csr_arrays import require_shape
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_dtype
+from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.conversion.array_sizes import sizes_of_arrays
-from gossamer_formats.conversion.dtypes import with_dtypes_of
+from gossamer_formats.conversion.dtypes import index_dtypes, with_dtypes_of
 from gossamer_formats.conversion.parameters import describe
 from gossamer_formats.owned_storage import checked_copy
 from gossamer_formats.storage import Array, Storage, shape_of, values_handle
@@ -39,6 +39,8 @@ def tensor_of_arrays(
     require_shape(shape, rank=len(shape_of(declared)))
     name = values_handle(declared)
     require_dtype(name, arrays[name], VALUE_DTYPES)
+    for handle, dtype in index_dtypes(declared).items():
+        require_dtype(handle, arrays[handle], INDEX_DTYPES if dtype in INDEX_DTYPES else (dtype,))
     described = with_dtypes_of(without_order(declared), arrays)
     found = sizes_of_arrays(described, lengths, arrays, sizes or {})
     storage = Storage(described, found, arrays)

@@ -14,12 +14,11 @@ from gossamer_formats import (
     Storage,
     borrow_scipy,
     check_storage,
-    csr,
     storage_stats,
 )
 from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES
+from gossamer_formats.recognized_formats import is_format
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
-from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Stats, size_class
 
 VALUES = "a"
@@ -98,7 +97,7 @@ def sparse_operand(matrix: Any) -> CsrMatrix:
     A tensor that borrows its arrays is checked as well, because the caller can write to them.
     """
     if isinstance(matrix, SparseTensor):
-        tensor = matrix if is_csr(matrix) else _converted(matrix)
+        tensor = matrix if is_format(matrix.format, "csr") else matrix.tocsr()
         if not tensor.is_borrowed:
             return CsrMatrix(tensor.storage, tensor)
         check_storage(tensor.storage, check=default_check())
@@ -116,30 +115,3 @@ def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix:
         return sparse_operand(matrix)
     tensor = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
     return CsrMatrix(tensor, None)
-
-
-def is_csr(tensor: SparseTensor) -> bool:
-    """Return whether the tensor's description, for which its arrays were checked, is that of CSR."""
-    description, axis = tensor.format, tensor.format.axes[-1]
-    offsets, columns = indptr_of(axis), indices_of(axis)
-    if offsets is None or columns is None:
-        return False
-    return description == csr(
-        description.buffer.dtype,
-        indptr_dtype=offsets.dtype,
-        indices_dtype=columns.dtype,
-        sorted=columns.sorted,
-        unique=columns.unique,
-    )
-
-
-def _converted(tensor: SparseTensor) -> SparseTensor:
-    converted = tensor.tocsr()
-    if not is_csr(converted):
-        raise ArgumentError(
-            "operand.format",
-            f"The tensor's description is named '{tensor.format.name}' but differs from "
-            "gossamer_formats.csr().",
-            hint="Make it with from_scipy or from_arrays.",
-        )
-    return converted

@@ -16,13 +16,14 @@ import msgspec
 import numpy as np
 
 from gossamer.calls.long_rows import LONG_ROW
-from gossamer.calls.matrices import DTYPE_NUMBERS, VALUES, CsrMatrix, is_csr
+from gossamer.calls.matrices import DTYPE_NUMBERS, VALUES, CsrMatrix
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
 from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers
 from gossamer_backend.fork import compiling
 from gossamer_formats import Array, SparseTensor
+from gossamer_formats.recognized_formats import is_format
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.records import size_class
 
@@ -73,7 +74,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
         # Its arrays must be checked at each call, which `operands` does.
         return None
     matrix = CsrMatrix(tensor.storage, tensor)
-    if not is_csr(tensor) or not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
+    if not is_format(tensor.format, "csr") or not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
         return None
     arrays = tuple(matrix.arrays.values())
     sizes = (matrix.rows, matrix.columns, matrix.nnz)
