@@ -235,7 +235,9 @@ class SparseTensor:
         index_dtype: str | None = None,
         **parameters: int,
     ) -> SparseTensor:
-        """Return the tensor in another format, `convert` without the permutation; itself if in that format.
+        """Return the tensor in another format: `convert` without the permutation.
+
+        A tensor that has the format already is returned itself, unless something else is asked for.
 
         >>> from scipy.sparse import eye_array
         >>> from gossamer_formats import from_scipy
@@ -245,7 +247,8 @@ class SparseTensor:
         >>> tensor.asformat("bsr", block_rows=2, block_columns=2).arrays["indices"].tolist()
         [0, 1]
         """
-        if isinstance(format, str) and not parameters and is_format(self.format, format):
+        asks_more = parameters or duplicates != "sum" or zeros is not None or index_dtype is not None
+        if isinstance(format, str) and not asks_more and is_format(self.format, format):
             return self
         return convert(
             self,

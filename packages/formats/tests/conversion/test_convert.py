@@ -191,6 +191,38 @@ def test_indices_have_the_dtype_that_is_asked_for():
     assert large.asformat("csr").arrays["indices"].dtype == np.int64
 
 
+def test_an_index_that_its_dtype_cannot_represent_is_refused():
+    tensor = from_scipy(sparse.eye_array(600))
+    assert tensor.asformat("n_m", group=255).arrays["indices"].max() == 255
+    for parameters in ({"group": 256}, {"group": 300, "stored": 1}):
+        with pytest.raises(FormatError, match="uint8 cannot represent") as caught:
+            tensor.asformat("n_m", **parameters)
+        assert caught.value.code == "format.index_dtype"
+    wide = from_arrays(
+        "coo", (1, 2**40), indices_0=np.zeros(1, int), indices_1=np.array([2**35]), data=np.ones(1)
+    )
+    with pytest.raises(FormatError, match="int32 cannot represent"):
+        wide.asformat("csr", index_dtype="int32")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "uint64"])
+def test_indices_have_two_dtypes_only(dtype):
+    with pytest.raises(FormatError, match="expected int32 or int64") as caught:
+        from_scipy(sparse.eye_array(3)).asformat("csc", index_dtype=dtype)
+    assert caught.value.code == "format.index_dtype"
+
+
+def test_a_tensor_in_the_format_is_converted_if_more_is_asked_for():
+    tensor = with_duplicates()
+    assert tensor.asformat("csr") is tensor
+    with pytest.raises(FormatError, match="more than once"):
+        tensor.asformat("csr", duplicates="error")
+    assert tensor.asformat("csr", index_dtype="int64").arrays["indices"].dtype == np.int64
+    arrays = {"indptr": np.array([0, 2]), "indices": np.array([0, 1])}
+    zero = from_arrays("csr", (1, 2), data=np.array([0.0, 3.0]), **arrays)
+    assert zero.asformat("csr", zeros="drop").nnz == 1
+
+
 def test_rows_of_sell_are_sorted_by_length_in_windows():
     matrix = sparse.csr_array(np.array([[1, 0], [1, 1], [0, 0], [1, 1], [1, 0]], np.float32))
     arrays = from_scipy(matrix).asformat("sell", height=2, sigma=4).arrays

@@ -10,9 +10,14 @@ import numpy as np
 
 from gossamer_formats.conversion.assembly import assemble
 from gossamer_formats.conversion.axis_coordinates import ContentsOrder
-from gossamer_formats.conversion.distinct import distinct, sorting_order
-from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
-from gossamer_formats.conversion.elements import Elements, stored_elements
+from gossamer_formats.conversion.distinct import distinct
+from gossamer_formats.conversion.dtypes import WIDE, index_dtypes, with_index_dtype
+from gossamer_formats.conversion.elements import (
+    Elements,
+    select_elements,
+    sorted_elements,
+    stored_elements,
+)
 from gossamer_formats.storage import (
     Array,
     Storage,
@@ -53,7 +58,7 @@ def convert_storage(
     zeros: Zeros | None = None,
     index_dtype: str | None = None,
 ) -> Conversion:
-    """Return a checked storage in another format.
+    """Return a storage in another format.
 
     `sizes` are those of the target that the elements do not determine, such as the size of blocks.
     `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
@@ -69,10 +74,39 @@ def convert_storage(
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
     _require_rank(target, len(source.shape))
-    elements = _in_order(_without_zeros(source, stored_elements(source), zeros))
+    _require_index_dtype(index_dtype)
+    elements = sorted_elements(_without_zeros(source, stored_elements(source), zeros))
+    return store_elements(
+        source,
+        elements,
+        target,
+        sizes=sizes,
+        orders=orders,
+        duplicates=duplicates,
+        index_dtype=index_dtype,
+    )
+
+
+def store_elements(
+    source: Storage,
+    elements: Elements,
+    target: FormatDescription,
+    *,
+    sizes: Mapping[str, int],
+    orders: Mapping[str, ContentsOrder],
+    duplicates: Duplicates = "sum",
+    index_dtype: str | None = None,
+) -> Conversion:
+    """Return a storage with elements of a source, which are sorted by their coordinates.
+
+    The other arguments are those of `convert_storage`.
+    """
     values = source.values[elements.positions]
-    target = _with_repetitions(target) if duplicates == "keep" and _repeats(elements) else target
-    elements, values, is_sum = _merged(elements, values, duplicates)
+    repeats = distinct(elements.coordinates).firsts.size < values.size
+    is_sum = repeats and duplicates == "sum"
+    if repeats:
+        elements, values = _merged(elements, values, duplicates)
+        target = _with_repetitions(target) if duplicates == "keep" else target
     found = assemble(target, elements.coordinates, source.shape, sizes=sizes, orders=orders)
     permutation = np.full(found.value_count, UNSTORED)
     permutation[found.positions] = elements.positions
@@ -81,7 +115,9 @@ def convert_storage(
     described = with_index_dtype(target, index_dtype or _narrowest_dtype(found.arrays))
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
-    arrays = {handle: array.astype(dtypes[handle]) for handle, array in found.arrays.items()}
+    arrays = {
+        handle: _narrowed(array, handle, dtypes[handle]) for handle, array in found.arrays.items()
+    }
     storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
     _require_shape(storage, source)
     return Conversion(storage, None if is_sum else permutation)
@@ -90,32 +126,16 @@ def convert_storage(
 def _without_zeros(source: Storage, elements: Elements, zeros: Zeros | None) -> Elements:
     if zeros == "keep" or (zeros is None and stores_only_elements(source.format)):
         return elements
-    return _select(elements, np.flatnonzero(source.values[elements.positions]))
-
-
-def _select(elements: Elements, chosen: Array) -> Elements:
-    return Elements(
-        tuple(array[chosen] for array in elements.coordinates), elements.positions[chosen]
-    )
-
-
-def _in_order(elements: Elements) -> Elements:
-    """Sort elements by their coordinates; duplicates stay in the order of the source."""
-    order = sorting_order(elements.coordinates)
-    return elements if order is None else _select(elements, order)
-
-
-def _repeats(elements: Elements) -> bool:
-    return distinct(elements.coordinates).firsts.size < elements.positions.size
+    return select_elements(elements, np.flatnonzero(source.values[elements.positions]))
 
 
 def _merged(
     elements: Elements, values: Array, duplicates: Duplicates
-) -> tuple[Elements, Array, bool]:
-    """Return elements and values with duplicates treated, and whether values were added."""
+) -> tuple[Elements, Array]:
+    """Return elements, of which some are duplicates, and their values after these were treated."""
+    if duplicates == "keep":
+        return elements, values
     tuples = distinct(elements.coordinates)
-    if duplicates == "keep" or tuples.firsts.size == values.size:
-        return elements, values, False
     if duplicates == "error":
         repeated = int(np.argmax(tuples.numbers[1:] == tuples.numbers[:-1]))
         at = ", ".join(str(array[repeated]) for array in elements.coordinates)
@@ -124,7 +144,7 @@ def _merged(
             f"The element ({at}) is stored more than once; expected each element once.",
             hint="Use duplicates='sum'.",
         )
-    return _select(elements, tuples.firsts), np.add.reduceat(values, tuples.firsts), True
+    return select_elements(elements, tuples.firsts), np.add.reduceat(values, tuples.firsts)
 
 
 def _with_repetitions(description: FormatDescription) -> FormatDescription:
@@ -144,6 +164,23 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
         for axis in description.axes
     )
     return msgspec.structs.replace(description, axes=axes)
+
+
+def _narrowed(array: Array, handle: str, dtype: str) -> Array:
+    largest = int(array.max(initial=0))
+    if largest > np.iinfo(dtype).max:
+        raise FormatError(
+            "format.index_dtype",
+            f"{handle} would contain {largest}, which {dtype} cannot represent.",
+        )
+    return array.astype(dtype)
+
+
+def _require_index_dtype(dtype: str | None) -> None:
+    if dtype not in (None, *WIDE):
+        raise FormatError(
+            "format.index_dtype", f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}."
+        )
 
 
 def _narrowest_dtype(arrays: Mapping[str, Array]) -> str:

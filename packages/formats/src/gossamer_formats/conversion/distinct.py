@@ -24,13 +24,49 @@ def sorting_order(columns: Sequence[Array]) -> Array | None:
     >>> sorting_order([np.array([1, 0, 1]), np.array([0, 5, 0])])
     array([1, 0, 2])
     """
-    size = columns[0].size
-    undecided = np.ones(max(size - 1, 0), bool)
+    # Columns at the end by which the tuples are in order need no sorting, since the sort is stable.
+    unsorted = len(columns)
+    while unsorted and _is_sorted(columns[unsorted - 1 :]):
+        unsorted -= 1
+    if unsorted and _is_sorted(columns):
+        return None
+    order: Array | None = None
+    for column in reversed(columns[:unsorted]):
+        order = _sorted_by(column, order)
+    return order
+
+
+def _is_sorted(columns: Sequence[Array]) -> bool:
+    undecided: Array | None = None
     for column in columns:
-        if np.any(undecided & (column[1:] < column[:-1])):
-            return np.lexsort(tuple(columns)[::-1])
-        undecided &= column[1:] == column[:-1]
-    return None
+        later, earlier = column[1:], column[:-1]
+        decreases = later < earlier
+        if undecided is not None:
+            decreases &= undecided
+        if decreases.any():
+            return False
+        is_equal = later == earlier
+        undecided = is_equal if undecided is None else undecided & is_equal
+    return True
+
+
+_DIGIT = 16
+"""NumPy's stable sort of integers of up to 16 bits is a radix sort; that of wider ones compares."""
+
+
+def _sorted_by(column: Array, order: Array | None) -> Array:
+    """Return the order with elements sorted by a column, stably."""
+    low = int(column.min(initial=0))
+    span = int(column.max(initial=0)) - low
+    keys = column - low
+    for shift in range(0, max(span.bit_length(), 1), _DIGIT):
+        digits = (keys >> shift).astype(np.uint16)
+        if order is None:
+            order = np.argsort(digits, kind="stable")
+        else:
+            order = order[np.argsort(digits[order], kind="stable")]
+    assert order is not None
+    return order
 
 
 def distinct(columns: Sequence[Array]) -> Distinct:
@@ -40,16 +76,17 @@ def distinct(columns: Sequence[Array]) -> Distinct:
     Distinct(numbers=array([1, 0, 1]), firsts=array([1, 0]))
     """
     order = sorting_order(columns)
+    in_order = columns if order is None else [column[order] for column in columns]
+    starts = np.ones(columns[0].size, bool)
+    if starts.size:
+        np.not_equal(in_order[0][1:], in_order[0][:-1], out=starts[1:])
+        for column in in_order[1:]:
+            starts[1:] |= column[1:] != column[:-1]
+    counted = np.cumsum(starts) - 1
     if order is None:
-        order = np.arange(columns[0].size)
-    starts = np.ones(order.size, bool)
-    if order.size:
-        starts[1:] = False
-        for column in columns:
-            in_order = column[order]
-            starts[1:] |= in_order[1:] != in_order[:-1]
+        return Distinct(counted, np.flatnonzero(starts))
     numbers = np.empty(order.size, np.int64)
-    numbers[order] = np.cumsum(starts) - 1
+    numbers[order] = counted
     return Distinct(numbers, order[starts])
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.array_expressions import evaluate_arrays
+from gossamer_formats.conversion.distinct import sorting_order
 from gossamer_formats.storage import (
     Array,
     Storage,
@@ -67,6 +68,19 @@ def stored_elements(storage: Storage) -> Elements:
     for coordinate, size in zip(coordinates, storage.shape, strict=True):
         inside &= (coordinate >= 0) & (coordinate < size)
     return Elements(tuple(array[inside] for array in coordinates), slots.positions[inside])
+
+
+def select_elements(elements: Elements, chosen: Array) -> Elements:
+    """Return the chosen elements."""
+    return Elements(
+        tuple(array[chosen] for array in elements.coordinates), elements.positions[chosen]
+    )
+
+
+def sorted_elements(elements: Elements) -> Elements:
+    """Sort elements by their coordinates; duplicates stay in the order of the source."""
+    order = sorting_order(elements.coordinates)
+    return elements if order is None else select_elements(elements, order)
 
 
 def _enumerated(storage: Storage, axis: Axis, outer: _Slots) -> _Slots:
