@@ -247,7 +247,9 @@ class SparseTensor:
         >>> tensor.asformat("bsr", block_rows=2, block_columns=2).arrays["indices"].tolist()
         [0, 1]
         """
-        asks_more = parameters or duplicates != "sum" or zeros is not None or index_dtype is not None
+        asks_more = (
+            parameters or duplicates != "sum" or zeros is not None or index_dtype is not None
+        )
         if isinstance(format, str) and not asks_more and is_format(self.format, format):
             return self
         return convert(

@@ -129,9 +129,7 @@ def _without_zeros(source: Storage, elements: Elements, zeros: Zeros | None) -> 
     return select_elements(elements, np.flatnonzero(source.values[elements.positions]))
 
 
-def _merged(
-    elements: Elements, values: Array, duplicates: Duplicates
-) -> tuple[Elements, Array]:
+def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[Elements, Array]:
     """Return elements, of which some are duplicates, and their values after these were treated."""
     if duplicates == "keep":
         return elements, values
@@ -179,7 +177,8 @@ def _narrowed(array: Array, handle: str, dtype: str) -> Array:
 def _require_index_dtype(dtype: str | None) -> None:
     if dtype not in (None, *WIDE):
         raise FormatError(
-            "format.index_dtype", f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}."
+            "format.index_dtype",
+            f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}.",
         )
 
 
