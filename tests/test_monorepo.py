@@ -34,8 +34,8 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 TESTED_IN = {
     "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
     "gossamer-formats": {
-        "arrays": "io/test_hostile_files.py",
         "descriptions": "test_storage.py",
+        "scipy_matrices": "io/test_scipy_conversion.py",
     },
     "gossamer-ir": {
         "script/parser": "script/test_parse_errors.py",

@@ -1,6 +1,5 @@
 """Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
-from gossamer_formats.arrays.borrowed_matrices import borrow_scipy
 from gossamer_formats.checks.storage_checks import (
     check_indices,
     check_indptr,
@@ -14,6 +13,7 @@ from gossamer_formats.io.reading import read
 from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
 from gossamer_formats.io.torch_conversion import from_torch, to_torch
 from gossamer_formats.io.writing import write
+from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import Conversion, SparseTensor, convert, stats_of

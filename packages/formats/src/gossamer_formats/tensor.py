@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.arrays.borrowed_matrices import unchecked_storage
-from gossamer_formats.arrays.csr_arrays import transposed_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.dense import to_dense
 from gossamer_formats.conversion.parameters import target_of
+from gossamer_formats.csr_matrices import transposed_storage
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.operations import operation_of
 from gossamer_formats.owned_storage import checked_copy, owned_storage
 from gossamer_formats.ownership import adopt_array
 from gossamer_formats.recognized_formats import is_format
+from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,

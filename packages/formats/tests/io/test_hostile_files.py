@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from gossamer_formats import from_scipy, read, write
-from gossamer_formats.arrays.available_memory import available_memory
+from gossamer_formats.available_memory import available_memory
 from gossamer_formats.io.declared_sizes import DeclaredSizes, EntriesRead
 from gossamer_ir.errors import ArgumentError, FormatError
 

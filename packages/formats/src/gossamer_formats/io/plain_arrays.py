@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gossamer_formats.arrays.csr_arrays import require_shape
+from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.conversion.parameters import describe
 from gossamer_formats.io.numpy_arrays import numpy_array
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays

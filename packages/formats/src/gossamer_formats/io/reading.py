@@ -10,7 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from gossamer_formats.arrays.csr_arrays import require_shape
+from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_dtype
 from gossamer_formats.io.binsparse import read_binsparse
 from gossamer_formats.io.declared_sizes import require_fits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gossamer_formats.arrays.csr_arrays import require_shape
 from gossamer_formats.checks.coordinate_order import without_order
+from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.conversion.array_sizes import sizes_of_arrays
 from gossamer_formats.conversion.dtypes import index_dtypes, with_dtypes_of

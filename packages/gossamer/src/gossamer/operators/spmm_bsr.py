@@ -8,7 +8,7 @@ from gossamer.calls.kernels import KernelRequest
 from gossamer.calls.operands import dense_operand
 from gossamer.calls.program import OperatorProgram, Variant
 from gossamer_formats import Array
-from gossamer_formats.arrays.borrowed_matrices import borrow_blocks
+from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
 
 SCRIPT = """\
 @T.prim_func

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.arrays.borrowed_matrices import (
+from gossamer_formats.checks.storage_checks import require_value_dtype
+from gossamer_formats.scipy_matrices.matrix_checks import (
     matrix_values,
     require_arrays,
     require_matrix,
     require_values,
     used_slots,
 )
-from gossamer_formats.checks.storage_checks import require_value_dtype
 from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 
@@ -41,23 +41,27 @@ def layout_of(matrix: Any, dtype: str | None) -> Layout | None:
     return _LAYOUTS[matrix.format](matrix, dtype)
 
 
-def _compressed(matrix: Any, dtype: str | None) -> Layout:
+def compressed_arrays(matrix: Any, dtype: str | None) -> dict[str, Array]:
+    """Return the arrays of a SciPy matrix in CSR, CSC or BSR, copied only if they need a conversion."""
     require_arrays(matrix, "indptr", "indices", "data")
     used = slice(used_slots(matrix.indptr, matrix.indices))
-    arrays = {
+    return {
         "indptr": np.ascontiguousarray(matrix.indptr),
         "indices": np.ascontiguousarray(matrix.indices[used]),
         "data": matrix_values(matrix.data[used], dtype),
     }
-    return Layout(matrix.format, arrays)
+
+
+def _compressed(matrix: Any, dtype: str | None) -> Layout:
+    return Layout(matrix.format, compressed_arrays(matrix, dtype))
 
 
 def _blocks(matrix: Any, dtype: str | None) -> Layout:
     require_arrays(matrix, "indptr", "indices", "data")
     require_values(matrix, dimensions=3, count=used_slots(matrix.indptr, matrix.indices))
-    layout = _compressed(matrix, dtype)
+    arrays = compressed_arrays(matrix, dtype)
     _, height, width = matrix.data.shape
-    arrays = {**layout.arrays, "data": layout.arrays["data"].reshape(-1)}
+    arrays["data"] = arrays["data"].reshape(-1)
     return Layout("bsr", arrays, {"block_rows": height, "block_columns": width})
 
 

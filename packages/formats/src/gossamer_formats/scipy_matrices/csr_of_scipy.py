@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gossamer_formats.arrays.available_memory import available_memory
-from gossamer_formats.arrays.csr_arrays import csr_storage, require_shape
+from gossamer_formats.available_memory import available_memory
+from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
-    VALUE_DTYPES,
     check_indices,
     check_indptr,
     check_storage,
     require_value_dtype,
 )
-from gossamer_formats.storage import Array, Storage, native_name
+from gossamer_formats.csr_matrices import csr_storage
+from gossamer_formats.scipy_matrices.layouts import compressed_arrays
+from gossamer_formats.scipy_matrices.matrix_checks import (
+    require_arrays,
+    require_matrix,
+    require_values,
+    used_slots,
+)
+from gossamer_formats.storage import Array, Storage
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
@@ -61,12 +66,8 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
     """
     require_matrix(matrix)
     _check_before_conversion(matrix)
-    used = slice(used_slots(matrix.indptr, matrix.indices))
-    return (
-        np.ascontiguousarray(matrix.indptr),
-        np.ascontiguousarray(matrix.indices[used]),
-        matrix_values(matrix.data[used], None),
-    )
+    arrays = compressed_arrays(matrix, None)
+    return arrays["indptr"], arrays["indices"], arrays["data"]
 
 
 def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
@@ -78,48 +79,13 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
         _require_memory(matrix)
         _check_before_conversion(matrix)
         matrix = _converted(matrix)
-    require_arrays(matrix, "indptr", "indices", "data")
-    used = slice(used_slots(matrix.indptr, matrix.indices))
-    arrays = {
-        "indptr": np.ascontiguousarray(matrix.indptr),
-        "indices": np.ascontiguousarray(matrix.indices[used]),
-        "data": matrix_values(matrix.data[used], dtype),
-    }
+    arrays = compressed_arrays(matrix, dtype)
     return csr_storage(require_shape(matrix.shape, rank=2), arrays)
 
 
-def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
-    """Raise a `FormatError` unless it is a SciPy matrix or array, with `rank` dimensions unless that is
-    None."""
-    from scipy.sparse import issparse
-
-    is_sparse: bool = issparse(matrix)
-    if not is_sparse:
-        raise FormatError(
-            "format.kind",
-            f"The matrix has the type '{type(matrix).__name__}'; expected a SparseTensor or a SciPy "
-            "sparse matrix.",
-            hint="Convert a dense array with scipy.sparse.csr_array(array).",
-        )
-    if rank not in (None, matrix.ndim):
-        raise FormatError(
-            "format.dimensions",
-            f"The matrix has {counted(matrix.ndim, 'dimension')}; expected {rank}.",
-        )
-
-
-def require_arrays(matrix: Any, *names: str) -> None:
-    """Require NumPy arrays: SciPy allows any object to be assigned to these attributes."""
-    for name in names:
-        array = getattr(matrix, name)
-        if not isinstance(array, np.ndarray):
-            raise FormatError(
-                "format.kind",
-                f"{name} of the matrix has the type '{type(array).__name__}'; expected a NumPy array.",
-            )
-
-
 def _converted(matrix: Any) -> Any:
+    # A tensor in the matrix's own format could be converted instead, but SciPy is ten times as fast until
+    # conversions are compiled.
     try:
         return matrix.tocsr()
     except (ValueError, TypeError, IndexError) as error:
@@ -137,25 +103,6 @@ def _require_memory(matrix: Any) -> None:
             f"The row pointer of a matrix with {rows} rows does not fit in memory.",
             hint="Leave out empty rows.",
         )
-
-
-def matrix_values(values: Array, dtype: str | None) -> Array:
-    """Return the values as a contiguous array, converted if a dtype is given; raises `FormatError`."""
-    dtype_of_values = values.dtype
-    if dtype is None and native_name(dtype_of_values) not in VALUE_DTYPES:
-        raise FormatError(
-            "format.dtype",
-            f"The matrix has values of dtype {dtype_of_values}; expected {' or '.join(VALUE_DTYPES)}.",
-            hint="Convert it with matrix.astype('float32').",
-        )
-    if dtype_of_values.kind not in "fiub":
-        raise FormatError(
-            "format.dtype",
-            f"The matrix has values of dtype {dtype_of_values}; expected real numbers.",
-        )
-    # A float64 that is too large for float32 becomes infinite, as in NumPy's own conversion.
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(values, dtype=dtype or dtype_of_values.newbyteorder("="))
 
 
 def _check_before_conversion(matrix: Any) -> None:
@@ -186,23 +133,3 @@ def _require_no_more(diagonals: Array, offsets: Array) -> None:
             f"offsets has the shape {offsets.shape} and the dtype {offsets.dtype}; expected one integer "
             f"for each of {counted(len(diagonals), 'diagonal')}.",
         )
-
-
-def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
-    """Require at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
-    not be empty."""
-    shape = matrix.data.shape
-    if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
-        raise FormatError(
-            "format.length",
-            f"data of the {matrix.format} matrix has the shape {shape}; expected "
-            f"{counted(dimensions, 'dimension')}, the first with at least {counted(count, 'element')}.",
-        )
-
-
-def used_slots(indptr: Array, indices: Array) -> int:
-    """Return the number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
-    is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
-    last = int(indptr[-1]) if is_plain else -1
-    # An invalid last offset is left to the check of the row pointer, which reports it.
-    return last if 0 <= last <= indices.size else indices.size

@@ -1,0 +1,29 @@
+"""Checks the logical shape of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+
+
+def require_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:
+    """Return the shape as integers.
+
+    Raises `FormatError` (`format.shape`) unless all are from 0 to 2**63 - 1, and as many as `rank`.
+
+    >>> require_shape([2, np.int64(3)])
+    (2, 3)
+    """
+    try:
+        sizes = tuple(index(size) for size in shape)
+    except TypeError:
+        sizes = ()
+    if not sizes or not 0 <= min(sizes) <= max(sizes) < 2**63 or rank not in (None, len(sizes)):
+        count = counted(rank, "size") if rank else "sizes"
+        raise FormatError(
+            "format.shape", f"The shape is {shape}; expected {count} from 0 to 2**63 - 1."
+        )
+    return sizes

@@ -1,0 +1,82 @@
+"""Checks of the attributes of SciPy's matrices, to which any object can be assigned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.storage import Array, native_name
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+
+
+def require_matrix(matrix: Any, *, rank: int | None = 2) -> None:
+    """Raise a `FormatError` unless it is a SciPy matrix or array, with `rank` dimensions unless that is
+    None."""
+    from scipy.sparse import issparse
+
+    is_sparse: bool = issparse(matrix)
+    if not is_sparse:
+        raise FormatError(
+            "format.kind",
+            f"The matrix has the type '{type(matrix).__name__}'; expected a SparseTensor or a SciPy "
+            "sparse matrix.",
+            hint="Convert a dense array with scipy.sparse.csr_array(array).",
+        )
+    if rank not in (None, matrix.ndim):
+        raise FormatError(
+            "format.dimensions",
+            f"The matrix has {counted(matrix.ndim, 'dimension')}; expected {rank}.",
+        )
+
+
+def require_arrays(matrix: Any, *names: str) -> None:
+    """Require NumPy arrays: SciPy allows any object to be assigned to these attributes."""
+    for name in names:
+        array = getattr(matrix, name)
+        if not isinstance(array, np.ndarray):
+            raise FormatError(
+                "format.kind",
+                f"{name} of the matrix has the type '{type(array).__name__}'; expected a NumPy array.",
+            )
+
+
+def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
+    """Require at least `count` values, diagonals or blocks, as the index arrays declare; blocks must
+    not be empty."""
+    shape = matrix.data.shape
+    if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
+        raise FormatError(
+            "format.length",
+            f"data of the {matrix.format} matrix has the shape {shape}; expected "
+            f"{counted(dimensions, 'dimension')}, the first with at least {counted(count, 'element')}.",
+        )
+
+
+def matrix_values(values: Array, dtype: str | None) -> Array:
+    """Return the values as a contiguous array, converted if a dtype is given; raises `FormatError`."""
+    dtype_of_values = values.dtype
+    if dtype is None and native_name(dtype_of_values) not in VALUE_DTYPES:
+        raise FormatError(
+            "format.dtype",
+            f"The matrix has values of dtype {dtype_of_values}; expected {' or '.join(VALUE_DTYPES)}.",
+            hint="Convert it with matrix.astype('float32').",
+        )
+    if dtype_of_values.kind not in "fiub":
+        raise FormatError(
+            "format.dtype",
+            f"The matrix has values of dtype {dtype_of_values}; expected real numbers.",
+        )
+    # A float64 that is too large for float32 becomes infinite, as in NumPy's own conversion.
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=dtype or dtype_of_values.newbyteorder("="))
+
+
+def used_slots(indptr: Array, indices: Array) -> int:
+    """Return the number of slots that hold nonzeros. SciPy's matrices may have unused slots at the end."""
+    is_plain = indptr.ndim == 1 and indptr.size and indptr.dtype.kind == "i"
+    last = int(indptr[-1]) if is_plain else -1
+    # An invalid last offset is left to the check of the row pointer, which reports it.
+    return last if 0 <= last <= indices.size else indices.size
