@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.byte_sizes import size_in_words
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.dense import to_dense
@@ -319,7 +320,7 @@ class SparseTensor:
         shape = " by ".join(str(length) for length in self.shape)
         return (
             f"SparseTensor({self.format.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
-            f"{_memory(self.nbytes)})"
+            f"{size_in_words(self.nbytes)})"
         )
 
 
@@ -372,22 +373,6 @@ def convert(
     )
     arrays = {name: adopt_array(array) for name, array in storage.arrays.items()}
     return Conversion(SparseTensor.of_checked(storage._replace(arrays=arrays)), permutation)
-
-
-def _memory(size: int) -> str:
-    """Return a size in bytes in words.
-
-    >>> _memory(72), _memory(1_234_567)
-    ('72 bytes', '1.23 MB')
-    """
-    if size < 1000:
-        return f"{size} bytes"
-    number, unit = float(size), "bytes"
-    for larger in ("KB", "MB", "GB", "TB"):
-        if number < 999.5:
-            break
-        number, unit = number / 1000, larger
-    return f"{number:.3g} {unit}"
 
 
 def _read_only_view(array: Array) -> Array:
