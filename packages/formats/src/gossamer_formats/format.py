@@ -9,7 +9,9 @@ import numpy as np
 
 from gossamer_ir.nodes import FormatDescription
 
-KeyOrder: TypeAlias = Callable[[np.ndarray[Any, Any], int, Mapping[str, int]], np.ndarray[Any, Any]]
+ContentsOrder: TypeAlias = Callable[
+    [np.ndarray[Any, Any], int, Mapping[str, int]], np.ndarray[Any, Any]
+]
 """Orders the contents of an index array of the map: takes the contents, one for each element of the tensor,
 the number of values that may occur, and the parameters of the conversion. Returns the values that the array
 is to hold, in order: at least those that occur, none twice."""
@@ -32,6 +34,6 @@ class Format(NamedTuple):
     name: str
     describe: Callable[..., FormatDescription]
     parameters: Mapping[str, int | None] = {}
-    orders: Mapping[str, KeyOrder] = {}
+    orders: Mapping[str, ContentsOrder] = {}
     is_of_any_rank: bool = False
     example_parameters: Mapping[str, int] = {}

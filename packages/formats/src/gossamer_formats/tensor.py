@@ -12,7 +12,7 @@ from gossamer_formats.byte_sizes import size_in_words
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.dense import to_dense
-from gossamer_formats.conversion.parameters import target_of
+from gossamer_formats.conversion.target_format import target_format
 from gossamer_formats.csr_matrices import transposed_storage
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.operations import operation_of
@@ -361,12 +361,10 @@ def convert(
     >>> found.tensor.format.name, found.permutation.tolist()
     ('csc', [0, 1, 2])
     """
-    target = target_of(format, parameters, rank=tensor.ndim)
+    target = target_format(format, parameters, rank=tensor.ndim)
     storage, permutation = convert_storage(
         tensor.checked_storage(),
-        target.description,
-        sizes=target.sizes,
-        orders=target.orders,
+        target,
         duplicates=duplicates,
         zeros=zeros,
         index_dtype=index_dtype,

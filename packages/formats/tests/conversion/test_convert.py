@@ -57,10 +57,10 @@ def parameters_of(draw, name, tensor):
     chosen = {parameter: draw(st.integers(1, 5)) for parameter in PARAMETERS.get(name, ())}
     if name == "n_m":
         group = draw(st.integers(1, 6))
-        return {"group": group, "stored": group}
+        return {"group": group, "slots": group}
     if name == "v_n_m":
         group = draw(st.integers(1, 6))
-        return {"rows": draw(st.integers(1, 4)), "group": group, "chosen": group, "stored": group}
+        return {"rows": draw(st.integers(1, 4)), "group": group, "chosen": group, "slots": group}
     if name == "ell3d":
         return {"group_rows": draw(st.integers(1, 4)), "width": draw(st.integers(1, 4))}
     return chosen
@@ -194,7 +194,7 @@ def test_indices_have_the_dtype_that_is_asked_for():
 def test_an_index_that_its_dtype_cannot_represent_is_refused():
     tensor = from_scipy(sparse.eye_array(600))
     assert tensor.asformat("n_m", group=255).arrays["indices"].max() == 255
-    for parameters in ({"group": 256}, {"group": 300, "stored": 1}):
+    for parameters in ({"group": 256}, {"group": 300, "slots": 1}):
         with pytest.raises(FormatError, match="uint8 cannot represent") as caught:
             tensor.asformat("n_m", **parameters)
         assert caught.value.code == "format.index_dtype"

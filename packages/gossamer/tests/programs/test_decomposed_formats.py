@@ -19,8 +19,8 @@ PARAMETERS = {
     "bsr": {"block_rows": 4, "block_columns": 3},
     "dbsr": {"block_rows": 2, "block_columns": 3},
     "ell_rows": {"width": 2},
-    "n_m": {"stored": 4, "group": 4},
-    "v_n_m": {"rows": 4, "group": 5, "chosen": 5, "stored": 5},
+    "n_m": {"slots": 4, "group": 4},
+    "v_n_m": {"rows": 4, "group": 5, "chosen": 5, "slots": 5},
 }
 MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]
 PROGRAM = parse_module(SCRIPT)

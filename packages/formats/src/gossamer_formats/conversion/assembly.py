@@ -1,8 +1,8 @@
 """The index arrays of a format for elements with given coordinates, and the positions of their values.
 
 The axes are built in the order of the buffer, each from the elements' coordinates along it
-(`axis_coordinates`). An axis that does not occur in the map (the slots `w` of SELL, the groups of SR-BCRS)
-counts: it takes the elements of the next compressed axis below it in portions of that axis' width.
+(`axis_coordinates`). A slot axis does not occur in the map (the slots `w` of SELL, the groups of SR-BCRS): it
+takes the elements of the next compressed axis below it in portions of that axis' width.
 
 The queries (how many distinct coordinates each fiber has, how large the largest is) are those of Chou,
 Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor format conversion routines" (PLDI
@@ -11,14 +11,15 @@ Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor forma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axis_coordinates import ContentsOrder, axis_coordinates
+from gossamer_formats.conversion.axis_coordinates import axis_coordinates
 from gossamer_formats.conversion.distinct import distinct, occurrences, ranks_within
-from gossamer_formats.conversion.sizes import Sizes
+from gossamer_formats.conversion.known_sizes import KnownSizes
+from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, ancestors, axes_by_name, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
@@ -43,31 +44,24 @@ class Assembly(NamedTuple):
     value_count: int
 
 
-def assemble(
-    description: FormatDescription,
-    logical: Sequence[Array],
-    shape: Sequence[int],
-    *,
-    sizes: Mapping[str, int],
-    orders: Mapping[str, ContentsOrder],
-) -> Assembly:
+def assemble(target: TargetFormat, logical: Sequence[Array], shape: Sequence[int]) -> Assembly:
     """Return the storage of elements with logical coordinates, except for their values.
 
-    The coordinates are sorted lexicographically. `orders` has the order of the contents of index arrays by
-    name. Raises `FormatError` if the format cannot hold the elements.
+    The coordinates are sorted lexicographically. Raises `FormatError` if the format cannot hold the elements.
 
     >>> from gossamer_formats import csr
     >>> rows, columns = np.array([0, 1, 1]), np.array([2, 0, 1])
-    >>> found = assemble(csr(), (rows, columns), (2, 3), sizes={}, orders={})
+    >>> found = assemble(TargetFormat(csr()), (rows, columns), (2, 3))
     >>> found.arrays["indptr"], found.arrays["indices"], found.sizes
     (array([0, 1, 3]), array([2, 0, 1]), {'m': 2, 'n': 3, 'nnz': 3})
     """
+    description = target.description
     require_nested_axes(description)
-    known = Sizes(description, sizes)
+    known = KnownSizes(description, target.sizes)
     for expr, size in zip(shape_of(description), shape, strict=True):
         known.bind(expr, size)
-    along, contents = axis_coordinates(description, logical, shape, known, orders)
-    builder = _Builder(description, logical, known, along)
+    coordinates, contents = axis_coordinates(target, logical, shape, known)
+    builder = _Builder(description, logical, known, coordinates)
     for name in description.buffer.axes:
         builder.build(name)
     arrays = builder.arrays
@@ -77,13 +71,13 @@ def assemble(
         if item.listed is not None:
             array.reshape(-1)[: item.listed.size] = item.listed
         else:
-            array[tuple(along[name] for name in item.axes)] = item.values
+            array[tuple(coordinates[name] for name in item.axes)] = item.values
         arrays[buffer.handle or buffer.name] = array.reshape(-1)
     value_count = builder.value_count + description.buffer.extra_storage
     return Assembly(known.known, arrays, builder.positions, value_count)
 
 
-def _shape(buffer: Buffer, sizes: Sizes) -> list[int]:
+def _shape(buffer: Buffer, sizes: KnownSizes) -> list[int]:
     return [sizes.value(size) for size in buffer.shape]
 
 
@@ -101,14 +95,14 @@ class _Builder:
         self,
         description: FormatDescription,
         logical: Sequence[Array],
-        sizes: Sizes,
-        along: dict[str, Array],
+        sizes: KnownSizes,
+        coordinates: dict[str, Array],
     ) -> None:
         self.description = description
         self.axes = axes_by_name(description)
         self.logical = logical
         self.sizes = sizes
-        self.along = along
+        self.coordinates = coordinates
         self.levels: dict[str, _Level] = {}
         self.arrays: dict[str, Array] = {}
         self.positions = np.zeros(logical[0].size, np.int64)
@@ -117,8 +111,8 @@ class _Builder:
     def build(self, name: str) -> None:
         """Build an axis whose ancestors have been built."""
         axis = self.axes[name]
-        if name not in self.along:
-            self.along[name] = self._counted(axis)
+        if name not in self.coordinates:
+            self.coordinates[name] = self._slot_numbers(axis)
         self._check_range(axis)
         indptr, indices = indptr_of(axis), indices_of(axis)
         if indices is not None:
@@ -127,7 +121,7 @@ class _Builder:
             self._build_ragged(axis, indptr)
         else:
             width = self.sizes.value(axis.length)
-            self._add_fixed(axis, self.along[name], width)
+            self._add_fixed(axis, self.coordinates[name], width)
 
     def _parent(self, axis: Axis) -> _Level:
         if axis.parent is None:
@@ -155,16 +149,16 @@ class _Builder:
     def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
         parent = self._parent(axis)
         lengths = np.zeros(parent.size, np.int64)
-        np.maximum.at(lengths, parent.elements, self.along[axis.name] + 1)
+        np.maximum.at(lengths, parent.elements, self.coordinates[axis.name] + 1)
         self.sizes.bind(axis.length, int(lengths.max(initial=0)))
         self._check_range(axis)
         starts = np.cumsum(lengths) - lengths
-        elements = starts[parent.elements] + self.along[axis.name]
+        elements = starts[parent.elements] + self.coordinates[axis.name]
         self._add_varied(axis, indptr, lengths, elements)
 
     def _build_compressed(self, axis: Axis, indptr: Indptr | None, indices: Indices) -> None:
         parent = self._parent(axis)
-        coordinates = self.along[axis.name]
+        coordinates = self.coordinates[axis.name]
         columns = [parent.elements, coordinates]
         if not indices.unique:
             columns.append(self._repetitions(axis, columns))
@@ -198,19 +192,19 @@ class _Builder:
         width = width_of(below)
         if not self.sizes.is_known(width):
             return np.zeros(self.positions.size, np.int64)
-        between = [self.along[name] for name in self._between(axis, below)]
+        between = [self.coordinates[name] for name in self._between(axis, below)]
         groups = [*columns, *between]
         return self._slot_ranks(below, groups) // max(self.sizes.value(width), 1)
 
     def _slot_ranks(self, axis: Axis, groups: list[Array]) -> Array:
         """Return the rank of each element's slot of an axis among those of its group."""
-        columns = [self.along[axis.name]]
+        columns = [self.coordinates[axis.name]]
         if not _is_unique(axis):
             columns.append(self._repetitions(axis, [*groups, *columns]))
         return ranks_within(groups, columns)
 
-    def _counted(self, axis: Axis) -> Array:
-        """Return the coordinates of an axis that does not occur in the map."""
+    def _slot_numbers(self, axis: Axis) -> Array:
+        """Return the coordinates of a slot axis."""
         if integer_value(axis.length) == 1:
             return np.zeros(self.positions.size, np.int64)
         below = self._compressed_below(axis)
@@ -221,7 +215,7 @@ class _Builder:
                 "and no compressed axis of fixed width is below it.",
             )
         groups = [] if axis.parent is None else [self._parent(axis).elements]
-        groups += [self.along[name] for name in self._between(axis, below)]
+        groups += [self.coordinates[name] for name in self._between(axis, below)]
         return self._slot_ranks(below, groups) // max(self.sizes.value(width_of(below)), 1)
 
     def _compressed_below(self, axis: Axis) -> Axis | None:
@@ -240,7 +234,7 @@ class _Builder:
     def _check_range(self, axis: Axis) -> None:
         if not self.sizes.is_known(axis.length):
             return
-        length, coordinates = self.sizes.value(axis.length), self.along[axis.name]
+        length, coordinates = self.sizes.value(axis.length), self.coordinates[axis.name]
         outside = (coordinates < 0) | (coordinates >= length)
         if np.any(outside):
             at = int(np.argmax(outside))

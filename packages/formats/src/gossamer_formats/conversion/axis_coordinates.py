@@ -6,22 +6,20 @@ order or in one that the format defines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from gossamer_formats.conversion.array_expressions import evaluate_arrays
 from gossamer_formats.conversion.distinct import ranks_within
 from gossamer_formats.conversion.inverse_map import Solved, inverse_map, logical_variable
-from gossamer_formats.conversion.sizes import Sizes
+from gossamer_formats.conversion.known_sizes import KnownSizes
+from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, axes_by_name
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, FormatDescription, Load, Var
 from gossamer_ir.traversal.references import free_vars
-
-ContentsOrder: TypeAlias = Callable[[Array, int], Array]
-"""Orders the contents of an index array, like `format.KeyOrder` with the parameters of the conversion."""
 
 
 class Contents(NamedTuple):
@@ -37,57 +35,58 @@ class Contents(NamedTuple):
 
 
 class AxisCoordinates(NamedTuple):
-    """`along`: for each axis by name the coordinates of the elements; axes that count are missing."""
+    """`coordinates`: those of the elements, for each axis by name. Slot axes, which do not occur in the map,
+    are missing."""
 
-    along: dict[str, Array]
+    coordinates: dict[str, Array]
     contents: list[Contents]
 
 
 def axis_coordinates(
-    description: FormatDescription,
+    target: TargetFormat,
     logical: Sequence[Array],
     shape: Sequence[int],
-    sizes: Sizes,
-    orders: Mapping[str, ContentsOrder],
+    sizes: KnownSizes,
 ) -> AxisCoordinates:
     """Return the coordinates of elements with logical coordinates, and bind the lengths of axes.
 
     >>> from gossamer_formats.descriptions.dia import dia
     >>> rows, columns = np.array([0, 1]), np.array([1, 1])
-    >>> sizes = Sizes(dia(), {"m": 2, "n": 2})
-    >>> found = axis_coordinates(dia(), (rows, columns), (2, 2), sizes, {})
-    >>> found.along["D"], found.contents[0].values, sizes.known["diagonals"]
+    >>> sizes = KnownSizes(dia(), {"m": 2, "n": 2})
+    >>> found = axis_coordinates(TargetFormat(dia()), (rows, columns), (2, 2), sizes)
+    >>> found.coordinates["D"], found.contents[0].values, sizes.known["diagonals"]
     (array([1, 0]), array([1, 0]), 2)
     """
+    description = target.description
     axes = axes_by_name(description)
     if description.map is not None:
         for name in sorted(free_vars(*description.map.results) - set(description.map.vars)):
             sizes.require(name)
     inverse = inverse_map(description, sizes.known, shape)
-    along: dict[str, Array] = {}
+    coordinates: dict[str, Array] = {}
     for variable, solved in inverse.coordinates.items():
         name = _axis_of(description, variable)
         if solved.extent is not None:
             sizes.bind(axes[name].length, solved.extent)
-        along[name] = _evaluate(solved, logical, sizes)
+        coordinates[name] = _evaluate(solved, logical, sizes)
     contents = []
     for load, solved in inverse.contents.items():
         names = _indexing_axes(description, load)
         values = _evaluate(solved, logical, sizes)
         listed = None
-        if load.buffer in orders:
+        if load.buffer in target.orders:
             assert solved.extent is not None
-            listed = orders[load.buffer](values, solved.extent)
-        unknown = [name for name in names if name not in along]
-        groups = [along[name] for name in names if name in along]
+            listed = target.orders[load.buffer](values, solved.extent, target.parameters)
+        unknown = [name for name in names if name not in coordinates]
+        groups = [coordinates[name] for name in names if name in coordinates]
         numbers = _numbers(groups, values, listed)
         total = listed.size if listed is not None else int(numbers.max(initial=-1)) + 1
-        _set_digits(along, [axes[name] for name in unknown], numbers, total, sizes)
+        _set_digits(coordinates, [axes[name] for name in unknown], numbers, total, sizes)
         # A value that no coordinate has marks unused places, where the contents are a logical coordinate.
         is_coordinate = isinstance(solved.value, Var) and solved.extent is not None
         unused = solved.extent if is_coordinate and solved.extent is not None else 0
         contents.append(Contents(load.buffer, names, values, listed, unused))
-    found = AxisCoordinates(along, contents)
+    found = AxisCoordinates(coordinates, contents)
     _check_map(description, logical, found, sizes)
     return found
 
@@ -96,15 +95,15 @@ def _check_map(
     description: FormatDescription,
     logical: Sequence[Array],
     found: AxisCoordinates,
-    sizes: Sizes,
+    sizes: KnownSizes,
 ) -> None:
     """Require that the map leads from the coordinates back to the logical ones: it may have gaps."""
     if description.map is None:
         return
     variables: dict[str, Array | int] = dict(sizes.known)
     for variable, name in zip(description.map.vars, description.buffer.axes, strict=True):
-        if name in found.along:
-            variables[variable] = found.along[name]
+        if name in found.coordinates:
+            variables[variable] = found.coordinates[name]
     values = {contents.buffer: contents.values for contents in found.contents}
     for result, expected in zip(description.map.results, logical, strict=True):
         mapped = evaluate_arrays(result, variables, elements=lambda buffer, _: values[buffer])
@@ -118,7 +117,7 @@ def _check_map(
             )
 
 
-def _evaluate(solved: Solved, logical: Sequence[Array], sizes: Sizes) -> Array:
+def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Array:
     variables: dict[str, Array | int] = dict(sizes.known)
     for number, array in enumerate(logical):
         variables[logical_variable(number).name] = array
@@ -153,13 +152,17 @@ def _numbers(groups: list[Array], values: Array, listed: Array | None) -> Array:
 
 
 def _set_digits(
-    along: dict[str, Array], axes: Sequence[Axis], numbers: Array, total: int, sizes: Sizes
+    coordinates: dict[str, Array],
+    axes: Sequence[Axis],
+    numbers: Array,
+    total: int,
+    sizes: KnownSizes,
 ) -> None:
     """Set the coordinates of axes, of which the last varies fastest, to the digits of numbers."""
     for axis in reversed(axes[1:]):
         size = sizes.value(axis.length)
-        along[axis.name] = numbers % size
+        coordinates[axis.name] = numbers % size
         numbers, total = numbers // size, -(-total // size)
     if axes:
         sizes.bind(axes[0].length, total)
-        along[axes[0].name] = numbers
+        coordinates[axes[0].name] = numbers

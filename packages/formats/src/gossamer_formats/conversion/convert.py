@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from gossamer_formats.conversion.assembly import assemble
-from gossamer_formats.conversion.axis_coordinates import ContentsOrder
 from gossamer_formats.conversion.distinct import distinct
 from gossamer_formats.conversion.dtypes import WIDE, index_dtypes, with_index_dtype
 from gossamer_formats.conversion.elements import (
@@ -18,6 +17,7 @@ from gossamer_formats.conversion.elements import (
     sorted_elements,
     stored_elements,
 )
+from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import (
     Array,
     Storage,
@@ -40,7 +40,7 @@ UNSTORED = -1
 """The entry of a permutation for a value that fills a slot without an element."""
 
 
-class Conversion(NamedTuple):
+class ConvertedStorage(NamedTuple):
     """A converted storage. `permutation` has for each of its values the position of the value in the source,
     or `UNSTORED`; None if duplicates were added."""
 
@@ -50,17 +50,14 @@ class Conversion(NamedTuple):
 
 def convert_storage(
     source: Storage,
-    target: FormatDescription,
+    target: TargetFormat,
     *,
-    sizes: Mapping[str, int],
-    orders: Mapping[str, ContentsOrder],
     duplicates: Duplicates = "sum",
     zeros: Zeros | None = None,
     index_dtype: str | None = None,
-) -> Conversion:
+) -> ConvertedStorage:
     """Return a storage in another format.
 
-    `sizes` are those of the target that the elements do not determine, such as the size of blocks.
     `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
     `index_dtype=None` takes int32 if all indices fit.
     Raises `FormatError` if the target cannot hold the elements.
@@ -69,19 +66,17 @@ def convert_storage(
     >>> from gossamer_formats.descriptions.dia import dia
     >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]), "data": np.array([5.0, 6.0])}
     >>> source = Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)
-    >>> found = convert_storage(source, dia(), sizes={}, orders={})
+    >>> found = convert_storage(source, TargetFormat(dia()))
     >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    _require_rank(target, len(source.shape))
+    _require_rank(target.description, len(source.shape))
     _require_index_dtype(index_dtype)
     elements = sorted_elements(_without_zeros(source, stored_elements(source), zeros))
     return store_elements(
         source,
         elements,
         target,
-        sizes=sizes,
-        orders=orders,
         duplicates=duplicates,
         index_dtype=index_dtype,
     )
@@ -90,13 +85,11 @@ def convert_storage(
 def store_elements(
     source: Storage,
     elements: Elements,
-    target: FormatDescription,
+    target: TargetFormat,
     *,
-    sizes: Mapping[str, int],
-    orders: Mapping[str, ContentsOrder],
     duplicates: Duplicates = "sum",
     index_dtype: str | None = None,
-) -> Conversion:
+) -> ConvertedStorage:
     """Return a storage with elements of a source, which are sorted by their coordinates.
 
     The other arguments are those of `convert_storage`.
@@ -106,13 +99,14 @@ def store_elements(
     is_sum = repeats and duplicates == "sum"
     if repeats:
         elements, values = _merged(elements, values, duplicates)
-        target = _with_repetitions(target) if duplicates == "keep" else target
-    found = assemble(target, elements.coordinates, source.shape, sizes=sizes, orders=orders)
+    if repeats and duplicates == "keep":
+        target = target._replace(description=_with_repetitions(target.description))
+    found = assemble(target, elements.coordinates, source.shape)
     permutation = np.full(found.value_count, UNSTORED)
     permutation[found.positions] = elements.positions
     stored = np.zeros(found.value_count, values.dtype)
     stored[found.positions] = values
-    described = with_index_dtype(target, index_dtype or _narrowest_dtype(found.arrays))
+    described = with_index_dtype(target.description, index_dtype or _narrowest_dtype(found.arrays))
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
     arrays = {
@@ -120,7 +114,7 @@ def store_elements(
     }
     storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
     _require_shape(storage, source)
-    return Conversion(storage, None if is_sum else permutation)
+    return ConvertedStorage(storage, None if is_sum else permutation)
 
 
 def _without_zeros(source: Storage, elements: Elements, zeros: Zeros | None) -> Elements:

@@ -13,11 +13,11 @@ _SCRIPT = """
 @T.format
 def ell3d(
     data: T.handle, indptr: T.handle, rows: T.handle, columns: T.handle,
-    relations: T.int64, m: T.int64, n: T.int64, most: T.int64, groups: T.int64,
+    relations: T.int64, m: T.int64, n: T.int64, longest: T.int64, groups: T.int64,
     group_rows: T.int64, width: T.int64,
 ) -> None:
     R = T.sp.dense_fixed(relations)
-    IO = T.sp.dense_varied(R, (most, groups), indptr, "int32")
+    IO = T.sp.dense_varied(R, (longest, groups), indptr, "int32")
     II = T.sp.compressed_fixed(IO, (m, group_rows), rows, "int32", unique=False)
     J = T.sp.compressed_fixed(II, (n, width), columns, "int32")
     A = T.sp.match_buffer(data, (R, IO, II, J), "float32")

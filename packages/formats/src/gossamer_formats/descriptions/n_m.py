@@ -12,11 +12,11 @@ from gossamer_ir.script import parse_format
 _SCRIPT = """
 @T.format
 def n_m(
-    data: T.handle, indices: T.handle, m: T.int64, n: T.int64, stored: T.int64, group: T.int64
+    data: T.handle, indices: T.handle, m: T.int64, n: T.int64, slots: T.int64, group: T.int64
 ) -> None:
     I = T.sp.dense_fixed(m)
     G = T.sp.dense_fixed((n + group - 1) // group, parent=I)
-    J = T.sp.compressed_fixed(G, (group, stored), indices, "uint8")
+    J = T.sp.compressed_fixed(G, (group, slots), indices, "uint8")
     A = T.sp.match_buffer(data, (I, G, J), "float32")
     T.sp.map(lambda i, g, j: (i, g * group + j), shape=(m, n))
 """
@@ -24,9 +24,9 @@ def n_m(
 
 @lru_cache(maxsize=64)
 def n_m(dtype: str = "float32") -> FormatDescription:
-    """Return the description of an m by n matrix with `stored` slots for each `group` columns of a row.
+    """Return the description of an m by n matrix with `slots` slots for each `group` columns of a row.
 
-    Its arrays are `indices` (uint8) and `data` (m by groups by stored). The index of a slot is the column
+    Its arrays are `indices` (uint8) and `data` (m by groups by slots). The index of a slot is the column
     within the group; unused slots have the index `group`. The default is 2:4.
 
     >>> n_m().buffer.axes
@@ -35,4 +35,4 @@ def n_m(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("n_m", n_m, parameters={"stored": 2, "group": 4})
+FORMAT = Format("n_m", n_m, parameters={"slots": 2, "group": 4})

@@ -13,10 +13,10 @@ _SCRIPT = """
 @T.format
 def padded_csr(
     data: T.handle, indptr: T.handle, indices: T.handle,
-    m: T.int64, n: T.int64, most: T.int64, chunks: T.int64, width: T.int64,
+    m: T.int64, n: T.int64, longest: T.int64, chunks: T.int64, width: T.int64,
 ) -> None:
     I = T.sp.dense_fixed(m)
-    JO = T.sp.dense_varied(I, (most, chunks), indptr, "int32")
+    JO = T.sp.dense_varied(I, (longest, chunks), indptr, "int32")
     JI = T.sp.compressed_fixed(JO, (n, width), indices, "int32")
     A = T.sp.match_buffer(data, (I, JO, JI), "float32")
     T.sp.map(lambda i, jo, ji: (i, ji), shape=(m, n))
@@ -28,7 +28,7 @@ def padded_csr(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in chunks of `width` slots.
 
     Its arrays are `indptr` (m + 1), the first chunk of each row, and `indices` and `data` (chunks by width);
-    unused slots have the column n. `most` is the largest number of chunks of a row.
+    unused slots have the column n. `longest` is the largest number of chunks of a row.
 
     >>> padded_csr().buffer.axes
     ('I', 'JO', 'JI')

@@ -42,8 +42,8 @@ def sell(dtype: str = "float32") -> FormatDescription:
     >>> print(print_format(sell()).splitlines()[-1].strip())
     T.sp.map(lambda s, w, r, j: (T.int64(ROWS[s, r]), j), shape=(m, n))
     """
-    names = ("m", "n", "slices", "height", "widest", "slots")
-    m, n, slices, height, widest, slots = map(index_var, names)
+    names = ("m", "n", "slices", "height", "longest", "slots")
+    m, n, slices, height, longest, slots = map(index_var, names)
     handles = tuple(Param(name, "handle") for name in ("data", "indptr", "indices", "rows"))
     s, r, j = map(index_var, ("s", "r", "j"))
     return FormatDescription(
@@ -51,7 +51,7 @@ def sell(dtype: str = "float32") -> FormatDescription:
         params=(*handles, *(Param(name, "int64") for name in names)),
         axes=(
             DenseFixed("S", slices),
-            DenseVaried("W", "S", widest, slots, "indptr"),
+            DenseVaried("W", "S", longest, slots, "indptr"),
             DenseFixed("R", height, parent="W"),
             CompressedFixed("J", "R", n, ONE, "indices"),
         ),

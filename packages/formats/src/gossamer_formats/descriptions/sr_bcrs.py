@@ -13,10 +13,10 @@ _SCRIPT = """
 @T.format
 def sr_bcrs(
     data: T.handle, indptr: T.handle, indices: T.handle,
-    m: T.int64, n: T.int64, most: T.int64, groups: T.int64, strip: T.int64, width: T.int64,
+    m: T.int64, n: T.int64, longest: T.int64, groups: T.int64, strip: T.int64, width: T.int64,
 ) -> None:
     IO = T.sp.dense_fixed((m + strip - 1) // strip)
-    JO = T.sp.dense_varied(IO, (most, groups), indptr, "int32")
+    JO = T.sp.dense_varied(IO, (longest, groups), indptr, "int32")
     II = T.sp.dense_fixed(strip)
     JI = T.sp.compressed_fixed(JO, (n, width), indices, "int32")
     A = T.sp.match_buffer(data, (IO, JO, II, JI), "float32")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gossamer_formats.checks.shapes import require_shape
-from gossamer_formats.conversion.parameters import describe
+from gossamer_formats.conversion.target_format import describe
 from gossamer_formats.io.numpy_arrays import numpy_array
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.ownership import owned_array

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gossamer_formats.conversion.inverse_map import inverse_map
-from gossamer_formats.conversion.sizes import Sizes
+from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_formats.storage import Array, axes_by_name, shape_of
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
@@ -28,7 +28,7 @@ def sizes_of_arrays(
     >>> sizes_of_arrays(ell(), (3, 9), arrays, {})
     {'m': 3, 'n': 9, 'width': 2}
     """
-    sizes = Sizes(description, given)
+    sizes = KnownSizes(description, given)
     for expr, size in zip(shape_of(description), shape, strict=True):
         sizes.bind(expr, size)
     for buffer in description.index_arrays:
@@ -43,7 +43,7 @@ def sizes_of_arrays(
     return sizes.known
 
 
-def _bind_dimension(buffer: Buffer, arrays: Mapping[str, Array], sizes: Sizes) -> None:
+def _bind_dimension(buffer: Buffer, arrays: Mapping[str, Array], sizes: KnownSizes) -> None:
     """Bind the one dimension of an index array that is not known."""
     unknown = [size for size in buffer.shape if not sizes.is_known(size)]
     if len(unknown) != 1:
@@ -53,7 +53,7 @@ def _bind_dimension(buffer: Buffer, arrays: Mapping[str, Array], sizes: Sizes) -
     sizes.bind(unknown[0], arrays[buffer.handle or buffer.name].size // max(product, 1))
 
 
-def _bind_extents(description: FormatDescription, shape: Sequence[int], sizes: Sizes) -> None:
+def _bind_extents(description: FormatDescription, shape: Sequence[int], sizes: KnownSizes) -> None:
     names, axes = description.buffer.axes, axes_by_name(description)
     variables = names if description.map is None else description.map.vars
     solved = inverse_map(description, sizes.known, shape).coordinates
@@ -63,7 +63,7 @@ def _bind_extents(description: FormatDescription, shape: Sequence[int], sizes: S
             sizes.bind(axes[name].length, extent)
 
 
-def _bind_axis(axis: Axis, parents: int, arrays: Mapping[str, Array], sizes: Sizes) -> int:
+def _bind_axis(axis: Axis, parents: int, arrays: Mapping[str, Array], sizes: KnownSizes) -> int:
     """Bind the sizes of an axis below `parents` elements, and return the number of its elements."""
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
-from gossamer_formats.conversion.axis_coordinates import ContentsOrder
-from gossamer_formats.format import Format, KeyOrder
+from gossamer_formats.format import ContentsOrder, Format
 from gossamer_formats.installed_formats import format_named
-from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 
 
-class Target(NamedTuple):
-    """A description, its sizes that the parameters give, and the orders of the contents of index arrays."""
+class TargetFormat(NamedTuple):
+    """The format of a conversion's result: its description, the parameters, and the functions that order the
+    contents of index arrays (`Format.orders`).
+
+    >>> from gossamer_formats.descriptions.sell import sell
+    >>> TargetFormat(sell(), {"height": 4, "sigma": 8}).sizes
+    {'height': 4}
+    """
 
     description: FormatDescription
-    sizes: dict[str, int]
-    orders: dict[str, ContentsOrder]
+    parameters: Mapping[str, int] = {}
+    orders: Mapping[str, ContentsOrder] = {}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The parameters that are sizes of the description."""
+        names = _size_names(self.description)
+        return {name: value for name, value in self.parameters.items() if name in names}
 
 
-def target_of(
+def target_format(
     format: str | FormatDescription, parameters: Mapping[str, int], *, rank: int
-) -> Target:
+) -> TargetFormat:
     """Return the target of a conversion of a tensor with `rank` dimensions.
 
     Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format does not have,
     `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value is 1 or more.
 
-    >>> target_of("sell", {"height": 4}, rank=2).sizes
+    >>> target_format("sell", {"height": 4}, rank=2).sizes
     {'height': 4}
     """
     for name, value in parameters.items():
@@ -40,15 +49,11 @@ def target_of(
                 f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
             )
     if isinstance(format, FormatDescription):
-        return Target(format, dict(parameters), {})
+        _require_sizes(format, parameters)
+        return TargetFormat(format, parameters)
     named = format_named(format)
     described = _describe(named, rank)
-    values = _with_defaults(named, described, parameters)
-    sizes = {name: value for name, value in values.items() if name in _size_names(described)}
-    orders: dict[str, ContentsOrder] = {
-        name: partial(_ordered, order, values) for name, order in named.orders.items()
-    }
-    return Target(described, sizes, orders)
+    return TargetFormat(described, _with_defaults(named, described, parameters), named.orders)
 
 
 def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription:
@@ -66,12 +71,18 @@ def _describe(named: Format, rank: int) -> FormatDescription:
     return named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
 
 
-def _ordered(order: KeyOrder, values: Mapping[str, int], contents: Array, count: int) -> Array:
-    return order(contents, count, values)
-
-
 def _size_names(description: FormatDescription) -> list[str]:
     return [param.name for param in description.params if param.dtype != "handle"]
+
+
+def _require_sizes(description: FormatDescription, parameters: Mapping[str, int]) -> None:
+    names = _size_names(description)
+    for name in parameters:
+        if name not in names:
+            raise FormatError(
+                "format.parameter",
+                f"The format '{description.name}' has no size '{name}'; it has {', '.join(names)}.",
+            )
 
 
 def _with_defaults(

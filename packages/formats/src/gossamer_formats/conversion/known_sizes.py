@@ -10,12 +10,12 @@ from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.traversal.references import free_vars
 
 
-class Sizes:
+class KnownSizes:
     """The scalar parameters that are known so far.
 
     >>> from gossamer_formats import csr
     >>> from gossamer_ir.core.build import index_var
-    >>> sizes = Sizes(csr(), {})
+    >>> sizes = KnownSizes(csr(), {})
     >>> sizes.bind(index_var("m"), 3)
     3
     >>> sizes.known
