@@ -17,6 +17,7 @@ from gossamer_formats.conversion.inverse_map import Solved, inverse_map, logical
 from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, axes_by_name
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, FormatDescription, Load, Var
 from gossamer_ir.traversal.references import free_vars
@@ -59,9 +60,8 @@ def axis_coordinates(
     """
     description = target.description
     axes = axes_by_name(description)
-    if description.map is not None:
-        for name in sorted(free_vars(*description.map.results) - set(description.map.vars)):
-            sizes.require(name)
+    for name in sorted(free_vars(*map_results(description)) - set(map_variables(description))):
+        sizes.require(name)
     inverse = inverse_map(description, sizes.known, shape)
     coordinates: dict[str, Array] = {}
     for variable, solved in inverse.coordinates.items():
@@ -98,14 +98,12 @@ def _check_map(
     sizes: KnownSizes,
 ) -> None:
     """Require that the map leads from the coordinates back to the logical ones: it may have gaps."""
-    if description.map is None:
-        return
     variables: dict[str, Array | int] = dict(sizes.known)
-    for variable, name in zip(description.map.vars, description.buffer.axes, strict=True):
+    for variable, name in zip(map_variables(description), description.buffer.axes, strict=True):
         if name in found.coordinates:
             variables[variable] = found.coordinates[name]
     values = {contents.buffer: contents.values for contents in found.contents}
-    for result, expected in zip(description.map.results, logical, strict=True):
+    for result, expected in zip(map_results(description), logical, strict=True):
         mapped = evaluate_arrays(result, variables, elements=lambda buffer, _: values[buffer])
         wrong = mapped != expected
         if np.any(wrong):
@@ -125,10 +123,7 @@ def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Ar
 
 
 def _axis_of(description: FormatDescription, variable: str) -> str:
-    names = description.buffer.axes
-    if description.map is None:
-        return variable
-    return names[description.map.vars.index(variable)]
+    return description.buffer.axes[map_variables(description).index(variable)]
 
 
 def _indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]:

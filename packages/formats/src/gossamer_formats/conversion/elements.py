@@ -16,6 +16,7 @@ from gossamer_formats.storage import (
     index_array,
     require_nested_axes,
 )
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
 
@@ -130,11 +131,10 @@ def _counted_from_zero(lengths: Array) -> Array:
 def _logical(storage: Storage, slots: _Slots) -> tuple[Array, ...]:
     names = storage.format.buffer.axes
     along = [slots.coordinates[name] for name in names]
-    index_map = storage.format.map
-    if index_map is None:
+    if storage.format.map is None:
         return tuple(along)
     variables: dict[str, Array | int] = dict(storage.sizes)
-    variables |= zip(index_map.vars, along, strict=True)
+    variables |= zip(map_variables(storage.format), along, strict=True)
 
     def elements(buffer: str, indices: tuple[Array, ...]) -> Array:
         return index_array(storage, buffer)[indices]
@@ -143,5 +143,5 @@ def _logical(storage: Storage, slots: _Slots) -> tuple[Array, ...]:
         np.broadcast_to(
             evaluate_arrays(result, variables, elements=elements), slots.positions.shape
         )
-        for result in index_map.results
+        for result in map_results(storage.format)
     )

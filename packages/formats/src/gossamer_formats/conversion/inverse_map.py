@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
 from gossamer_ir.core.build import add, binary, floordiv, index, index_var, mul, sub
 from gossamer_ir.errors import UnsupportedError
@@ -54,15 +55,8 @@ def inverse_map(
     >>> {load.buffer: print_expr(solved.value) for load, solved in inverse.contents.items()}
     {'OFFSETS': 'l1 - l0'}
     """
-    if description.map is None:
-        names = description.buffer.axes
-        identity = {
-            name: Solved(logical_variable(number), shape[number])
-            for number, name in enumerate(names)
-        }
-        return InverseMap(identity, {})
     order: dict[Expr, int] = {
-        index_var(name): number for number, name in enumerate(description.map.vars)
+        index_var(name): number for number, name in enumerate(map_variables(description))
     }
     equations = [
         _Equation(
@@ -70,7 +64,7 @@ def inverse_map(
             Solved(logical_variable(number), shape[number]),
             order,
         )
-        for number, result in enumerate(description.map.results)
+        for number, result in enumerate(map_results(description))
     ]
     return _solve(description, equations)
 

@@ -9,6 +9,7 @@ import numpy as np
 from gossamer_formats.conversion.inverse_map import inverse_map
 from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_formats.storage import Array, axes_by_name, shape_of
+from gossamer_ir.analysis.logical_elements import map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
 
@@ -55,7 +56,7 @@ def _bind_dimension(buffer: Buffer, arrays: Mapping[str, Array], sizes: KnownSiz
 
 def _bind_extents(description: FormatDescription, shape: Sequence[int], sizes: KnownSizes) -> None:
     names, axes = description.buffer.axes, axes_by_name(description)
-    variables = names if description.map is None else description.map.vars
+    variables = map_variables(description)
     solved = inverse_map(description, sizes.known, shape).coordinates
     for variable, name in zip(variables, names, strict=True):
         extent = solved[variable].extent if variable in solved else None

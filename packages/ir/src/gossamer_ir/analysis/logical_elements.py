@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Expr, FormatDescription
 
 
 def logical_shape(description: FormatDescription) -> tuple[Expr, ...] | None:
     """Return the sizes of the logical dimensions; None if there is a map but no declared shape.
 
-    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import DenseFixed, SparseBuffer
     >>> axis = DenseFixed("I", index_var("n"))
     >>> logical_shape(FormatDescription("vector", (), (axis,), SparseBuffer("A", ("I",), "float32")))[0].name
@@ -21,10 +21,27 @@ def logical_shape(description: FormatDescription) -> tuple[Expr, ...] | None:
     return tuple(lengths[name] for name in description.buffer.axes)
 
 
+def map_variables(description: FormatDescription) -> tuple[str, ...]:
+    """Return the variables along the axes of the buffer; the names of the axes if there is no map."""
+    return description.buffer.axes if description.map is None else description.map.vars
+
+
+def map_results(description: FormatDescription) -> tuple[Expr, ...]:
+    """Return the logical coordinates in terms of `map_variables`.
+
+    >>> from gossamer_ir.nodes import DenseFixed, SparseBuffer
+    >>> axis = DenseFixed("I", index_var("n"))
+    >>> map_results(FormatDescription("vector", (), (axis,), SparseBuffer("A", ("I",), "float32")))
+    (Var(name='I', dtype='int64'),)
+    """
+    if description.map is not None:
+        return description.map.results
+    return tuple(index_var(name) for name in description.buffer.axes)
+
+
 def stores_only_elements(description: FormatDescription) -> bool:
     """Return whether each value belongs to a stored coordinate, so that no slot fills a dense axis.
 
-    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import DenseFixed, SparseBuffer
     >>> axis = DenseFixed("I", index_var("n"))
     >>> buffer = SparseBuffer("A", ("I",), "float32")

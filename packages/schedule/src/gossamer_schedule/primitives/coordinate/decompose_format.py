@@ -5,11 +5,9 @@ from __future__ import annotations
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import FormatDescription, Iteration
 from gossamer_ir.script import parse_format
-from gossamer_ir.transform.decompose_format import (
-    DecompositionError,
-    FormatRewriteRule,
-    decompose_function,
-)
+from gossamer_ir.transform.decomposition.decompose_function import decompose_function
+from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+from gossamer_ir.transform.decomposition.format_part import PartFormat
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify import diagnostics_of_format
 from gossamer_schedule.cursor.cursor import Cursor
@@ -67,7 +65,7 @@ def decompose_format(
         C[i_q, k_3] = C[i_q, k_3] + A_q[i_q, j_q] * B[j_q, k_3]
     """
     rules = [
-        FormatRewriteRule(name, _required_format(text))
+        PartFormat(name, _required_format(text))
         for name, text in zip(_required_names(names, formats), formats, strict=True)
     ]
     try:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.logical_elements import logical_shape
-from gossamer_ir.core.build import index_var
+from gossamer_ir.analysis.logical_elements import logical_shape, map_results, map_variables
 from gossamer_ir.nodes import (
     Axis,
     DenseFixed,
@@ -23,13 +22,23 @@ from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite
 
 
+class PartFormat(NamedTuple):
+    """The format in which a part is stored, and the name that is added to those of the description."""
+
+    name: str
+    format: FormatDescription
+
+
 class FormatPart(NamedTuple):
-    """Declarations for a tensor in a format, in the names of a function.
+    """A part: its name and format, the shape of the tensor, and the declarations in the names of a function.
 
     `buffers` are the values, one for each tensor that shares the format. `index_arrays` are what the map
     reads, over axes of their own. `variables` run along the axes of the buffers, in their order.
     `coordinates` are the logical ones, in terms of these."""
 
+    name: str
+    format: FormatDescription
+    shape: tuple[Expr, ...]
     params: tuple[Param, ...]
     axes: tuple[Axis, ...]
     buffers: tuple[SparseBuffer, ...]
@@ -72,10 +81,13 @@ def format_part(
         )
     variables = {
         old: namer.fresh(names[axis].lower())
-        for old, axis in zip(_map_variables(description), description.buffer.axes, strict=True)
+        for old, axis in zip(map_variables(description), description.buffer.axes, strict=True)
     }
     described = (description.buffer, *description.more_buffers)
     return FormatPart(
+        suffix,
+        description,
+        tuple(shape),
         tuple(
             Param(names[param.name], param.dtype)
             for param in description.params
@@ -89,19 +101,9 @@ def format_part(
         tuple(index_arrays),
         tuple(variables.values()),
         tuple(
-            _renamed(result, {**names, **variables}, sizes) for result in _map_results(description)
+            _renamed(result, {**names, **variables}, sizes) for result in map_results(description)
         ),
     )
-
-
-def _map_variables(description: FormatDescription) -> tuple[str, ...]:
-    return description.buffer.axes if description.map is None else description.map.vars
-
-
-def _map_results(description: FormatDescription) -> tuple[Expr, ...]:
-    if description.map is not None:
-        return description.map.results
-    return tuple(index_var(name) for name in description.buffer.axes)
 
 
 def _fresh_names(description: FormatDescription, suffix: str, namer: Namer) -> dict[str, str]:

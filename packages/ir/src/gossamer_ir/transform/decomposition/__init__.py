@@ -1,0 +1,1 @@
+"""Stores sparse tensors in parts of several formats (`decompose_format`)."""

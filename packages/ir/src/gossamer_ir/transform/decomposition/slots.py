@@ -1,0 +1,97 @@
+"""Slots of a part that are not elements: they are skipped, or contribute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from gossamer_ir.analysis.logical_elements import (
+    logical_shape,
+    map_results,
+    map_variables,
+    stores_only_elements,
+)
+from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.build import fill_of, integer_value
+from gossamer_ir.core.conditions import conjunction, in_range
+from gossamer_ir.core.constants import value_of
+from gossamer_ir.nodes import (
+    Binary,
+    Cast,
+    Expr,
+    Iteration,
+    Load,
+    SparseBuffer,
+    Store,
+    Unary,
+    Var,
+)
+from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+from gossamer_ir.transform.decomposition.format_part import FormatPart
+from gossamer_ir.traversal.walk import statements
+
+
+def condition_of_elements(part: FormatPart) -> Expr | None:
+    """Return the condition that a slot is an element; None if every slot is one."""
+    description = part.format
+    sizes = logical_shape(description)
+    if sizes is None:
+        return None
+    lengths = {axis.name: axis.length for axis in description.axes}
+    along = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    conditions = [
+        condition
+        for result, size, coordinate, extent in zip(
+            map_results(description), sizes, part.coordinates, part.shape, strict=True
+        )
+        # A coordinate along an axis of this length is always inside.
+        if not (isinstance(result, Var) and lengths[along[result.name]] == size)
+        for condition in _in_range(coordinate, extent)
+    ]
+    return conjunction(*conditions)
+
+
+def _in_range(coordinate: Expr, extent: Expr) -> list[Expr]:
+    low, high = in_range(coordinate, extent)
+    return [high] if _is_nonnegative(coordinate) else [low, high]
+
+
+def _is_nonnegative(coordinate: Expr) -> bool:
+    """Return whether a coordinate is a sum of products of coordinates along axes, and of sizes."""
+    if isinstance(coordinate, Binary) and coordinate.op in ("add", "mul"):
+        return _is_nonnegative(coordinate.lhs) and _is_nonnegative(coordinate.rhs)
+    return isinstance(coordinate, Var) or (integer_value(coordinate) or 0) > 0
+
+
+def require_neutral_slots(
+    iteration: Iteration, stored: Sequence[SparseBuffer], part: FormatPart
+) -> None:
+    """Require that slots that fill dense axes, which hold zeros, contribute nothing."""
+    if stores_only_elements(part.format):
+        return
+    names = {buffer.name for buffer in stored if value_of(fill_of(buffer)) == 0}
+    for stmt in statements(iteration.body):
+        if not isinstance(stmt, Store):
+            continue
+        reduction = match_reduction(stmt)
+        if reduction is None or reduction.op != "add" or not _vanishes(reduction.value, names):
+            raise DecompositionError(
+                "fill",
+                f"The format of part '{part.name}' fills dense axes with zeros, but iteration "
+                f"'{iteration.name}' does not add multiples of the values, so that they would count.",
+            )
+
+
+def _vanishes(expr: Expr, zeros: Collection[str]) -> bool:
+    """Return whether a value is zero where the elements of some buffers are zero and others are finite."""
+    match expr:
+        case Load():
+            return expr.buffer in zeros
+        case Binary(op="mul"):
+            return _vanishes(expr.lhs, zeros) or _vanishes(expr.rhs, zeros)
+        case Binary(op="add" | "sub"):
+            return _vanishes(expr.lhs, zeros) and _vanishes(expr.rhs, zeros)
+        case Unary(op="neg"):
+            return _vanishes(expr.operand, zeros)
+        case Cast():
+            return _vanishes(expr.value, zeros)
+    return False
