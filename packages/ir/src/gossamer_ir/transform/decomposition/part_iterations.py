@@ -43,8 +43,8 @@ def decomposed_iteration(
     axes: Mapping[str, Axis],
     namer: Namer,
 ) -> list[Stmt]:
-    """Return the iterations for one over the undivided tensor: what it initializes outside of the tensor, then
-    one for each part."""
+    """Return the iterations for one over the undivided tensor: its init outside of the tensor, then one for
+    each part."""
     names = [buffer.name for buffer in stored]
     variables = _required_variables(iteration, stored)
     outer_init = bool(iteration.init) and not buffers_written(iteration.init) <= set(names)

@@ -1,0 +1,77 @@
+"""Decomposed programs compute what the undivided ones do, as the reference interpreter runs them."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_format, parse_module
+from gossamer_ir.transform.decomposition.decompose_function import decompose_function
+from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+from gossamer_ir.transform.decomposition.format_part import PartFormat
+from gossamer_ir.verify import verify
+
+ROW_SUMS = parse_module("""
+@T.prim_func
+def sums(a: T.handle, y: T.handle, p: T.handle, x: T.handle, m: T.int64, n: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, n, (p, x), "int32")
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j]
+""")
+ELL = parse_format("""
+@T.format
+def ell(data: T.handle, indices: T.handle, m: T.int64, n: T.int64, width: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
+    A = T.sp.match_buffer(data, (I, J), "float32")
+""")
+# [[1, 2, 0], [0, 0, 0], [4, 0, 8]]
+INDPTR, COLUMNS = np.array([0, 2, 2, 4], np.int32), np.array([0, 1, 0, 2], np.int32)
+VALUES = np.array([1, 2, 4, 8], np.float32)
+
+
+def in_parts(**options):
+    (function,) = ROW_SUMS.functions
+    rules = [PartFormat("first", ELL), PartFormat("second", ELL)]
+    module = replace(ROW_SUMS, functions=(decompose_function(function, ["A"], rules, **options),))
+    verify(module)
+    return module
+
+
+def test_parts_add_up_after_one_init():
+    result = np.full(3, np.nan, np.float32)
+    arguments = {
+        "y": result, "m": 3, "n": 3,
+        "data_first": np.array([1, 4, 0], np.float32), "width_first": 1,
+        "indices_first": np.array([0, 0, 3], np.int32),
+        "data_second": np.array([2, 0, 8], np.float32), "width_second": 1,
+        "indices_second": np.array([1, 3, 2], np.int32),
+    }  # fmt: skip
+    # The second slot of the first part is in row 1: parts may divide the elements in any way.
+    run(in_parts(), arguments)
+    np.testing.assert_array_equal(result, [3, 4, 8])
+
+
+def test_a_conversion_reads_the_undivided_tensor():
+    result, data = np.full(3, np.nan, np.float32), np.full((2, 3), np.nan, np.float32)
+    arguments = {
+        "a": VALUES, "y": result, "p": INDPTR, "x": COLUMNS, "m": 3, "n": 3,
+        "data_first": data[0], "indices_first": np.array([0, 3, 0], np.int32), "width_first": 1,
+        "data_second": data[1], "indices_second": np.array([1, 3, 2], np.int32), "width_second": 1,
+    }  # fmt: skip
+    run(in_parts(converts=True), arguments)
+    np.testing.assert_array_equal(data[0][[0, 2]], [1, 4])
+    np.testing.assert_array_equal(data[1][[0, 2]], [2, 8])
+    np.testing.assert_array_equal(result, [3, 0, 12])
+
+
+def test_an_error_has_the_reason():
+    (function,) = ROW_SUMS.functions
+    with pytest.raises(DecompositionError, match="'B' is not a sparse buffer") as caught:
+        decompose_function(function, ["B"], [PartFormat("first", ELL)])
+    assert caught.value.reason == "buffer"
