@@ -133,7 +133,7 @@ def sliced(whole, height, *, dtype, index):
     return {
         "data": stored[..., None], "indptr": indptr, "indices": indices[..., None],
         "rows": rows.reshape(-1, height), "m": m, "n": n, "slices": slices, "height": height,
-        "widest": max(widths, default=0), "slots": int(indptr[-1]),
+        "longest": max(widths, default=0), "slots": int(indptr[-1]),
     }  # fmt: skip
 
 

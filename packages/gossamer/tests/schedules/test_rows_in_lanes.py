@@ -85,11 +85,11 @@ def test_rows_of_ell_are_lanes_at_the_position_stage() -> None:
 SELL = """
 @T.prim_func
 def sell(data: T.handle, indptr: T.handle, indices: T.handle, rows: T.handle, x: T.handle,
-         y: T.handle, m: T.int64, n: T.int64, slices: T.int64, widest: T.int64,
+         y: T.handle, m: T.int64, n: T.int64, slices: T.int64, longest: T.int64,
          slots: T.int64) -> None:
     T.func_attr({"sparse_tir_level": 2})
     S = T.sp.dense_fixed(slices)
-    W = T.sp.dense_varied(S, (widest, slots), indptr)
+    W = T.sp.dense_varied(S, (longest, slots), indptr)
     R = T.sp.dense_fixed(8, parent=W)
     J = T.sp.compressed_fixed(R, (n, 1), indices)
     L = T.sp.dense_fixed(8)
@@ -140,7 +140,7 @@ def sell_case(slices: int, columns: int, *, twice: bool = False) -> Any:
         "indptr": np.array(indptr, np.int32),
         "indices": np.concatenate([*indices, []]).astype(np.int32),
         "rows": order.reshape(slices, 8), "x": x, "y": np.full(rows, 77, np.float32), "m": rows,
-        "n": columns, "slices": slices, "widest": columns, "slots": indptr[-1],
+        "n": columns, "slices": slices, "longest": columns, "slots": indptr[-1],
     }  # fmt: skip
     return arguments, {"y": expected}
 
