@@ -286,11 +286,16 @@ class SparseTensor:
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
-        return operation_of("matmul", format=self.format.name)(self._operand(), other)
+        return operation_of("matmul", format=self._format_name())(self._operand(), other)
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return the product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
-        return operation_of("rmatmul", format=self.format.name)(self._operand(), other)
+        return operation_of("rmatmul", format=self._format_name())(self._operand(), other)
+
+    def _format_name(self) -> str:
+        """Return the name of the format; "csr" for a description of another format, which is converted."""
+        name = self.format.name
+        return name if is_format(self.format, name) else "csr"
 
     def _operand(self) -> SparseTensor:
         """Return the tensor for an operation: those of CSR check a borrowed one, others get a copy."""

@@ -14,10 +14,13 @@ from gossamer_formats import (
     Storage,
     check_storage,
     convert,
+    format_named,
     format_names,
     from_arrays,
     from_scipy,
 )
+from gossamer_formats.conversion.convert import convert_storage
+from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.script import parse_format
@@ -203,6 +206,44 @@ def test_an_index_that_its_dtype_cannot_represent_is_refused():
     )
     with pytest.raises(FormatError, match="int32 cannot represent"):
         wide.asformat("csr", index_dtype="int32")
+
+
+def test_negative_indices_are_as_wide_as_they_need():
+    arrays = {"indices_0": np.array([2999999999]), "indices_1": np.zeros(1, int)}
+    tensor = from_arrays("coo", (3 * 10**9, 2), data=np.ones(1), **arrays)
+    diagonals = tensor.asformat("dia")
+    assert diagonals.arrays["offsets"].tolist() == [-2999999999]
+    assert diagonals.asformat("coo").arrays["indices_0"].tolist() == [2999999999]
+    with pytest.raises(FormatError, match="int32 cannot represent"):
+        tensor.asformat("dia", index_dtype="int32")
+
+
+ORDERED = {
+    "an array that is none": ("rows", lambda rows, count, _: np.arange(count)),
+    "contents without a bound": ("OFFSETS", lambda offsets, count, _: offsets),
+    "contents that are left out": ("ROWS", lambda rows, count, _: np.arange(count)[:1]),
+    "contents that are there twice": ("ROWS", lambda rows, count, _: np.arange(2 * count) % count),
+}
+
+
+@pytest.mark.parametrize(("buffer", "order"), ORDERED.values(), ids=ORDERED)
+def test_orders_that_are_none_are_refused(buffer, order):
+    name = "dia" if buffer == "OFFSETS" else "sell"
+    target = TargetFormat(format_named(name).describe(), {"height": 2}, {buffer: order})
+    tensor = from_scipy(sparse.eye_array(3))
+    sizes = {} if name == "dia" else {"height": 2}
+    with pytest.raises(FormatError) as caught:
+        convert_storage(tensor.storage, target._replace(parameters=sizes))
+    assert caught.value.code == "format.order"
+
+
+def test_a_description_with_two_buffers_is_refused():
+    second = '    B = T.sp.match_buffer(other, (JO, IO, II, JI), "float32")\n    T.sp.map'
+    text = TILES.format(shape=", shape=(m, n)").replace("    T.sp.map", second)
+    text = text.replace("data: T.handle", "data: T.handle, other: T.handle")
+    with pytest.raises(UnsupportedError) as caught:
+        from_scipy(sparse.eye_array(3)).asformat(parse_format(text), side=2)
+    assert caught.value.code == "format.value_buffers"
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "uint64"])

@@ -61,7 +61,7 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     ...
     gossamer_ir.errors.FormatError: indices[0] is 4; expected a value from 0 to 3. [format.indices.range]
     """
-    _require_one_buffer(storage.format)
+    require_one_buffer(storage.format)
     for name, size in storage.sizes.items():
         if size < 0:
             raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
@@ -79,7 +79,7 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
         _check_uniqueness(storage)
 
 
-def _require_one_buffer(description: FormatDescription) -> None:
+def require_one_buffer(description: FormatDescription) -> None:
     """Refuse descriptions with several value buffers: a tensor has one."""
     if description.more_buffers:
         raise UnsupportedError(

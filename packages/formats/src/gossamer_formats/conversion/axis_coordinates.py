@@ -63,6 +63,13 @@ def axis_coordinates(
     for name in sorted(free_vars(*map_results(description)) - set(map_variables(description))):
         sizes.require(name)
     inverse = inverse_map(description, sizes.known, shape)
+    for buffer in target.orders:
+        if all(buffer != load.buffer for load in inverse.contents):
+            raise FormatError(
+                "format.order",
+                f"The format '{description.name}' orders the contents of '{buffer}', which its map does not "
+                "read.",
+            )
     coordinates: dict[str, Array] = {}
     for variable, solved in inverse.coordinates.items():
         name = _axis_of(description, variable)
@@ -75,8 +82,7 @@ def axis_coordinates(
         values = _evaluate(solved, logical, sizes)
         listed = None
         if load.buffer in target.orders:
-            assert solved.extent is not None
-            listed = target.orders[load.buffer](values, solved.extent, target.parameters)
+            listed = _listed(target, load.buffer, values, solved.extent)
         unknown = [name for name in names if name not in coordinates]
         groups = [coordinates[name] for name in names if name in coordinates]
         numbers = _numbers(groups, values, listed)
@@ -89,6 +95,26 @@ def axis_coordinates(
     found = AxisCoordinates(coordinates, contents)
     _check_map(description, logical, found, sizes)
     return found
+
+
+def _listed(target: TargetFormat, buffer: str, values: Array, extent: int | None) -> Array:
+    """Return the contents of an index array in the order of the format."""
+    if extent is None:
+        raise FormatError(
+            "format.order",
+            f"The format '{target.description.name}' orders the contents of '{buffer}', but the map does not "
+            "bound them.",
+        )
+    listed = target.orders[buffer](values, extent, target.parameters)
+    is_listed = np.zeros(extent, bool)
+    is_listed[listed] = True
+    if np.count_nonzero(is_listed) < listed.size or not is_listed[values].all():
+        raise FormatError(
+            "format.order",
+            f"The order of '{buffer}' of the format '{target.description.name}' leaves out contents, or has "
+            "some twice.",
+        )
+    return listed
 
 
 def _check_map(

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.assembly import assemble
 from gossamer_formats.conversion.distinct import distinct
 from gossamer_formats.conversion.dtypes import WIDE, index_dtypes, with_index_dtype
@@ -71,6 +72,7 @@ def convert_storage(
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
     _require_rank(target.description, len(source.shape))
+    require_one_buffer(target.description)
     _require_index_dtype(index_dtype)
     elements = sorted_elements(_without_zeros(source, stored_elements(source), zeros))
     return store_elements(
@@ -159,12 +161,13 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
 
 
 def _narrowed(array: Array, handle: str, dtype: str) -> Array:
-    largest = int(array.max(initial=0))
-    if largest > np.iinfo(dtype).max:
-        raise FormatError(
-            "format.index_dtype",
-            f"{handle} would contain {largest}, which {dtype} cannot represent.",
-        )
+    limits = np.iinfo(dtype)
+    for value in (int(array.min(initial=0)), int(array.max(initial=0))):
+        if not limits.min <= value <= limits.max:
+            raise FormatError(
+                "format.index_dtype",
+                f"{handle} would contain {value}, which {dtype} cannot represent.",
+            )
     return array.astype(dtype)
 
 
@@ -177,8 +180,12 @@ def _require_index_dtype(dtype: str | None) -> None:
 
 
 def _narrowest_dtype(arrays: Mapping[str, Array]) -> str:
-    largest = max((int(array.max(initial=0)) for array in arrays.values()), default=0)
-    return "int32" if largest <= np.iinfo(np.int32).max else "int64"
+    limits = np.iinfo(np.int32)
+    fits = all(
+        limits.min <= array.min(initial=0) and array.max(initial=0) <= limits.max
+        for array in arrays.values()
+    )
+    return "int32" if fits else "int64"
 
 
 def _require_rank(target: FormatDescription, rank: int) -> None:

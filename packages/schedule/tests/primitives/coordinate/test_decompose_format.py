@@ -32,6 +32,13 @@ def bsr(
     A = T.sp.match_buffer(data, (IO, JO, II, JI), "float32")
     T.sp.map(lambda io, jo, ii, ji: (io * side + ii, jo * side + ji), shape=(m, n))
 """
+SQUARE = """
+@T.format
+def square(data: T.handle, n: T.int64) -> None:
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+"""
 VECTOR = """
 @T.format
 def vector(data: T.handle, m: T.int64) -> None:
@@ -138,6 +145,18 @@ def test_an_output_over_the_same_axes_is_initialized_in_each_part():
     )
 
 
+def test_the_init_keeps_the_annotations():
+    module = over_csr("""
+    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+        T.sp.iteration_attr({"preprocess": True})
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j]
+""")
+    result = decompose_format(module, ("A",), names=("p",), formats=(ELL,))
+    assert body_text(result.module).count('iteration_attr({"preprocess": True})') == 2
+
+
 def test_fused_axes_are_visited_one_by_one():
     module = over_csr("""
     with T.sp.iteration([T.sp.fuse(I, J)], "SS", "scale") as [i, j]:
@@ -163,6 +182,7 @@ REFUSED = {
     "format: not valid": ("decompose_format.format", ROW_SUMS, ("A",), ("p",), (INVALID,)),
     "rank": ("decompose_format.rank", ROW_SUMS, ("A",), ("p",), (VECTOR,)),
     "count": ("decompose_format.count", ROW_SUMS, ("A",), ("p",), (TWO_BUFFERS,)),
+    "shape": ("decompose_format.shape", ROW_SUMS, ("A",), ("p",), (SQUARE,)),
     "buffer: none": ("decompose_format.buffer", ROW_SUMS, ("Z",), ("p",), (ELL,)),
     "axes: of buffers": ("decompose_format.axes", ROW_SUMS, ("A", "X"), ("p",), (ELL,)),
     "axes: no buffers": ("decompose_format.axes", ROW_SUMS, (), ("p",), (ELL,)),

@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
+from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite
@@ -62,7 +63,7 @@ def format_part(
     kept.
     """
     names = _fresh_names(description, suffix, namer)
-    sizes = _logical_sizes(description, shape)
+    sizes = _logical_sizes(description, shape, suffix)
     axes = [_renamed(axis, names, sizes) for axis in description.axes]
     index_arrays = []
     for array in description.index_arrays:
@@ -112,11 +113,18 @@ def _fresh_names(description: FormatDescription, suffix: str, namer: Namer) -> d
     return {part.name: namer.fresh(f"{part.name}_{suffix}") for part in declared}
 
 
-def _logical_sizes(description: FormatDescription, shape: Sequence[Expr]) -> dict[str, Expr]:
-    sizes = logical_shape(description) or ()
-    return {
-        size.name: given for size, given in zip(sizes, shape, strict=False) if isinstance(size, Var)
-    }
+def _logical_sizes(
+    description: FormatDescription, shape: Sequence[Expr], suffix: str
+) -> dict[str, Expr]:
+    sizes: dict[str, Expr] = {}
+    for size, given in zip(logical_shape(description) or (), shape, strict=False):
+        if isinstance(size, Var) and sizes.setdefault(size.name, given) != given:
+            raise DecompositionError(
+                "shape",
+                f"The format of part '{suffix}' has the size '{size.name}' in two dimensions, whose "
+                "sizes differ in the tensor.",
+            )
+    return sizes
 
 
 def _renamed(node: Any, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> Any:

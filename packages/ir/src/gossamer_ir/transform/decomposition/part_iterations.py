@@ -110,6 +110,7 @@ def _init_iteration(iteration: Iteration, axes: Mapping[str, Axis], namer: Namer
         kinds="S" * len(kept),
         vars=tuple(variables.values()),
         body=with_fresh_names(iteration.init, namer, values=values),
+        annotations=iteration.annotations,
     )
 
 
