@@ -10,6 +10,11 @@ from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.traversal.references import free_vars
 
 
+def size_names(description: FormatDescription) -> list[str]:
+    """Return the names of the scalar parameters of a description."""
+    return [param.name for param in description.params if param.dtype != "handle"]
+
+
 class KnownSizes:
     """The scalar parameters that are known so far.
 
@@ -24,7 +29,7 @@ class KnownSizes:
 
     def __init__(self, description: FormatDescription, given: Mapping[str, int]) -> None:
         """Raises `FormatError` (`format.parameter`) for a name that is not a size of the format."""
-        names = [param.name for param in description.params if param.dtype != "handle"]
+        names = size_names(description)
         for name in given:
             if name not in names:
                 raise FormatError(

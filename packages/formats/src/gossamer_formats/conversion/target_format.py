@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gossamer_formats.conversion.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
 from gossamer_formats.installed_formats import format_named
 from gossamer_ir.errors import FormatError
@@ -27,7 +28,7 @@ class TargetFormat(NamedTuple):
     @property
     def sizes(self) -> dict[str, int]:
         """The parameters that are sizes of the description."""
-        names = _size_names(self.description)
+        names = size_names(self.description)
         return {name: value for name, value in self.parameters.items() if name in names}
 
 
@@ -49,8 +50,7 @@ def target_format(
                 f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
             )
     if isinstance(format, FormatDescription):
-        _require_sizes(format, parameters)
-        return TargetFormat(format, parameters)
+        return TargetFormat(format, KnownSizes(format, parameters).known)
     named = format_named(format)
     described = _describe(named, rank)
     return TargetFormat(described, _with_defaults(named, described, parameters), named.orders)
@@ -71,24 +71,10 @@ def _describe(named: Format, rank: int) -> FormatDescription:
     return named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
 
 
-def _size_names(description: FormatDescription) -> list[str]:
-    return [param.name for param in description.params if param.dtype != "handle"]
-
-
-def _require_sizes(description: FormatDescription, parameters: Mapping[str, int]) -> None:
-    names = _size_names(description)
-    for name in parameters:
-        if name not in names:
-            raise FormatError(
-                "format.parameter",
-                f"The format '{description.name}' has no size '{name}'; it has {', '.join(names)}.",
-            )
-
-
 def _with_defaults(
     named: Format, described: FormatDescription, parameters: Mapping[str, int]
 ) -> dict[str, int]:
-    possible = {*named.parameters, *_size_names(described)}
+    possible = {*named.parameters, *size_names(described)}
     for name in parameters:
         if name not in possible:
             raise FormatError(

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.logical_elements import (
-    map_results,
-)
+from gossamer_ir.analysis.logical_elements import map_results
 from gossamer_ir.nodes import (
     Function,
     Iteration,
@@ -31,13 +29,13 @@ from gossamer_ir.traversal.names import namer_of
 def decompose_function(
     function: Function,
     buffers: Sequence[str],
-    rules: Sequence[PartFormat],
+    formats: Sequence[PartFormat],
     *,
     converts: bool = False,
 ) -> Function:
     """Return the function with sparse buffers, which share their axes, stored in parts.
 
-    Each iteration that uses the buffers is replaced by one for each rule. What it initializes outside of
+    Each iteration that uses the buffers is replaced by one for each part. What it initializes outside of
     the buffers is initialized before, in an iteration of its own. The parts then accumulate. The parameters
     of the undivided tensor are removed, unless the function `converts`: then an iteration for each part and
     buffer copies the elements. Together, the parts must hold each element once; this is not checked here.
@@ -75,9 +73,10 @@ def decompose_function(
     shape = [axes[name].length for name in stored[0].axes]
     namer = namer_of(function)
     parts = []
-    for rule in rules:
-        _require_fitting(rule, rank=len(shape), count=len(stored))
-        parts.append(format_part(rule.format, rule.name, shape=shape, stored=stored, namer=namer))
+    for part_format in formats:
+        _require_fitting(part_format, rank=len(shape), count=len(stored))
+        name, description = part_format
+        parts.append(format_part(description, name, shape=shape, stored=stored, namer=namer))
     body: list[Stmt] = []
     if converts:
         for part in parts:
@@ -119,17 +118,17 @@ def _stored_buffers(function: Function, names: Sequence[str]) -> list[SparseBuff
     return stored
 
 
-def _require_fitting(rule: PartFormat, *, rank: int, count: int) -> None:
-    described = rule.format
+def _require_fitting(part: PartFormat, *, rank: int, count: int) -> None:
+    described = part.format
     results = map_results(described)
     if len(results) != rank:
         raise DecompositionError(
             "rank",
-            f"The format of part '{rule.name}' has {len(results)} dimensions; expected {rank}.",
+            f"The format of part '{part.name}' has {len(results)} dimensions; expected {rank}.",
         )
     if 1 + len(described.more_buffers) != count:
         raise DecompositionError(
             "count",
-            f"The format of part '{rule.name}' has {1 + len(described.more_buffers)} buffers of values; "
+            f"The format of part '{part.name}' has {1 + len(described.more_buffers)} buffers of values; "
             f"expected {count}.",
         )

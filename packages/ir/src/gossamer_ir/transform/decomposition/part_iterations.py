@@ -16,7 +16,6 @@ from gossamer_ir.core.iteration_axes import (
 from gossamer_ir.nodes import (
     Axis,
     Expr,
-    If,
     Iteration,
     IterationAxis,
     Load,
@@ -28,7 +27,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.format_part import FormatPart
-from gossamer_ir.transform.decomposition.slots import condition_of_elements, require_neutral_slots
+from gossamer_ir.transform.decomposition.slots import require_neutral_slots, skipping_unused_slots
 from gossamer_ir.traversal.effects import ACCESSES, buffers_written
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -142,12 +141,11 @@ def _part_iteration(
     renamed = dict(
         zip((buffer.name for buffer in stored), (b.name for b in part.buffers), strict=True)
     )
-    guard = condition_of_elements(part)
 
     def moved(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         stored_in_part = rewrite_body(body, lambda node: _moved(node, renamed, part.variables))
-        copied = with_fresh_names(stored_in_part, namer, values=values)
-        return copied if guard is None else (If(guard, copied),)
+        stored_in_part = skipping_unused_slots(stored_in_part, part)
+        return with_fresh_names(stored_in_part, namer, values=values)
 
     return replace(
         iteration,
@@ -192,8 +190,7 @@ def conversions(part: FormatPart, stored: Sequence[SparseBuffer], namer: Namer) 
             tuple(values.values()),
             Load(old.name, part.coordinates, old.dtype),
         )
-        guard = condition_of_elements(part)
-        body: tuple[Stmt, ...] = (store,) if guard is None else (If(guard, (store,)),)
+        body = skipping_unused_slots((store,), part)
         result.append(
             Iteration(
                 name=namer.fresh(f"rewrite_{new.name}"),

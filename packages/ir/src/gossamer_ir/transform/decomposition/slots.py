@@ -18,9 +18,11 @@ from gossamer_ir.nodes import (
     Binary,
     Cast,
     Expr,
+    If,
     Iteration,
     Load,
     SparseBuffer,
+    Stmt,
     Store,
     Unary,
     Var,
@@ -30,7 +32,13 @@ from gossamer_ir.transform.decomposition.format_part import FormatPart
 from gossamer_ir.traversal.walk import statements
 
 
-def condition_of_elements(part: FormatPart) -> Expr | None:
+def skipping_unused_slots(body: tuple[Stmt, ...], part: FormatPart) -> tuple[Stmt, ...]:
+    """Return statements over a part that run for the slots that are elements."""
+    condition = _condition_of_elements(part)
+    return body if condition is None else (If(condition, body),)
+
+
+def _condition_of_elements(part: FormatPart) -> Expr | None:
     """Return the condition that a slot is an element; None if every slot is one."""
     description = part.format
     sizes = logical_shape(description)
