@@ -42,15 +42,13 @@ from gossamer_ir.traversal.effects import (
 )
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
+from gossamer_ir.verify.vector_expressions import MAX_VALUES
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 # With 16 lanes, two reductions take 8 shuffles combined or apart; four take 10 instead of 16.
 MIN_VALUES = 4
 """Fewer reductions are not combined."""
-
-MAX_VALUES = 64
-"""The maximum number of operands of one `TransposeReduce`."""
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
