@@ -12,7 +12,7 @@ from scipy import sparse
 
 from gossamer_formats import from_arrays, from_scipy, to_scipy
 from gossamer_formats.installed_formats import find_format, format_names, ignored_entry_points
-from gossamer_formats.operations import operation_of
+from gossamer_formats.operations import find_operation, operation_of
 from gossamer_ir.errors import FormatError, PluginError
 
 ELL = '''
@@ -73,6 +73,7 @@ def install(name, entry_points, folder):
 
 def forget():
     find_format.cache_clear()
+    find_operation.cache_clear()
     operation_of.cache_clear()
 
 

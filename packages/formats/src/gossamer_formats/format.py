@@ -9,12 +9,10 @@ import numpy as np
 
 from gossamer_ir.nodes import FormatDescription
 
-ContentsOrder: TypeAlias = Callable[
-    [np.ndarray[Any, Any], int, Mapping[str, int]], np.ndarray[Any, Any]
-]
-"""Orders the contents of an index array of the map: takes the contents, one for each element of the tensor,
-the number of values that may occur, and the parameters of the conversion. Returns the values that the array
-is to hold, in order: at least those that occur, none twice."""
+ContentsOrder: TypeAlias = Callable[[np.ndarray[Any, Any], Mapping[str, int]], np.ndarray[Any, Any]]
+"""Orders the contents of an index array of the map: takes the number of elements of the tensor for each value
+that may occur, and the parameters of the conversion. Returns the values that the array is to hold, in order:
+at least those that occur, none twice."""
 
 
 class Format(NamedTuple):

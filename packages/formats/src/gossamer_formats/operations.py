@@ -1,7 +1,8 @@
 """The operators of tensors, such as `@`, which other distributions compute.
 
 Entry points of the group `gossamer.operations` name their functions. Distribution `gossamer` has those of
-CSR, named `matmul` and `rmatmul`. An entry point named `ell.matmul` is that of tensors of the format `ell`.
+CSR, named `matmul` and `rmatmul`, and `compile`, which compiles the programs of conversions. An entry point
+named `ell.matmul` is that of tensors of the format `ell`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,28 @@ def operation_of(name: str, *, format: str = "csr") -> Callable[..., Any]:
     gossamer_ir.errors.FormatError: No installed distribution computes 'determinant' of sparse tensors. ...
     """
     for candidate in (f"{format}.{name}", name):
-        registered = registered_object(GROUP, candidate, what=f"the operation '{candidate}'")
-        if callable(registered):
-            function: Callable[..., Any] = registered
+        function = find_operation(candidate)
+        if function is not None:
             return function
-        if registered is not None:
-            raise wrong_object_error(GROUP, candidate, registered, expected="a function")
     raise FormatError(
         "format.operation",
         f"No installed distribution computes '{name}' of sparse tensors.",
         hint="Install gossamer.",
     )
+
+
+@cache
+def find_operation(name: str) -> Callable[..., Any] | None:
+    """Return the function of an entry point, or None if there is none.
+
+    Raises `PluginError` if it cannot be used.
+
+    >>> find_operation("determinant")
+    """
+    registered = registered_object(GROUP, name, what=f"the operation '{name}'")
+    if registered is None:
+        return None
+    if not callable(registered):
+        raise wrong_object_error(GROUP, name, registered, expected="a function")
+    function: Callable[..., Any] = registered
+    return function

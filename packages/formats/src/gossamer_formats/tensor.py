@@ -12,12 +12,12 @@ from gossamer_formats.byte_sizes import size_in_words
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.dense import to_dense
-from gossamer_formats.conversion.target_format import target_format
+from gossamer_formats.conversion.target_format import TargetFormat, target_format
 from gossamer_formats.csr_matrices import transposed_storage
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.operations import operation_of
 from gossamer_formats.owned_storage import checked_copy, owned_storage
-from gossamer_formats.ownership import adopt_array
+from gossamer_formats.ownership import adopt_array, is_owned
 from gossamer_formats.recognized_formats import is_format
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.stats import storage_stats
@@ -253,13 +253,14 @@ class SparseTensor:
         )
         if isinstance(format, str) and not asks_more and is_format(self.format, format):
             return self
-        return convert(
+        target = target_format(format, parameters, rank=self.ndim)
+        return _converted(
             self,
-            format,
+            target,
             duplicates=duplicates,
             zeros=zeros,
             index_dtype=index_dtype,
-            **parameters,
+            wants_permutation=False,
         ).tensor
 
     def tocsr(self) -> SparseTensor:
@@ -367,14 +368,30 @@ def convert(
     ('csc', [0, 1, 2])
     """
     target = target_format(format, parameters, rank=tensor.ndim)
+    return _converted(tensor, target, duplicates=duplicates, zeros=zeros, index_dtype=index_dtype)
+
+
+def _converted(
+    tensor: SparseTensor,
+    target: TargetFormat,
+    *,
+    duplicates: Duplicates,
+    zeros: Zeros | None,
+    index_dtype: str | None,
+    wants_permutation: bool = True,
+) -> Conversion:
     storage, permutation = convert_storage(
         tensor.checked_storage(),
         target,
         duplicates=duplicates,
         zeros=zeros,
         index_dtype=index_dtype,
+        wants_permutation=wants_permutation,
     )
-    arrays = {name: adopt_array(array) for name, array in storage.arrays.items()}
+    arrays = {
+        name: array if is_owned(array) else adopt_array(array)
+        for name, array in storage.arrays.items()
+    }
     return Conversion(SparseTensor.of_checked(storage._replace(arrays=arrays)), permutation)
 
 

@@ -13,7 +13,12 @@ import numpy as np
 
 from gossamer_formats.conversion.array_expressions import evaluate_arrays
 from gossamer_formats.conversion.distinct import ranks_within
-from gossamer_formats.conversion.inverse_map import Solved, inverse_map, logical_variable
+from gossamer_formats.conversion.inverse_map import (
+    InverseMap,
+    Solved,
+    inverse_map,
+    logical_variable,
+)
 from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, axes_by_name
@@ -63,13 +68,7 @@ def axis_coordinates(
     for name in sorted(free_vars(*map_results(description)) - set(map_variables(description))):
         sizes.require(name)
     inverse = inverse_map(description, sizes.known, shape)
-    for buffer in target.orders:
-        if all(buffer != load.buffer for load in inverse.contents):
-            raise FormatError(
-                "format.order",
-                f"The format '{description.name}' orders the contents of '{buffer}', which its map does not "
-                "read.",
-            )
+    require_contents(target, inverse)
     coordinates: dict[str, Array] = {}
     for variable, solved in inverse.coordinates.items():
         name = _axis_of(description, variable)
@@ -82,7 +81,9 @@ def axis_coordinates(
         values = _evaluate(solved, logical, sizes)
         listed = None
         if load.buffer in target.orders:
-            listed = _listed(target, load.buffer, values, solved.extent)
+            extent = solved.extent
+            counts = None if extent is None else np.bincount(values, minlength=extent)
+            listed = listed_contents(target, load.buffer, counts)
         unknown = [name for name in names if name not in coordinates]
         groups = [coordinates[name] for name in names if name in coordinates]
         numbers = _numbers(groups, values, listed)
@@ -97,18 +98,33 @@ def axis_coordinates(
     return found
 
 
-def _listed(target: TargetFormat, buffer: str, values: Array, extent: int | None) -> Array:
-    """Return the contents of an index array in the order of the format."""
-    if extent is None:
+def require_contents(target: TargetFormat, inverse: InverseMap) -> None:
+    """Raise `FormatError` (`format.order`) if the format orders an array that its map does not read."""
+    for buffer in target.orders:
+        if all(buffer != load.buffer for load in inverse.contents):
+            raise FormatError(
+                "format.order",
+                f"The format '{target.description.name}' orders the contents of '{buffer}', which its map "
+                "does not read.",
+            )
+
+
+def listed_contents(target: TargetFormat, buffer: str, counts: Array | None) -> Array:
+    """Return the contents of an index array in the order of the format.
+
+    `counts` has the number of elements for each possible value, None if values are not bounded. Raises
+    `FormatError` (`format.order`).
+    """
+    if counts is None:
         raise FormatError(
             "format.order",
             f"The format '{target.description.name}' orders the contents of '{buffer}', but the map does not "
             "bound them.",
         )
-    listed = target.orders[buffer](values, extent, target.parameters)
-    is_listed = np.zeros(extent, bool)
+    listed = target.orders[buffer](counts, target.parameters)
+    is_listed = np.zeros(counts.size, bool)
     is_listed[listed] = True
-    if np.count_nonzero(is_listed) < listed.size or not is_listed[values].all():
+    if np.count_nonzero(is_listed) < listed.size or not is_listed[counts > 0].all():
         raise FormatError(
             "format.order",
             f"The order of '{buffer}' of the format '{target.description.name}' leaves out contents, or has "

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.assembly import assemble
+from gossamer_formats.conversion.compiled.assemble import Options
+from gossamer_formats.conversion.compiled.convert import convert_compiled
+from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.distinct import distinct
 from gossamer_formats.conversion.dtypes import WIDE, index_dtypes, with_index_dtype
 from gossamer_formats.conversion.elements import (
@@ -19,6 +22,7 @@ from gossamer_formats.conversion.elements import (
     stored_elements,
 )
 from gossamer_formats.conversion.target_format import TargetFormat
+from gossamer_formats.operations import find_operation
 from gossamer_formats.storage import (
     Array,
     Storage,
@@ -37,16 +41,8 @@ Duplicates: TypeAlias = Literal["sum", "keep", "error"]
 Zeros: TypeAlias = Literal["keep", "drop"]
 """What becomes of elements whose value is zero."""
 
-UNSTORED = -1
-"""The entry of a permutation for a value that fills a slot without an element."""
-
-
-class ConvertedStorage(NamedTuple):
-    """A converted storage. `permutation` has for each of its values the position of the value in the source,
-    or `UNSTORED`; None if duplicates were added."""
-
-    storage: Storage
-    permutation: Array | None
+MIN_COMPILED = 2**17
+"""The number of values from which programs are compiled: NumPy takes about as long as loading a program."""
 
 
 def convert_storage(
@@ -56,9 +52,11 @@ def convert_storage(
     duplicates: Duplicates = "sum",
     zeros: Zeros | None = None,
     index_dtype: str | None = None,
+    wants_permutation: bool = True,
 ) -> ConvertedStorage:
     """Return a storage in another format.
 
+    Compiled programs convert large storages if distribution `gossamer` is installed, NumPy all others.
     `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
     `index_dtype=None` takes int32 if all indices fit.
     Raises `FormatError` if the target cannot hold the elements.
@@ -74,7 +72,18 @@ def convert_storage(
     _require_rank(target.description, len(source.shape))
     require_one_buffer(target.description)
     _require_index_dtype(index_dtype)
-    elements = sorted_elements(_without_zeros(source, stored_elements(source), zeros))
+    drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.format))
+    compile = find_operation("compile") if source.values.size >= MIN_COMPILED else None
+    if compile is not None:
+        options = Options(drop_zeros, index_dtype, wants_permutation)
+        found = convert_compiled(source, target, compile, options)
+        if found is not None:
+            _require_shape(found.storage, source)
+            return found
+    elements = stored_elements(source)
+    if drop_zeros:
+        elements = select_elements(elements, np.flatnonzero(source.values[elements.positions]))
+    elements = sorted_elements(elements)
     return store_elements(
         source,
         elements,
@@ -117,12 +126,6 @@ def store_elements(
     storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
     _require_shape(storage, source)
     return ConvertedStorage(storage, None if is_sum else permutation)
-
-
-def _without_zeros(source: Storage, elements: Elements, zeros: Zeros | None) -> Elements:
-    if zeros == "keep" or (zeros is None and stores_only_elements(source.format)):
-        return elements
-    return select_elements(elements, np.flatnonzero(source.values[elements.positions]))
 
 
 def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[Elements, Array]:

@@ -30,10 +30,15 @@ class Solved(NamedTuple):
 
 
 class InverseMap(NamedTuple):
-    """Coordinates of axes by the variable of the map, and the contents of index arrays by their loads."""
+    """Coordinates of axes by the variable of the map, and the contents of index arrays by their loads.
+
+    `reaches_all`: the map leads back to all logical coordinates, if the axes are long enough. Otherwise, it
+    may have gaps, or its results depend on each other.
+    """
 
     coordinates: dict[str, Solved]
     contents: dict[Load, Solved]
+    reaches_all: bool
 
 
 def logical_variable(dimension: int) -> Var:
@@ -60,7 +65,7 @@ def inverse_map(
     }
     equations = [
         _Equation(
-            affine_of(_with_sizes(result, sizes)),
+            affine_of(with_sizes(result, sizes)),
             Solved(logical_variable(number), shape[number]),
             order,
         )
@@ -77,7 +82,9 @@ class _Equation(NamedTuple):
     order: Mapping[Expr, int]
 
 
-def _with_sizes(expr: Expr, sizes: Mapping[str, int]) -> Expr:
+def with_sizes(expr: Expr, sizes: Mapping[str, int]) -> Expr:
+    """Return an expression with the values of sizes in place of their names."""
+
     def rule(node: Expr) -> Expr | None:
         return index(sizes[node.name]) if isinstance(node, Var) and node.name in sizes else None
 
@@ -87,12 +94,15 @@ def _with_sizes(expr: Expr, sizes: Mapping[str, int]) -> Expr:
 
 def _solve(description: FormatDescription, equations: list[_Equation]) -> InverseMap:
     solved: dict[Expr, Solved] = {}
+    reaches_all = True
     waiting = list(equations)
     while waiting:
         # Equations with one unknown first: digits are taken apart only where nothing else determines them.
         for equation in sorted(waiting, key=lambda equation: len(_unknowns(equation, solved))):
             found = _solutions(equation, solved)
             if found is not None:
+                unknowns = _unknowns(equation, solved)
+                reaches_all &= bool(unknowns) and abs(unknowns[-1][1]) == 1
                 solved |= found
                 waiting.remove(equation)
                 break
@@ -106,7 +116,7 @@ def _solve(description: FormatDescription, equations: list[_Equation]) -> Invers
     contents = {
         load: value for atom, value in solved.items() if (load := _load_of(atom)) is not None
     }
-    return InverseMap(coordinates, contents)
+    return InverseMap(coordinates, contents, reaches_all)
 
 
 def _load_of(atom: Expr) -> Load | None:

@@ -62,14 +62,13 @@ def sell(dtype: str = "float32") -> FormatDescription:
     )
 
 
-def _rows_by_length(rows: Array, count: int, parameters: Mapping[str, int]) -> Array:
+def _rows_by_length(lengths: Array, parameters: Mapping[str, int]) -> Array:
     """Return all rows, sorted by length in windows.
 
-    >>> _rows_by_length(np.array([1, 1, 2]), 4, {"sigma": 2}).tolist()
+    >>> _rows_by_length(np.array([0, 2, 1, 0]), {"sigma": 2}).tolist()
     [1, 0, 2, 3]
     """
-    lengths = np.bincount(rows, minlength=count)
-    windows = np.arange(count) // parameters["sigma"]
+    windows = np.arange(lengths.size) // parameters["sigma"]
     # `lexsort` is stable, so rows of equal length stay in order.
     return np.lexsort((-lengths, windows))
 

@@ -1,0 +1,74 @@
+"""Converts large storages by compiled programs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.checks.coordinate_order import without_order
+from gossamer_formats.conversion.compiled.assemble import Options, assemble_compiled
+from gossamer_formats.conversion.compiled.assembly_state import NotDirectError
+from gossamer_formats.conversion.compiled.program import Compile
+from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
+from gossamer_formats.conversion.target_format import TargetFormat
+from gossamer_formats.descriptions.csc import csc
+from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.ownership import adopt_array, is_owned
+from gossamer_formats.storage import Array, Storage
+
+
+def convert_compiled(
+    source: Storage, target: TargetFormat, compile: Compile, options: Options
+) -> ConvertedStorage | None:
+    """Return a storage in another format; None if this is left to NumPy.
+
+    Elements that are not in an order in which the target can be built directly are sorted first: they are
+    stored in CSR and CSC. Repeated elements, and whatever cannot be stored, are left to NumPy.
+    """
+    try:
+        return _with_owned_arrays(assemble_compiled(source, target, compile, options))
+    except NotDirectError as error:
+        if not error.needs_order or len(source.shape) != 2:
+            return None
+    for steps in ((_CSR,), (_CSC,), (_BY_COLUMN, _CSR)):
+        try:
+            return _with_owned_arrays(_in_steps(source, (*steps, target), compile, options))
+        except NotDirectError:
+            continue
+    return None
+
+
+_CSR, _CSC = TargetFormat(csr()), TargetFormat(csc())
+_BY_COLUMN = TargetFormat(without_order(csc()))
+"""CSC with the elements of a column in any order: CSR that is made from it is sorted."""
+
+
+def _in_steps(
+    source: Storage, targets: tuple[TargetFormat, ...], compile: Compile, options: Options
+) -> ConvertedStorage:
+    """Return the storage after several conversions."""
+    permutation: Array | None = None
+    storage = source
+    for target in targets:
+        step = options._replace(
+            drop_zeros=options.drop_zeros and storage is source,
+            requires_order=target is not _BY_COLUMN,
+            index_dtype=options.index_dtype if target is targets[-1] else None,
+        )
+        storage, found = assemble_compiled(storage, target, compile, step)
+        permutation = _composed(permutation, found)
+    return ConvertedStorage(storage, permutation)
+
+
+def _composed(first: Array | None, second: Array | None) -> Array | None:
+    """Return the positions in the source of the first of two conversions, of which the first may be none."""
+    if first is None or second is None:
+        return second
+    return np.where(second == UNSTORED, UNSTORED, first[second])
+
+
+def _with_owned_arrays(found: ConvertedStorage) -> ConvertedStorage:
+    arrays = {
+        handle: array if is_owned(array) else adopt_array(array)
+        for handle, array in found.storage.arrays.items()
+    }
+    return found._replace(storage=found.storage._replace(arrays=arrays))

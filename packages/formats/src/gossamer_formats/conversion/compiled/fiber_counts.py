@@ -1,0 +1,78 @@
+"""How many elements the fibers of an axis have, and whether these are sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError, Place
+from gossamer_formats.storage import Array
+from gossamer_ir.nodes import Axis
+
+
+def fiber_counts(state: AssemblyState, place: Place, keys: Sequence[str]) -> Array:
+    """Return how many elements each fiber has.
+
+    Within a fiber, elements must be sorted by the coordinates of some axes, and distinct. Raises
+    `NotDirectError` (`needs_order`).
+    """
+    state.require_table(place.slots)
+    counts = np.zeros(place.slots, np.int32)
+    if not _is_sorted(state, keys):
+        _count_and_check(state, place, keys, counts)
+    elif place.slots == 1 and state.loop.visits_all:
+        counts[0] = state.source.values.size
+    else:
+        state.query(counted_in(place.text), {"COUNT": counts})
+    return counts
+
+
+def _is_sorted(state: AssemblyState, keys: Sequence[str]) -> bool:
+    """Return whether the elements of a fiber are known to be sorted by their coordinates along axes.
+
+    The other logical coordinates are those of the fiber.
+    """
+    if not state.requires_order:
+        return True
+    if state.order is None or any(name not in state.logical for name in keys):
+        return False
+    numbers = [state.logical[name] for name in keys]
+    # Digits of one coordinate ascend with it.
+    return len(numbers) == 1 or numbers == [n for n in state.order if n in numbers]
+
+
+def is_grouped(state: AssemblyState, axis: Axis) -> bool:
+    """Return whether the elements of each fiber of an axis are known to be together, in the order of the
+    fibers."""
+    if state.order is None or not state.requires_order:
+        return False
+    names = state.description.buffer.axes
+    outer = [name for name in names[: names.index(axis.name)] if state.coordinates[name] != "0"]
+    numbers = [state.logical.get(name) for name in outer]
+    return len(set(state.order)) == len(state.order) and numbers == list(
+        state.order[: len(numbers)]
+    )
+
+
+def _count_and_check(
+    state: AssemblyState, place: Place, keys: Sequence[str], counts: Array
+) -> None:
+    if len(keys) > 1:
+        raise NotDirectError("elements are not in order", needs_order=True)
+    lasts, flags = np.full(place.slots, -1, np.int64), np.zeros(1, np.uint8)
+    coordinate = state.coordinates[keys[0]]
+    statements = [
+        f"g_ = {place.text}",
+        f"if {coordinate} <= LAST[g_]:",
+        "    FLAGS[0] = T.uint8(1)",
+        f"LAST[g_] = {coordinate}",
+        *counted_in("g_"),
+    ]
+    state.query(statements, {"COUNT": counts, "LAST": lasts, "FLAGS": flags})
+    if flags[0]:
+        raise NotDirectError("elements are not sorted", needs_order=True)
+
+
+def counted_in(place: str) -> list[str]:
+    return [f"COUNT[{place}] = COUNT[{place}] + 1"]

@@ -1,0 +1,64 @@
+"""Which conversions are programs, and that these store what NumPy stores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gossamer_formats import convert, from_scipy
+from gossamer_formats.conversion.compiled.assemble import Options
+from gossamer_formats.conversion.compiled.convert import convert_compiled
+from gossamer_formats.conversion.target_format import target_format
+from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.interpret import run
+
+PARAMETERS = {
+    "bsr": {"block_rows": 3, "block_columns": 2},
+    "coo": {},
+    "csc": {},
+    "csf": {},
+    "csr": {},
+    "dbsr": {"block_rows": 2, "block_columns": 4},
+    "dcsr": {},
+    "dia": {},
+    "ell": {},
+    "padded_csr": {"width": 4},
+    "ragged": {},
+    "sell": {"height": 4, "sigma": 8},
+}
+"""The formats of which each is converted to each other by programs."""
+
+
+def interpreted(module):
+    """Returns a function that runs a program in the reference interpreter."""
+    names = [param.name for param in module.functions[0].params]
+    return lambda *arguments: run(module, dict(zip(names, arguments, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def tensors():
+    """A matrix in each of the formats."""
+    rng = np.random.default_rng(1)
+    matrix = sparse.random_array((19, 23), density=0.15, format="csr", rng=rng)
+    matrix.data[:] = np.arange(1, matrix.nnz + 1)
+    return {
+        name: convert(from_scipy(matrix), name, **sizes).tensor
+        for name, sizes in PARAMETERS.items()
+    }
+
+
+@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("source", PARAMETERS)
+def test_programs_store_what_numpy_stores(tensors, source, target):
+    tensor = tensors[source]
+    expected, positions = convert(tensor, target, **PARAMETERS[target])
+    drop_zeros = not stores_only_elements(tensor.format)
+    options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
+    wanted = target_format(target, PARAMETERS[target], rank=2)
+    found = convert_compiled(tensor.storage, wanted, interpreted, options)
+    assert found.storage.format == expected.format
+    assert found.storage.sizes == dict(expected.sizes)
+    for handle, array in expected.arrays.items():
+        np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)
+    np.testing.assert_array_equal(found.permutation, positions)
