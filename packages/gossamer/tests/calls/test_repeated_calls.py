@@ -17,6 +17,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.calls import kernels, plans
+from gossamer.calls.operands import number_operand
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats import SparseTensor, from_scipy
 from gossamer_ir.core.build import index
@@ -314,6 +315,20 @@ def test_wrong_factors_are_refused(code):
     with pytest.raises(ArgumentError) as caught:
         gs.spmm(A, B, **WRONG_FACTORS[code])
     assert caught.value.code == code
+
+
+def test_a_number_beyond_the_range_of_floats_is_refused():
+    A, v = sparse.csr_array(np.eye(2, dtype=np.float32)), np.ones(2, np.float32)
+    for names in ({"alpha": 10**400}, {"beta": -(10**400), "out": v.copy()}):
+        with pytest.raises(ArgumentError) as caught:
+            gs.spmv(A, v, **names)
+        assert caught.value.code == "operand.range"
+
+
+def test_zero_and_negative_zero_are_different_factors():
+    for number in (0.0, -0.0, 0.0):
+        array = number_operand("alpha", number, np.dtype("float32"))
+        assert np.signbit(array[0]) == np.signbit(number)
 
 
 def test_nothing_is_scaled_if_an_operand_is_wrong():

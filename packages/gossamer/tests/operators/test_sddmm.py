@@ -380,6 +380,7 @@ BAD_BINDINGS = [
     ("operator.operands", "spmv", (X, Y), "operands of spmv is 3; expected 2: A, x"),
     ("operator.operands", "sddmm", (X,), "operands of sddmm is 2; expected 3: A, X, Y"),
     ("operator.operands", "sddmm", (X, Y, Y), "is 4"),
+    ("operator.operands", "attention", (X,), "is 2; expected 4 to 5: pattern, Q, K, V, scale"),
     ("operand.contiguity", "sddmm", (X, np.asfortranarray(Y)), "strides (4, 12)"),
     ("operand.contiguity", "sddmm", (np.ones((2, 8), "float32")[:, ::2], Y), "strides (32, 8)"),
     ("operand.kind", "sddmm", (X.tolist(), Y), "'X' has the type 'list'"),

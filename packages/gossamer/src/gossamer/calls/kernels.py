@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 
-_Key = tuple[str, Variant, Stats | None, str]
+_Key = tuple[OperatorProgram, Variant, Stats | None, str]
 _built: dict[_Key, Built] = {}
 
 
@@ -47,7 +47,7 @@ def kernel_for(request: KernelRequest, *, target: str | Target | None = None) ->
     wanted = DEFAULT_TARGET if target is None else target
     name = wanted if isinstance(wanted, str) else parse_target(wanted).text
     stats = None if stats is None else stats.rounded()
-    key = (program.name, variant, stats, name)
+    key = (program, variant, stats, name)
     built = _built.get(key)
     if built is not None:
         return built

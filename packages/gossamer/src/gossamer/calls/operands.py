@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import copysign
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,11 +137,19 @@ def number_operand(
         raise ArgumentError(
             "operand.kind", f"'{name}' has the type '{type(value).__name__}'; expected {expected}."
         )
-    return _single(float(value), dtype)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ArgumentError(
+            "operand.range",
+            f"'{name}' is an int that no float64 can represent; expected a number below 1.8e308.",
+        ) from None
+    return _single(number, copysign(1.0, number), dtype)
 
 
 @lru_cache(maxsize=256)
-def _single(value: float, dtype: np.dtype[Any]) -> Array:
+def _single(value: float, _sign: float, dtype: np.dtype[Any]) -> Array:
+    """Return an array of one number. The sign is part of the key of the cache, since 0.0 == -0.0."""
     array = np.array([value], dtype=dtype)
     # The array is shared by all calls with this number.
     array.setflags(write=False)

@@ -114,12 +114,14 @@ class Operator(Generic[P]):
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
         parameters = signature(self._operands).parameters
-        wanted = tuple(name for name, at in parameters.items() if at.default is at.empty)
-        if not len(wanted) <= len(given) <= len(parameters):
+        required = sum(at.default is at.empty for at in parameters.values())
+        if not required <= len(given) <= len(parameters):
+            most = len(parameters)
+            numbers = str(required) if required == most else f"{required} to {most}"
             raise ArgumentError(
                 "operator.operands",
-                f"The number of operands of {self.name} is {len(given)}; expected {len(wanted)}: "
-                f"{', '.join(wanted)}.",
+                f"The number of operands of {self.name} is {len(given)}; expected {numbers}: "
+                f"{', '.join(parameters)}.",
             )
         return self._operands(*given)
 
