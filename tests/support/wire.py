@@ -50,7 +50,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "convert"),
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats", "from_arrays"),
-    Border("gossamer", "formats", "gossamer_formats.recognized_formats", "is_format"),
+    Border("gossamer", "formats", "gossamer_formats.conversion.recognized_formats", "is_format"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.__init__"),

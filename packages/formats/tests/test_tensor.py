@@ -18,8 +18,8 @@ from gossamer_formats import (
     stats_of,
     to_scipy,
 )
-from gossamer_formats.operations import operation_of
-from gossamer_formats.ownership import is_owned
+from gossamer_formats.memory.ownership import is_owned
+from gossamer_formats.registry.operators import operation_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats
 

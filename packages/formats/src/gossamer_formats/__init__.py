@@ -7,12 +7,12 @@ from gossamer_formats.checks.storage_checks import (
 )
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.format import Format
-from gossamer_formats.installed_formats import format_named, format_names
-from gossamer_formats.io.plain_arrays import from_arrays
+from gossamer_formats.io.array_conversion import from_arrays
 from gossamer_formats.io.reading import read
 from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
 from gossamer_formats.io.torch_conversion import from_torch, to_torch
 from gossamer_formats.io.writing import write
+from gossamer_formats.registry.installed_formats import format_named, format_names
 from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.byte_sizes import size_in_words
+from gossamer_formats.checks.owned_storage import checked_copy, owned_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
+from gossamer_formats.conversion.csr_matrices import transposed_storage
 from gossamer_formats.conversion.dense import to_dense
+from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.conversion.target_format import TargetFormat, target_format
-from gossamer_formats.csr_matrices import transposed_storage
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.operations import operation_of
-from gossamer_formats.owned_storage import checked_copy, owned_storage
-from gossamer_formats.ownership import adopt_array, is_owned
-from gossamer_formats.recognized_formats import is_format
+from gossamer_formats.memory.byte_sizes import size_in_words
+from gossamer_formats.memory.ownership import adopt_array, is_owned
+from gossamer_formats.registry.operators import operation_of
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (

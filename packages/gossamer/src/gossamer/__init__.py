@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
     from gossamer_backend.call.threads import get_num_threads, set_num_threads
-    from gossamer_formats.io.plain_arrays import from_arrays
+    from gossamer_formats.io.array_conversion import from_arrays
     from gossamer_formats.io.reading import read
     from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
     from gossamer_formats.io.torch_conversion import from_torch, to_torch
@@ -59,7 +59,7 @@ _HOMES = {
     "compile": "gossamer.api.compile",
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",
-    "from_arrays": "gossamer_formats.io.plain_arrays",
+    "from_arrays": "gossamer_formats.io.array_conversion",
     "from_scipy": "gossamer_formats.io.scipy_conversion",
     "from_torch": "gossamer_formats.io.torch_conversion",
     "get_num_threads": "gossamer_backend.call.threads",

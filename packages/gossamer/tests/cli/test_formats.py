@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from gossamer.cli.app import app
 from gossamer_formats import format_names
-from gossamer_formats.installed_formats import find_format
+from gossamer_formats.registry.installed_formats import find_format
 
 PLUGIN = '''
 """ELL of others: with a width that must be given."""

@@ -22,7 +22,7 @@ from gossamer_formats.conversion.elements import (
     stored_elements,
 )
 from gossamer_formats.conversion.target_format import TargetFormat
-from gossamer_formats.operations import find_operation
+from gossamer_formats.registry.operators import find_operation
 from gossamer_formats.storage import (
     Array,
     Storage,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gossamer_formats.conversion.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
-from gossamer_formats.installed_formats import format_named
+from gossamer_formats.registry.installed_formats import format_named
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from gossamer_formats.available_memory import available_memory
+from gossamer_formats.memory.available_memory import available_memory
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 

@@ -22,7 +22,7 @@ from gossamer_formats.io.text_streams import (
     open_text,
     write_entries,
 )
-from gossamer_formats.ownership import adopt_array
+from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.support.counted import counted

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.io.sharing import require_shared
 from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
-from gossamer_formats.owned_storage import checked_copy
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.scipy_matrices.layouts import layout_of
 from gossamer_formats.storage import Array

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_formats.available_memory import available_memory
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
     check_indices,
@@ -16,7 +15,8 @@ from gossamer_formats.checks.storage_checks import (
     check_storage,
     require_value_dtype,
 )
-from gossamer_formats.csr_matrices import csr_storage
+from gossamer_formats.conversion.csr_matrices import csr_storage
+from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.scipy_matrices.layouts import compressed_arrays
 from gossamer_formats.scipy_matrices.matrix_checks import (
     require_arrays,

@@ -16,7 +16,7 @@ from gossamer_formats import (
     format_names,
     from_arrays,
 )
-from gossamer_formats.installed_formats import ignored_entry_points
+from gossamer_formats.registry.installed_formats import ignored_entry_points
 from gossamer_ir.errors import FormatError, GossamerError
 from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
 

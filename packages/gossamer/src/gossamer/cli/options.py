@@ -12,8 +12,8 @@ import typer
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
-from gossamer_formats.available_memory import available_memory
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.memory.available_memory import available_memory
 from gossamer_ir.errors import ArgumentError
 
 FEATURES = 64

@@ -10,8 +10,8 @@ import typer
 
 from gossamer_backend.registry.registry import EXTENSION_GROUP
 from gossamer_backend.registry.registry import GROUP as BACKEND_GROUP
-from gossamer_formats.installed_formats import GROUP as FORMAT_GROUP
-from gossamer_formats.operations import GROUP as OPERATION_GROUP
+from gossamer_formats.registry.installed_formats import GROUP as FORMAT_GROUP
+from gossamer_formats.registry.operators import GROUP as OPERATION_GROUP
 
 _PREFIX = "gossamer-"
 _GROUPS = (BACKEND_GROUP, EXTENSION_GROUP, FORMAT_GROUP, OPERATION_GROUP)

@@ -31,7 +31,7 @@ from gossamer_formats.conversion.compiled.slot_axes import add_slots
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
 from gossamer_formats.conversion.target_format import TargetFormat
-from gossamer_formats.ownership import is_owned
+from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
     Array,
     Storage,

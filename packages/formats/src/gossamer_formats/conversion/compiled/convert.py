@@ -12,7 +12,7 @@ from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedSto
 from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.ownership import adopt_array, is_owned
+from gossamer_formats.memory.ownership import adopt_array, is_owned
 from gossamer_formats.storage import Array, Storage
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.conversion.target_format import describe
-from gossamer_formats.io.numpy_arrays import numpy_array
+from gossamer_formats.io.dlpack_arrays import numpy_array
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
-from gossamer_formats.ownership import owned_array
+from gossamer_formats.memory.ownership import owned_array
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError

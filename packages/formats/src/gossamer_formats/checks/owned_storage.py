@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from gossamer_formats.checks.coordinate_order import with_observed_order
 from gossamer_formats.checks.storage_checks import check_storage
-from gossamer_formats.ownership import owned_array
+from gossamer_formats.memory.ownership import owned_array
 from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
 

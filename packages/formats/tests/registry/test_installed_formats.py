@@ -11,8 +11,12 @@ import pytest
 from scipy import sparse
 
 from gossamer_formats import from_arrays, from_scipy, to_scipy
-from gossamer_formats.installed_formats import find_format, format_names, ignored_entry_points
-from gossamer_formats.operations import find_operation, operation_of
+from gossamer_formats.registry.installed_formats import (
+    find_format,
+    format_names,
+    ignored_entry_points,
+)
+from gossamer_formats.registry.operators import find_operation, operation_of
 from gossamer_ir.errors import FormatError, PluginError
 
 ELL = '''

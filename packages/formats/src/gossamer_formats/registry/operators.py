@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from gossamer_formats.registered_objects import registered_object, wrong_object_error
+from gossamer_formats.registry.registered_objects import registered_object, wrong_object_error
 from gossamer_ir.errors import FormatError
 
 GROUP = "gossamer.operations"
