@@ -16,7 +16,7 @@ from gossamer.calls import kernels
 from gossamer.cli import main
 from gossamer.pipeline import stage_texts
 from gossamer.resolve_target import extension_points
-from gossamer_backend import Registry
+from gossamer_backend import PluginWarning, Registry
 from gossamer_ir.errors import PluginError
 from gossamer_ir.script import print_module
 from gossamer_testkit.examples import SCALE
@@ -303,6 +303,32 @@ def test_broken_extensions_are_listed_and_left_out_of_steps(install, capsys):
     )
     assert main(["opt", "--list"]) == 0
     assert "acme" not in capsys.readouterr().out
+
+
+def test_an_extension_of_a_misspelt_backend_is_reported(install, capsys):
+    install("acme-late", IMPORTS, {"generic_cpu.late": "acme_late", "cuda.late": "acme_late"})
+    reason = "is not used: there is no backend"
+    with pytest.warns(PluginWarning, match=f"{reason} 'generic_cpu'. Did you mean 'generic-cpu'"):
+        gs.compile(SCALE)
+    main(["backends"])
+    shown = capsys.readouterr().out
+    assert f"The extension 'generic_cpu.late' of 'acme-late' {reason} 'generic_cpu'. Did" in shown
+    assert f"The extension 'cuda.late' of 'acme-late' {reason} 'cuda'.\n" in shown
+
+
+def test_one_module_extends_several_backends(install, tmp_path, monkeypatch):
+    text = IMPORTS + PASS.format('Pass("nothing", "flat", lambda module: module)')
+    install("acme-late", text, {"generic-cpu.late": "acme_late", "tiny.late": "acme_late"})
+    registry = resolve_target.registry
+    (of_cpu,) = registry.extension_entry_points("generic-cpu")
+    (of_tiny,) = registry.extension_entry_points("tiny")
+    loaded = [registry.extension("generic-cpu", of_cpu), registry.extension("tiny", of_tiny)]
+    assert [extension.name for extension in loaded] == ["late", "late"]
+    assert [extension.passes[0].name for extension in loaded] == ["nothing", "nothing"]
+    assert [item.name for item in registry.plugin("generic-cpu").extensions] == [
+        "late",
+        "generic-cpu",
+    ]
 
 
 def test_two_distributions_with_one_extension_are_refused(install):

@@ -28,6 +28,7 @@ SHOWN_ELSEWHERE = {
     "gossamer_backend.BoundCall": "what `Kernel.bind` returns",
     "gossamer_backend.CacheWarning": "a warning",
     "gossamer_backend.CallPlan": "what `Kernel.plan` returns",
+    "gossamer_backend.PluginWarning": "a warning",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
 }
 """Classes that no example uses, with the reasons."""

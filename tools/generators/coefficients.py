@@ -265,7 +265,7 @@ def files() -> dict[Path, str]:
     for item in wanted():
         coefficients, error = remez(item)
         values = [repr(float(value)) for value in coefficients]
-        bound = f"# The largest weighted error is 2^{log2(float(error)):.1f}.\n"
+        bound = f"# Maximum weighted error: 2^{log2(float(error)):.1f}.\n"
         parts.append(bound + lines(item.name, values))
     for name, constants in splits().items():
         parts.append(lines(name, [repr(value) for value in constants]))

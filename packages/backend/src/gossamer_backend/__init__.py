@@ -8,7 +8,7 @@ from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_backend.checks.compiled_check import GeneratedCheck
 from gossamer_backend.registry.capabilities import required_capabilities
 from gossamer_backend.registry.protocol import API_VERSION, Backend, Probe
-from gossamer_backend.registry.registry import BackendInfo, ExtensionInfo, Registry
+from gossamer_backend.registry.registry import BackendInfo, ExtensionInfo, PluginWarning, Registry
 from gossamer_backend.store.cache import ArtifactCache, CacheInfo, CacheWarning
 from gossamer_backend.store.keys import name_key, object_key, request_key
 from gossamer_backend.store.versions import package_versions
@@ -25,6 +25,7 @@ __all__ = [
     "CacheWarning",
     "CallPlan",
     "ExtensionInfo",
+    "PluginWarning",
     "FactChecker",
     "GeneratedCheck",
     "Kernel",

@@ -53,8 +53,8 @@ class Extension(msgspec.Struct, frozen=True):
     def apply_pass(
         self, own_pass: Pass, module: Module, *, check: Callable[[Module], None] = no_check
     ) -> Module:
-        """Run one of its passes on a module of the pass's stage, and verify the result, which `check` may
-        refuse, too. Errors name the plugin."""
+        """Run one of the plugin's passes on a module of that stage, verify the result, and call `check` with
+        it. Errors name the plugin."""
         from gossamer_ir.verify import verify  # only where there is a pass
 
         with errors_as_plugin_errors(self.name, doing=f"run its pass '{own_pass.name}'"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -68,6 +69,10 @@ def _no_extension_points() -> Mapping[str, StageName]:
     return {}
 
 
+class PluginWarning(UserWarning):
+    """An installed plugin is not used, probably because of a misspelt name."""
+
+
 class Registry:
     """The installed backends: entry points of the group `gossamer.plugins`, whose names are the names of the
     backends. A broken plugin does not affect other backends. The distribution `gossamer-<name>` owns the name
@@ -113,6 +118,9 @@ class Registry:
         from gossamer_backend.registry.plugin import extended_plugin  # imports pluggy
 
         own = self._backend_plugin(name)
+        for point, similar in self.unattached_extensions().items():
+            if similar == name:
+                warnings.warn(unattached_message(point, similar), PluginWarning, stacklevel=2)
         extensions = [self.extension(name, point) for point in self.extension_entry_points(name)]
         return self._plugins.setdefault(name, extended_plugin(own, extensions))
 
@@ -120,15 +128,23 @@ class Registry:
         """Return the entry points of the extensions of a backend, sorted by name, without importing them.
 
         Raises `PluginError` (`plugin.duplicate`) if several distributions register one name."""
-        # Read once: the keys of kernels must be those of the extensions that have been loaded.
-        if self._extension_entry_points is None:
-            self._extension_entry_points = installed_entry_points(EXTENSION_GROUP)
-        points = self._extension_entry_points
+        points = self._all_extension_entry_points()
         own = tuple(point for point in points if point.name.partition(".")[0] == backend)
         for first, second in pairwise(own):
             if first.name == second.name:
                 raise duplicate_error(f"the extension '{first.name}'", (first, second))
         return own
+
+    def unattached_extensions(self) -> dict[EntryPoint, str]:
+        """Return the entry points of extensions whose backend is not installed, each with the name of an
+        installed backend that may be meant, or "".
+
+        They are no error, since an extension may have an entry point for each of several backends.
+        """
+        names = self.names()
+        points = self._all_extension_entry_points()
+        strangers = (point for point in points if point.name.partition(".")[0] not in names)
+        return {point: _similar(point.name.partition(".")[0], names) for point in strangers}
 
     def extension(self, backend: str, point: EntryPoint) -> Extension:
         """Return what the extension of an entry point registered; raise `PluginError` if it is broken."""
@@ -140,6 +156,12 @@ class Registry:
                     backend, point, points=self._extension_points
                 )
             return self._extensions[point]
+
+    def _all_extension_entry_points(self) -> tuple[EntryPoint, ...]:
+        # Read once: the keys of kernels must be those of the extensions that have been loaded.
+        if self._extension_entry_points is None:
+            self._extension_entry_points = installed_entry_points(EXTENSION_GROUP)
+        return self._extension_entry_points
 
     def working_extensions(self, backend: str) -> Iterator[Extension]:
         """Yield what the plugin of a backend registered, and then its extensions, without broken ones."""
@@ -230,6 +252,32 @@ def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, .
     owner = normalized_name(f"gossamer-{name}")
     own = tuple(item for item in items if item.distribution == owner)
     return own or items
+
+
+def _similar(name: str, names: tuple[str, ...]) -> str:
+    """Return the one of these names that is most like another one, or "" if none is.
+
+    >>> _similar("generic_cpu", ("generic-cpu", "toy")), _similar("cuda", ("generic-cpu",))
+    ('generic-cpu', '')
+    """
+    from difflib import get_close_matches  # only for a misspelt plugin
+
+    return next(iter(get_close_matches(name, names, n=1, cutoff=0.8)), "")
+
+
+def unattached_message(point: EntryPoint, similar: str) -> str:
+    """Return why an extension of a backend that is not installed is not used.
+
+    >>> unattached_message(EntryPoint("generic_cpu.fast", "acme", "acme"), "generic-cpu")
+    "The extension 'generic_cpu.fast' of 'acme' is not used: there is no backend 'generic_cpu'. Did you mean \
+'generic-cpu'?"
+    """
+    backend = point.name.partition(".")[0]
+    hint = f" Did you mean '{similar}'?" if similar else ""
+    return (
+        f"The extension '{point.name}' of '{point.distribution}' is not used: there is no backend "
+        f"'{backend}'.{hint}"
+    )
 
 
 def _backend_info(backend: ValidatingBackend, owner: str) -> BackendInfo:

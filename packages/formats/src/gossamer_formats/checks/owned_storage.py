@@ -1,4 +1,4 @@
-"""Storage whose arrays nobody can write to, checked or not."""
+"""Read-only copies of storage, with checks and without."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def owned_storage(storage: Storage) -> Storage:
 
 
 def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:
-    """Return the storage with owned arrays that are checked, and with the order that they have of the one
-    that is declared. Raises `FormatError`.
+    """Return a read-only copy of the storage, checked. Its description declares as much of the order in
+    `declared` as the arrays have. Raises `FormatError`.
 
     >>> import numpy as np
     >>> from gossamer_formats import csr
@@ -30,7 +30,7 @@ def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:
     >>> found.format.axes[1].sorted, found.format.axes[1].unique
     (False, True)
     """
-    # Copied before they are checked: the caller can write to the arrays that he gave.
+    # The copy is checked, since callers can change their own arrays after a check.
     copy = owned_storage(storage)
     check_storage(copy)
     return with_observed_order(copy, declared)

@@ -1,7 +1,7 @@
 """Rows that are too long for one sum.
 
-A kernel adds the elements of a row in the dtype of its result. So a very long row is cut into blocks, whose
-sums are added in float64.
+A kernel adds the elements of a row in the dtype of its result. A very long row is therefore cut into blocks,
+whose sums are added in float64.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from gossamer_formats import Array
 
 LONG_ROW = 1 << 24
-"""The number of elements from which on float32 cannot count: 1 added to 2**24 is 2**24."""
+"""The longest row that is summed at once. float32 represents all integers up to this one, not the next."""
 
 BLOCK_ELEMENTS = 1 << 16
 """The number of elements of a block of a long row."""

@@ -6,16 +6,19 @@ from collections.abc import Iterable
 
 from gossamer.resolve_target import registry
 from gossamer_backend import BackendInfo, ExtensionInfo
+from gossamer_backend.registry.registry import unattached_message
 
 
 def backends() -> None:
     """List the backends that are installed.
 
     For each, print its version, suggested targets, whether it is usable on this machine or why not, and the
-    plugins that extend it.
+    plugins that extend it; at last, extensions of backends that are not installed.
     """
     infos = registry.backend_infos()
     print("\n\n".join(map(_describe, infos)) if infos else "no backend is installed")
+    for point, similar in registry.unattached_extensions().items():
+        print(f"\n{unattached_message(point, similar)}")
 
 
 def _describe(backend: BackendInfo) -> str:

@@ -153,7 +153,7 @@ def _nontemporal_store(
     """Emit a store around the caches if the address is aligned, else an ordinary one.
 
     Instructions for such stores need aligned addresses on x86-64. They are not ordered with other stores, so
-    the function ends with a fence: then a thread that learns that it has ended also sees what it stored.
+    the function ends with a fence: a thread that waits for its end also sees its stores.
     """
     text = emitter.text
     emitter.has_nontemporal_stores = True
