@@ -5,6 +5,9 @@ from gossamer_formats.checks.storage_checks import (
     check_indptr,
     check_storage,
 )
+from gossamer_formats.decomposition.decompose import decompose
+from gossamer_formats.decomposition.decomposition import Decomposition
+from gossamer_formats.decomposition.part import Part
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.format import Format
 from gossamer_formats.io.array_conversion import from_arrays
@@ -22,8 +25,10 @@ from gossamer_ir.support.index_arrays import FactChecker
 __all__ = [
     "Array",
     "Conversion",
+    "Decomposition",
     "FactChecker",
     "Format",
+    "Part",
     "SparseTensor",
     "Storage",
     "borrow_scipy",
@@ -32,6 +37,7 @@ __all__ = [
     "check_storage",
     "convert",
     "csr",
+    "decompose",
     "from_arrays",
     "format_named",
     "format_names",

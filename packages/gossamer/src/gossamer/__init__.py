@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
     from gossamer_backend.call.threads import get_num_threads, set_num_threads
+    from gossamer_formats.decomposition.decompose import decompose
+    from gossamer_formats.decomposition.decomposition import Decomposition
     from gossamer_formats.io.array_conversion import from_arrays
     from gossamer_formats.io.reading import read
     from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Decomposition",
     "SparseTensor",
     "__version__",
     "attention",
     "compile",
+    "decompose",
     "explain",
     "export",
     "from_arrays",
@@ -54,9 +58,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Decomposition": "gossamer_formats.decomposition.decomposition",
     "SparseTensor": "gossamer_formats.tensor",
     "attention": "gossamer.operators.attention",
     "compile": "gossamer.api.compile",
+    "decompose": "gossamer_formats.decomposition.decompose",
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",
     "from_arrays": "gossamer_formats.io.array_conversion",

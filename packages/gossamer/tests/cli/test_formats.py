@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from gossamer.cli.app import app
 from gossamer_formats import format_names
+from gossamer_formats.decomposition.installed_decompositions import composable_format_names
 from gossamer_formats.registry.installed_formats import find_format
 
 PLUGIN = '''
@@ -44,7 +45,10 @@ def test_every_format_is_listed_with_its_arrays():
     assert "broken" not in result.stdout
     drawn, *listed = result.stdout.split("\n\n")
     assert drawn.splitlines()[0].split() == ["a", ".", ".", ".", "b", "."]
-    assert [text.partition(":")[0] for text in listed] == format_names()
+    assert [text.partition(":")[0] for text in listed] == [
+        *format_names(),
+        *composable_format_names(),
+    ]
     by_name = {text.partition(":")[0]: text.splitlines()[1:] for text in listed}
     assert [line.split() for line in by_name["csr"]] == [
         ["indices", "0", "4", "0", "5", "2"],
@@ -52,6 +56,8 @@ def test_every_format_is_listed_with_its_arrays():
         ["data", "a", "b", "c", "d", "e"],
     ]
     assert by_name["bsr"][0].split() == ["parameters", "block_rows,", "block_columns"]
+    assert by_name["hyb"][0].split() == ["parameters", "c=1,", "k"]
+    assert [line.split()[0] for line in by_name["hyb"]].count("data") == 2
     assert by_name["ell"][-1].split() == ["data", "a", "b", "c", "d", ".", ".", "e", "."]
 
 
@@ -72,7 +78,9 @@ def test_formats_of_plugins_are_drawn_and_broken_ones_are_listed_with_the_reason
         find_format.cache_clear()
         sys.modules.pop("formats_of_others", None)
     assert result.exit_code == 0
-    *_, drawn, missing, raising, without_example, ignored = result.stdout.strip().split("\n\n")
+    *_, drawn, missing, raising, without_example, _hyb, ignored = result.stdout.strip().split(
+        "\n\n"
+    )
     assert drawn.splitlines()[0] == "drawn: ELL of others: with a width that must be given."
     assert drawn.splitlines()[-1].split() == ["data", *"ab.cd....e.."]
     assert missing.startswith("missing: broken: The plugin 'formats-of-others' cannot register")

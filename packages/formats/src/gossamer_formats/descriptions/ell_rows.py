@@ -16,7 +16,7 @@ def ell_rows(
     m: T.int64, n: T.int64, stored: T.int64, width: T.int64,
 ) -> None:
     O = T.sp.dense_fixed(1)
-    I = T.sp.compressed_fixed(O, (m, stored), rows, "int32", unique=False)
+    I = T.sp.compressed_fixed(O, (m, stored), rows, "int32", unique={unique}, padded=False)
     J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
     A = T.sp.match_buffer(data, (O, I, J), "float32")
     T.sp.map(lambda o, i, j: (i, j), shape=(m, n))
@@ -24,16 +24,16 @@ def ell_rows(
 
 
 @lru_cache(maxsize=64)
-def ell_rows(dtype: str = "float32") -> FormatDescription:
+def ell_rows(dtype: str = "float32", *, unique: bool = False) -> FormatDescription:
     """Return the description of one bucket of `hyb`: `stored` rows of an m by n matrix with `width` slots.
 
     Its arrays are `rows` (stored), `indices` and `data` (stored by width); unused slots have the column n.
-    A row with more nonzeros than `width` is stored several times.
+    A row with more nonzeros than `width` is stored several times, unless rows are declared `unique`.
 
     >>> ell_rows().buffer.axes
     ('O', 'I', 'J')
     """
-    return with_value_dtype(parse_format(_SCRIPT), dtype)
+    return with_value_dtype(parse_format(_SCRIPT.format(unique=unique)), dtype)
 
 
 FORMAT = Format("ell_rows", ell_rows, parameters={"width": None}, example_parameters={"width": 2})

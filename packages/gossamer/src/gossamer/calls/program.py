@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.core.axis_kinds import with_index_dtypes
-from gossamer_ir.nodes import Function, Module
+from gossamer_ir.nodes import FormatDescription, Function, Module, SparseBuffer
 
 
 class OperatorProgram(msgspec.Struct, frozen=True):
@@ -41,6 +41,20 @@ class Variant(msgspec.Struct, frozen=True):
     checks: bool = False
 
 
+MATRIX_AXES = ("I", "J")
+"""The axes of the matrix in the programs of operators."""
+
+PART = "part"
+"""The end of the names of a part's arrays and sizes, as parameters of its kernel."""
+
+
+class StoredPart(msgspec.Struct, frozen=True):
+    """The format of a part of a matrix, and the sizes for which its kernel is compiled."""
+
+    format: FormatDescription
+    sizes: tuple[tuple[str, int], ...]
+
+
 FACTOR = "alpha"
 """The parameter of a program that scales."""
 
@@ -54,8 +68,8 @@ def scaled(program: OperatorProgram, *, adds: bool) -> OperatorProgram:
 
 
 @lru_cache(maxsize=64)
-def module_of(program: OperatorProgram, variant: Variant) -> Module:
-    """Return a variant of a program at the coordinate stage."""
+def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | None = None) -> Module:
+    """Return a variant of a program at the coordinate stage, for a matrix in CSR or for a part of one."""
     from gossamer.calls.scale_values import remove_inits, scale_values
     from gossamer_ir.transform.specialize import specialize
 
@@ -69,7 +83,21 @@ def module_of(program: OperatorProgram, variant: Variant) -> Module:
     if program.adds:
         module = remove_inits(module)
     functions = tuple(_with_options(function, variant) for function in module.functions)
-    return msgspec.structs.replace(module, functions=functions)
+    module = msgspec.structs.replace(module, functions=functions)
+    return module if part is None else _with_part(module, part)
+
+
+def _with_part(module: Module, part: StoredPart) -> Module:
+    """Return the module with a part instead of the buffers that have the axes of the matrix."""
+    from gossamer_formats.decomposition.rewrite_program import program_in_parts
+
+    buffers = tuple(
+        buffer.name
+        for buffer in module.functions[0].buffers
+        if isinstance(buffer, SparseBuffer) and buffer.axes == MATRIX_AXES
+    )
+    sizes = {PART: dict(part.sizes)}
+    return program_in_parts(module, buffers, {PART: part.format}, fixed_sizes=sizes)
 
 
 @lru_cache(maxsize=16)

@@ -36,16 +36,10 @@ def scaled_product(
     `out`, and as for the product.
     """
     factor = number_operand("alpha", alpha, NATIVE[operands.dtype])
-    number_operand("beta", beta, NATIVE[operands.dtype])
+    require_output(out, beta=beta, dtype=operands.dtype)
     checked = operands._replace(dense={**operands.dense, FACTOR: factor})
     if beta == 0:
         return run_program(scaled(program, adds=False), checked, out=out, target=target)
-    if out is None:
-        raise ArgumentError(
-            "operand.out",
-            f"beta is {beta}, which requires out.",
-            hint="Pass out, or omit beta.",
-        )
     result, array = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
     if checked.is_zero or array.size == 0:
         array *= beta
@@ -55,3 +49,14 @@ def scaled_product(
     if beta != 1:
         array *= beta
     return run_program(adding, checked, out=out, target=target)
+
+
+def require_output(out: Array | None, *, beta: float, dtype: str) -> None:
+    """Raise `ArgumentError` unless beta is a number that is 0 without `out`."""
+    number_operand("beta", beta, NATIVE[dtype])
+    if beta != 0 and out is None:
+        raise ArgumentError(
+            "operand.out",
+            f"beta is {beta}, which requires out.",
+            hint="Pass out, or omit beta.",
+        )

@@ -1,8 +1,10 @@
-"""`gossamer formats`: the formats of tensors, each with the arrays of a small matrix."""
+"""`gossamer formats`: the formats of tensors, and those with parts, with the arrays of a small matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,16 @@ from gossamer_formats import (
     Format,
     SparseTensor,
     convert,
+    decompose,
     format_named,
     format_names,
     from_arrays,
+)
+from gossamer_formats.decomposition.installed_decompositions import (
+    composable_format_named,
+    composable_format_names,
+    ignored_decompositions,
+    parameters_of,
 )
 from gossamer_formats.registry.installed_formats import ignored_entry_points
 from gossamer_ir.errors import FormatError, GossamerError
@@ -26,7 +35,7 @@ _SHAPE = (4, 6)
 
 
 def formats() -> None:
-    """List the formats that tensors can have.
+    """List the formats that tensors can have, then the composable formats, which have several parts.
 
     For each, print what it stores, the parameters of a conversion to it, and the arrays of a small matrix, in
     which letters are values. A dot is a value that fills a slot. A format of a plugin that is broken is
@@ -34,8 +43,10 @@ def formats() -> None:
     """
     print(_drawn(_example().toarray()))
     for name in format_names():
-        print(f"\n{_describe(name)}")
-    for point in ignored_entry_points():
+        print(f"\n{_describe(name, _describe_format)}")
+    for name in composable_format_names():
+        print(f"\n{_describe(name, _describe_composable_format)}")
+    for point in (*ignored_entry_points(), *ignored_decompositions()):
         print(
             f"\n{point.name} of {point.distribution}: ignored, as gossamer has a format of this name"
         )
@@ -59,31 +70,47 @@ def _letter(value: float) -> str:
     return "." if value == 0 else "abcdefghijklmnopqrstuvwxyz"[int(value) - 1]
 
 
-def _describe(name: str) -> str:
+def _describe(name: str, describe: Callable[[str], str]) -> str:
     try:
         # The functions of a plugin's format may raise anything.
         with errors_as_plugin_errors(name, doing="be drawn", passing=GossamerError):
-            return _describe_format(format_named(name))
+            return describe(name)
     except GossamerError as error:
         return f"{name}: broken: {error}"
 
 
-def _describe_format(format: Format) -> str:
-    summary = (import_module(format.describe.__module__).__doc__ or "").strip().partition("\n")[0]
-    lines = [f"{format.name}: {summary}".rstrip(": ")]
-    if format.parameters:
-        lines.append(f"  parameters  {', '.join(map(_parameter, format.parameters.items()))}")
-    return "\n".join([*lines, *_arrays(format)])
+def _describe_format(name: str) -> str:
+    format = format_named(name)
+    return "\n".join([*_heading(name, format.describe, format.parameters), *_arrays(format)])
 
 
-def _parameter(parameter: tuple[str, int | None]) -> str:
-    """Return a parameter with its default.
+def _describe_composable_format(name: str) -> str:
+    composable = composable_format_named(name)
+    lines = _heading(name, composable, parameters_of(composable))
+    for part in decompose(_example(), name).parts:
+        lines += [f"  {part.name}", *(f"  {line}" for line in _arrays_of(part.tensor))]
+    return "\n".join(lines)
+
+
+def _heading(
+    name: str, function: Callable[..., Any], parameters: Mapping[str, object]
+) -> list[str]:
+    """Return the first line of the documentation of the module of a function, and the parameters."""
+    summary = (import_module(function.__module__).__doc__ or "").strip().partition("\n")[0]
+    lines = [f"{name}: {summary}".rstrip(": ")]
+    if parameters:
+        lines.append(f"  parameters  {', '.join(map(_parameter, parameters.items()))}")
+    return lines
+
+
+def _parameter(parameter: tuple[str, object]) -> str:
+    """Return a parameter with its default, if it has one that is a number.
 
     >>> _parameter(("width", 4)), _parameter(("block_rows", None))
     ('width=4', 'block_rows')
     """
     name, default = parameter
-    return name if default is None else f"{name}={default}"
+    return name if default in (None, Parameter.empty) else f"{name}={default}"
 
 
 def _arrays(format: Format) -> list[str]:
@@ -95,6 +122,10 @@ def _arrays(format: Format) -> list[str]:
         if error.code == "format.dimensions":
             return []
         raise
+    return _arrays_of(tensor)
+
+
+def _arrays_of(tensor: SparseTensor) -> list[str]:
     width = max(map(len, tensor.arrays))
     return [f"  {name:<{width}}  {_elements(tensor, name)}" for name in tensor.arrays]
 

@@ -10,11 +10,12 @@ import typer
 
 from gossamer_backend.registry.registry import EXTENSION_GROUP
 from gossamer_backend.registry.registry import GROUP as BACKEND_GROUP
+from gossamer_formats.decomposition.installed_decompositions import GROUP as DECOMPOSITION_GROUP
 from gossamer_formats.registry.installed_formats import GROUP as FORMAT_GROUP
 from gossamer_formats.registry.operators import GROUP as OPERATION_GROUP
 
 _PREFIX = "gossamer-"
-_GROUPS = (BACKEND_GROUP, EXTENSION_GROUP, FORMAT_GROUP, OPERATION_GROUP)
+_GROUPS = (BACKEND_GROUP, EXTENSION_GROUP, FORMAT_GROUP, DECOMPOSITION_GROUP, OPERATION_GROUP)
 """The groups of entry points of plugins; `docs/plugins.md` lists them."""
 
 
@@ -42,7 +43,7 @@ def gossamer(*, version: _Version = False) -> None:
 def installed_versions() -> dict[str, str]:
     """Return the version of each installed package and plugin of gossamer, sorted by name.
 
-    A plugin is a distribution with an entry point of one of the four groups of gossamer, whatever its name.
+    A plugin is a distribution with an entry point of one of these groups, whatever its name.
     """
     distributions = list(metadata.distributions())
     points = (point for group in _GROUPS for point in metadata.entry_points(group=group))

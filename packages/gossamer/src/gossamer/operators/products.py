@@ -8,10 +8,10 @@ import numpy as np
 
 from gossamer.operators.spmm import spmm
 from gossamer.operators.spmv import spmv
-from gossamer_formats import SparseTensor
+from gossamer_formats import Decomposition, SparseTensor
 
 
-def matmul(tensor: SparseTensor, dense: Any) -> Any:
+def matmul(tensor: SparseTensor | Decomposition, dense: Any) -> Any:
     """Return the product of a tensor with a dense matrix or vector; NotImplemented for anything else."""
     if not isinstance(dense, np.ndarray) or dense.ndim not in (1, 2):
         return NotImplemented

@@ -7,8 +7,9 @@ from typing import Any
 from gossamer.calls.matrices import pattern_operand
 from gossamer.calls.operands import Operands, dense_operand, operand_dtype
 from gossamer.calls.operator import operator
+from gossamer.calls.parts import PartOperands, sampled_values
 from gossamer.calls.program import OperatorProgram
-from gossamer_formats import Array
+from gossamer_formats import Array, Decomposition
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -54,6 +55,15 @@ def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
     return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
 
 
+def part_operands(A: Decomposition, X: Array, Y: Array) -> PartOperands:  # noqa: N803
+    """Return the checked operands of `sddmm` for a matrix in parts."""
+    dtype = operand_dtype("X", X) or A.dtype.name
+    left = dense_operand("X", X, dtype=dtype, shape=(A.shape[0], None))
+    features = left.shape[1]
+    right = dense_operand("Y", Y, dtype=dtype, shape=(A.shape[1], features), like="'X'")
+    return PartOperands(A, {"x": left, "y": right}, "out", (A.value_count,), dtype, features)
+
+
 @operator(PROGRAM, operands)
 def sddmm(
     A: Any,  # noqa: N803
@@ -68,7 +78,8 @@ def sddmm(
     The result has one value for each stored element of A, in the order of CSR; explicit zeros and
     duplicates count. The values of A are ignored, and may be bools or integers, too.
     A and `out` are as for `spmm`; X and Y are NumPy arrays, both float32 or both float64, which is the
-    dtype of the result.
+    dtype of the result. For a `Decomposition` the values are in the order of those of the tensor that was
+    decomposed.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]]))
@@ -76,4 +87,6 @@ def sddmm(
     >>> gs.sddmm(A, X, Y)
     array([23., 11., 31.])
     """
+    if isinstance(A, Decomposition):
+        return sampled_values(PROGRAM, part_operands(A, X, Y), out=out, target=target)
     return sddmm.run(operands(A, X, Y), out=out, target=target)

@@ -9,11 +9,12 @@ import numpy as np
 from gossamer.calls.matrices import sparse_operand
 from gossamer.calls.operands import Operands, dense_operand
 from gossamer.calls.operator import operator
+from gossamer.calls.parts import PartOperands, product_of_parts
 from gossamer.calls.program import OperatorProgram
 from gossamer.calls.scaled_products import is_scaled, scaled_product
 from gossamer.operators.spmm_bsr import BlockOperands, is_in_blocks, operands_in_blocks
 from gossamer.operators.spmv import spmv
-from gossamer_formats import Array
+from gossamer_formats import Array, Decomposition
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -61,6 +62,14 @@ def csr_operands(A: Any, B: Array) -> Operands:  # noqa: N803
     return Operands(matrix, {"b": dense}, "c", (matrix.rows, features), matrix.dtype, features)
 
 
+def part_operands(A: Decomposition, B: Array) -> PartOperands:  # noqa: N803
+    """Return the checked operands of `spmm` for a matrix in parts."""
+    dtype = A.dtype.name
+    dense = dense_operand("B", B, dtype=dtype, shape=(A.shape[1], None))
+    features = dense.shape[1]
+    return PartOperands(A, {"b": dense}, "c", (A.shape[0], features), dtype, features)
+
+
 @operator(PROGRAM, operands)
 def spmm(
     A: Any,  # noqa: N803
@@ -73,12 +82,13 @@ def spmm(
 ) -> Array:
     """Return alpha * A @ B + beta * out (m by K) for a sparse matrix A (m by n) and a dense B (n by K).
 
-    A is a `SparseTensor` or any SciPy sparse matrix or array, B a NumPy array; both are float32 or both
-    float64. A tensor that is not in CSR is converted to it once. A SciPy matrix is checked at each call, must
-    not be changed during it, and is converted to CSR unless it is in blocks. Columns of A may be unsorted;
-    duplicates are added. `out` is C-contiguous, writable, of the result's dtype and shape, and does not
-    overlap an input. It is read if beta is not 0. A vector B (n) gives a vector (m). Raises `ArgumentError`,
-    `FormatError`; nothing was written then.
+    A is a `SparseTensor`, a `Decomposition`, or any SciPy sparse matrix or array, B a NumPy array; both are
+    float32 or both float64. A tensor that is not in CSR is converted to it once; a decomposition is
+    multiplied part by part. A SciPy matrix is checked at each call, must not be changed during it, and is
+    converted to CSR unless it is in blocks. Columns of A may be unsorted; duplicates are added. `out` is
+    C-contiguous, writable, of the result's dtype and shape, and does not overlap an input. It is read if beta
+    is not 0. A vector B (n) gives a vector (m). Raises `ArgumentError`, `FormatError`; nothing was written
+    then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -88,6 +98,9 @@ def spmm(
     """
     if isinstance(B, np.ndarray) and B.ndim == 1:
         return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
+    if isinstance(A, Decomposition):
+        stored = part_operands(A, B)
+        return product_of_parts(PROGRAM, stored, alpha=alpha, beta=beta, out=out, target=target)
     if is_scaled(alpha, beta):
         checked = csr_operands(A, B)
         return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)

@@ -9,9 +9,10 @@ import numpy as np
 from gossamer.calls.matrices import sparse_operand
 from gossamer.calls.operands import Operands, dense_operand
 from gossamer.calls.operator import operator
+from gossamer.calls.parts import PartOperands, product_of_parts
 from gossamer.calls.program import OperatorProgram
 from gossamer.calls.scaled_products import is_scaled, scaled_product
-from gossamer_formats import Array
+from gossamer_formats import Array, Decomposition
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -49,6 +50,13 @@ def operands(A: Any, x: Array) -> Operands:  # noqa: N803
     return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)
 
 
+def part_operands(A: Decomposition, x: Array) -> PartOperands:  # noqa: N803
+    """Return the checked operands of `spmv` for a matrix in parts."""
+    dtype = A.dtype.name
+    vector = dense_operand("x", x, dtype=dtype, shape=(A.shape[1],))
+    return PartOperands(A, {"x": vector}, "y", (A.shape[0],), dtype)
+
+
 @operator(PROGRAM, operands)
 def spmv(
     A: Any,  # noqa: N803
@@ -72,6 +80,9 @@ def spmv(
         column = None if out is None else _column(out)
         product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
         return product.reshape(-1, 1) if out is None else out
+    if isinstance(A, Decomposition):
+        stored = part_operands(A, x)
+        return product_of_parts(PROGRAM, stored, alpha=alpha, beta=beta, out=out, target=target)
     if is_scaled(alpha, beta):
         checked = operands(A, x)
         return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)

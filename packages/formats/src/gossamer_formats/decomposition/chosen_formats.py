@@ -1,0 +1,117 @@
+"""Parts in formats that a user lists, each with the elements that a function chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gossamer_formats.conversion.convert import store_elements
+from gossamer_formats.conversion.elements import Elements, select_elements
+from gossamer_formats.conversion.target_format import target_format
+from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.counted import counted
+
+Chooser: TypeAlias = Callable[[Array, Array], Array]
+"""Takes the rows and the columns of all elements; returns which of them a part has, as an array of bools."""
+
+ChosenFormat: TypeAlias = (
+    str
+    | FormatDescription
+    | tuple[str | FormatDescription, Chooser | None]
+    | tuple[str | FormatDescription, Chooser | None, dict[str, int]]
+)
+"""A format; the function that chooses its elements (None, or no function: all that are left); and the
+parameters of the format."""
+
+
+def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Iterator[Part]:
+    """Yield the parts of a CSR matrix in a list of formats.
+
+    An element is in the first part whose function chooses it. Parts without elements are left out. Part
+    `bsr_1` is that of the format `bsr` in place 1 of the list.
+
+    Raises `FormatError`: `format.parts` unless each element is in a part, or if an entry of the list or the
+    result of a function is not valid; and the errors of conversions.
+
+    >>> from scipy.sparse import csr_array
+    >>> matrix = SparseTensor(csr_array(np.array([[1.0, 0.0, 3.0], [0.0, 4.0, 5.0]])))
+    >>> diagonal = ("dia", lambda i, j: i == j)
+    >>> [(part.name, part.tensor.arrays["data"].tolist()) for part in chosen_parts(matrix, [diagonal, "csr"])]
+    [('dia_0', [1.0, 4.0, 0.0]), ('csr_1', [3.0, 5.0])]
+    """
+    offsets, columns = matrix.arrays["indptr"], matrix.arrays["indices"].astype(np.int64)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(offsets))
+    elements = Elements((rows, columns), np.arange(columns.size))
+    left = np.ones(columns.size, bool)
+    for number, entry in enumerate(formats):
+        format, chooser, parameters = _entry(entry, number)
+        target = target_format(format, parameters, rank=matrix.ndim)
+        chosen = left
+        if chooser is not None:
+            chosen = left & _choice(chooser, rows, columns, number)
+            left = left & ~chosen
+        else:
+            left = np.zeros_like(left)
+        if not chosen.any():
+            continue
+        selected = select_elements(elements, np.flatnonzero(chosen))
+        found = store_elements(matrix.storage, selected, target, duplicates="error")
+        assert found.permutation is not None
+        yield part_of(
+            f"{target.description.name}_{number}",
+            found.storage,
+            found.permutation,
+            fixed_sizes=target.sizes,
+        )
+    if left.any():
+        at = int(np.argmax(left))
+        raise FormatError(
+            "format.parts",
+            f"No part has {counted(int(np.count_nonzero(left)), 'element')}, such as ({rows[at]}, "
+            f"{columns[at]}).",
+            hint="End the list with a format without a function, such as 'csr'.",
+        )
+
+
+def _entry(
+    entry: Any, number: int
+) -> tuple[str | FormatDescription, Chooser | None, dict[str, int]]:
+    chooser: Any = None
+    parameters: Any = {}
+    match entry:
+        case (format, chooser, parameters):
+            pass
+        case (format, chooser):
+            pass
+        case format:
+            pass
+    if (
+        not isinstance(format, (str, FormatDescription))
+        or not (chooser is None or callable(chooser))
+        or not isinstance(parameters, dict)
+    ):
+        raise FormatError(
+            "format.parts",
+            f"Entry {number} of the list of formats is {entry!r}; expected a format, or a tuple of a format, "
+            "a function that chooses elements, and a dict of parameters.",
+        )
+    return format, chooser, parameters
+
+
+def _choice(chooser: Chooser, rows: Array, columns: Array, number: int) -> Array:
+    """Return the elements that a function chooses."""
+    chosen = np.asarray(chooser(rows, columns))
+    if chosen.dtype != bool or chosen.shape != rows.shape:
+        raise FormatError(
+            "format.parts",
+            f"The function of entry {number} of the list of formats returned an array of the shape "
+            f"{chosen.shape} and the dtype {chosen.dtype}; expected a bool for each of "
+            f"{counted(rows.size, 'element')}.",
+        )
+    return chosen

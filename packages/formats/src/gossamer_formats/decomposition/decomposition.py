@@ -1,0 +1,177 @@
+"""A tensor in parts, each in a format of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.decomposition.rewrite_program import program_in_parts
+from gossamer_formats.memory.byte_sizes import size_in_words
+from gossamer_formats.registry.operators import operation_of
+from gossamer_formats.storage import Array, values_handle
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.typed_calls import typed
+
+
+class Decomposition:
+    """A tensor in parts, which together hold each element once. Made by `decompose`.
+
+    `name` is that of the composable format; `parts` are those that have elements. `value_count` is the number
+    of values of the tensor that was decomposed, to which the permutations of the parts refer.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import SparseTensor, decompose
+    >>> A = decompose(SparseTensor(eye_array(3)), "hyb")
+    >>> A
+    Decomposition(hyb, 3 by 3, 3 nonzeros, float64, 48 bytes, 1 part: p0b0)
+    >>> A.with_values(np.array([4.0, 5.0, 6.0])).toarray().diagonal()
+    array([4., 5., 6.])
+    """
+
+    @typed
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        parts: Sequence[Part],
+        *,
+        value_count: int,
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.parts = tuple(parts)
+        self.value_count = value_count
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nnz(self) -> int:
+        """The number of elements in all parts; slots without an element do not count."""
+        return sum(int(np.count_nonzero(part.permutation >= 0)) for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the arrays of all parts in bytes, without the permutations."""
+        return sum(part.tensor.nbytes for part in self.parts)
+
+    @property
+    def arguments(self) -> dict[str, Array | int]:
+        """The arrays and sizes of all parts by the parameters of a rewritten program (`rewrite`)."""
+        arguments: dict[str, Array | int] = {}
+        for part in self.parts:
+            arguments |= {
+                f"{name}_{part.name}": array for name, array in part.tensor.arrays.items()
+            }
+            arguments |= {f"{name}_{part.name}": size for name, size in part.symbolic_sizes.items()}
+        return arguments
+
+    def toarray(self) -> Array:
+        """Return the dense array, the sum of the parts."""
+        dense = np.zeros(self.shape, self.dtype)
+        for part in self.parts:
+            dense += part.tensor.toarray()
+        return dense
+
+    @typed
+    def with_values(self, values: np.ndarray[Any, Any]) -> Decomposition:
+        """Return the decomposition with other values, in the order of those of the tensor that was
+        decomposed. Structure and permutations are shared, so this takes one pass. The dtype is kept.
+
+        Raises `ArgumentError` (`decomposition.values`) unless the array has one value for each.
+        """
+        if values.shape != (self.value_count,):
+            raise ArgumentError(
+                "decomposition.values",
+                f"The values have the shape {values.shape}; expected ({self.value_count},), those of the "
+                "tensor that was decomposed.",
+            )
+        # The last element is that of the slots without an element, whose position is -1.
+        extended = np.append(values.astype(self.dtype, copy=False), self.dtype.type(0))
+        parts = [_with_values(part, extended[part.permutation]) for part in self.parts]
+        return Decomposition(self.name, self.shape, self.dtype, parts, value_count=self.value_count)
+
+    def gather_values(self, values: Sequence[Array]) -> Array:
+        """Return values in the order of the tensor that was decomposed, from those of the parts. Values of
+        the tensor that are in no part, zeros that fill dense axes, are zero.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> A = decompose(SparseTensor(eye_array(3)), "hyb")
+        >>> A.gather_values([part.tensor.storage.values for part in A.parts])
+        array([1., 1., 1.])
+        """
+        dtype = np.result_type(*values) if values else self.dtype
+        # One more for the slots without an element, whose position is -1.
+        gathered = np.zeros(self.value_count + 1, dtype)
+        for part, own in zip(self.parts, values, strict=True):
+            gathered[part.permutation] = own.reshape(-1)
+        return gathered[:-1]
+
+    def rewrite(self, program: Module | str, buffer: str = "A") -> Module:
+        """Return a program at the coordinate stage, in which the parts are stored instead of a buffer.
+
+        The program has one iteration for each part, after one that initializes the result. The parameters of
+        a part are those of its format, with the name of the part at the end; `arguments` has their values.
+        For several buffers that share the axes, use the schedule primitive `decompose_format`.
+
+        Raises `FormatError` (`format.program`) if a format cannot be used by the program.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> A = decompose(SparseTensor(eye_array(3, dtype=np.float32)), "hyb")
+        >>> program = A.rewrite('''
+        ... @T.prim_func
+        ... def total(a: T.handle, y: T.handle, p: T.handle, x: T.handle, m: T.int64, n: T.int64) -> None:
+        ...     I = T.sp.dense_fixed(m)
+        ...     J = T.sp.compressed_varied(I, n, (p, x), "int32")
+        ...     A = T.sp.match_buffer(a, (I, J), "float32")
+        ...     Y = T.sp.match_buffer(y, (I,), "float32")
+        ...     with T.sp.iteration([I, J], "SR", "total") as [i, j]:
+        ...         with T.init():
+        ...             Y[i] = 0.0
+        ...         Y[i] = Y[i] + A[i, j]
+        ... ''')
+        >>> [param.name for param in program.functions[0].params]
+        ['y', 'm', 'n', 'data_p0b0', 'rows_p0b0', 'indices_p0b0', 'stored_p0b0']
+        """
+        module = parse_module(program) if isinstance(program, str) else program
+        formats = {part.name: part.tensor.format for part in self.parts}
+        sizes = {part.name: part.fixed_sizes for part in self.parts}
+        return program_in_parts(module, (buffer,), formats, fixed_sizes=sizes)
+
+    __array_ufunc__ = None
+    """Lets `array @ decomposition` raise `TypeError` instead of making an array of it."""
+
+    def __matmul__(self, other: Any) -> Any:
+        """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
+        return operation_of("matmul")(self, other)
+
+    def __repr__(self) -> str:
+        shape = " by ".join(str(length) for length in self.shape)
+        names = ", ".join(part.name for part in self.parts)
+        return (
+            f"Decomposition({self.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
+            f"{size_in_words(self.nbytes)}, {counted(len(self.parts), 'part')}{names and f': {names}'})"
+        )
+
+
+def _with_values(part: Part, values: Array) -> Part:
+    storage = part.tensor.storage
+    arrays: Mapping[str, Array] = {**storage.arrays, values_handle(storage.format): values}
+    return part_of(
+        part.name,
+        storage._replace(arrays=arrays),
+        part.permutation,
+        fixed_sizes=part.fixed_sizes,
+    )

@@ -1,0 +1,164 @@
+"""Buckets of rows of similar length in partitions of the columns, in the format `ell_rows` (SparseTIR)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.dtypes import with_index_dtype
+from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.descriptions.ell_rows import ell_rows
+from gossamer_formats.storage import Array, Storage
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+
+WIDEST = 24
+"""The largest exponent of a width: float32 adds 2**24 elements of one row exactly, if at all."""
+
+
+def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[Part]:
+    """Yield the parts of a CSR matrix whose rows are sorted.
+
+    The columns are divided into `c` partitions of equal width. Bucket b of a partition has the rows with more
+    than 2**(b - 1) and at most 2**b elements there, and the format `ell_rows`. Bucket `k` also has all longer
+    rows, cut into pieces. By default, `k` is the first width that holds an average row (Ye and others, ASPLOS
+    2023, section 4.2). Parts without elements are left out.
+
+    Raises `FormatError` (`format.parameter.value`).
+
+    >>> from scipy.sparse import csr_array
+    >>> matrix = SparseTensor(csr_array(np.array([[1.0, 2.0, 3.0], [0.0, 4.0, 0.0]])))
+    >>> [(part.name, part.tensor.arrays["indices"].tolist()) for part in hyb(matrix, k=2)]
+    [('p0b0', [1]), ('p0b2', [0, 1, 2, 3])]
+    >>> [(part.name, part.tensor.arrays["rows"].tolist()) for part in hyb(matrix, c=3, k=0)]
+    [('p0b0', [0]), ('p1b0', [0, 1]), ('p2b0', [0])]
+    """
+    if c < 1:
+        raise FormatError(
+            "format.parameter.value", f"The parameter 'c' is {c}; expected at least 1 partition."
+        )
+    widest = _exponent(-(-matrix.nnz // max(matrix.shape[0], 1))) if k is None else k
+    if widest > WIDEST:
+        raise FormatError(
+            "format.parameter.value",
+            f"The parameter 'k' is {k}; expected at most {WIDEST}, rows of 2**{WIDEST} elements.",
+        )
+    source = _Source.of(matrix)
+    # More partitions than columns would all be empty.
+    partitions = min(c, max(matrix.shape[1], 1))
+    segments = _segments(matrix, partitions)
+    buckets = np.searchsorted(1 << np.arange(widest), segments.lengths).astype(np.uint8)
+    for partition, members in enumerate(_members(segments.partitions, partitions)):
+        for bucket, chosen in enumerate(_members(buckets[members], widest + 1)):
+            own = segments.select(members[chosen])
+            if own.rows.size:
+                yield _bucket(source, f"p{partition}b{bucket}", own, width=1 << bucket)
+
+
+class _Source(NamedTuple):
+    """A matrix: its shape, and its columns and values, each with one more element at the end, for unused
+    slots."""
+
+    shape: tuple[int, ...]
+    columns: Array
+    values: Array
+
+    @classmethod
+    def of(cls, matrix: SparseTensor) -> _Source:
+        rows, columns = matrix.shape
+        dtype = np.int32 if max(rows, columns) <= np.iinfo(np.int32).max else np.int64
+        indices = matrix.arrays["indices"].astype(dtype, copy=False)
+        return cls(
+            matrix.shape,
+            np.append(indices, indices.dtype.type(columns)),
+            np.append(matrix.arrays["data"], matrix.dtype.type(0)),
+        )
+
+
+class _Segments(NamedTuple):
+    """Consecutive elements of a row that belong to one partition: the row, the partition, the position of the
+    first element and their number."""
+
+    rows: Array
+    partitions: Array
+    starts: Array
+    lengths: Array
+
+    def select(self, chosen: Array) -> _Segments:
+        return _Segments(*(array[chosen] for array in self))
+
+
+def _segments(matrix: SparseTensor, partitions: int) -> _Segments:
+    """Return the segments of all rows, in the order of the rows."""
+    offsets = matrix.arrays["indptr"].astype(np.int64)
+    if partitions == 1:
+        lengths = np.diff(offsets)
+        rows = np.flatnonzero(lengths)
+        return _Segments(rows, np.zeros(rows.size, np.int8), offsets[rows], lengths[rows])
+    columns = matrix.arrays["indices"]
+    of_columns = columns // columns.dtype.type(max(-(-matrix.shape[1] // partitions), 1))
+    begins = np.empty(columns.size + 1, bool)
+    np.not_equal(of_columns[1:], of_columns[:-1], out=begins[1:-1])
+    begins[offsets] = True
+    starts = np.flatnonzero(begins)
+    ends, starts = starts[1:], starts[:-1]
+    # The last row that begins at or before a segment; empty rows begin where the next one does.
+    counts = np.diff(np.searchsorted(starts, offsets))
+    rows = np.repeat(np.arange(matrix.shape[0]), counts)
+    return _Segments(rows, of_columns[starts], starts, ends - starts)
+
+
+def _members(numbers: Array, count: int) -> Iterator[Array]:
+    """Yield the positions of each number below `count`, in ascending order.
+
+    >>> [found.tolist() for found in _members(np.array([1, 0, 1]), 3)]
+    [[1], [0, 2], []]
+    """
+    # A stable sort of 16 bits is a radix sort, so that this takes one pass for all numbers.
+    order = np.argsort(numbers.astype(np.uint16 if count <= 1 << 16 else np.int64), kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=count))
+    return iter(np.split(order, ends[:-1]))
+
+
+def _bucket(source: _Source, name: str, segments: _Segments, *, width: int) -> Part:
+    """Return a part whose rows are segments of at most `width` elements; longer ones are cut."""
+    is_cut = bool(segments.lengths.max() > width)
+    if is_cut:
+        segments = _cut(segments, width)
+    positions = segments.starts[:, np.newaxis] + np.arange(width)
+    if segments.lengths.min() < width:
+        positions[np.arange(width) >= segments.lengths[:, np.newaxis]] = -1
+    permutation = positions.reshape(-1)
+    columns, values = source.columns, source.values
+    arrays = {
+        "rows": segments.rows.astype(columns.dtype),
+        "indices": columns[permutation],
+        "data": values[permutation],
+    }
+    described = ell_rows(values.dtype.name, unique=not is_cut)
+    rows, length = source.shape
+    sizes = {"m": rows, "n": length, "stored": segments.rows.size, "width": width}
+    storage = Storage(with_index_dtype(described, columns.dtype.name), sizes, arrays)
+    return part_of(name, storage, permutation, fixed_sizes={"width": width})
+
+
+def _cut(segments: _Segments, width: int) -> _Segments:
+    """Return segments cut into pieces of `width` elements; the last piece of each may have fewer."""
+    counts = -(-segments.lengths // width)
+    pieces = segments.select(np.repeat(np.arange(counts.size), counts))
+    skipped = np.arange(pieces.rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    skipped *= width
+    return pieces._replace(
+        starts=pieces.starts + skipped, lengths=np.minimum(pieces.lengths - skipped, width)
+    )
+
+
+def _exponent(length: int) -> int:
+    """Return the exponent of the first power of two that is at least a length.
+
+    >>> [_exponent(length) for length in (0, 1, 2, 5)]
+    [0, 0, 1, 3]
+    """
+    return max(length - 1, 0).bit_length()

@@ -1,0 +1,46 @@
+"""Rewrites a program so that a tensor is stored in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription, Module
+from gossamer_ir.support.counted import counted
+from gossamer_ir.transform.decomposition.decompose_function import decompose_function
+from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+from gossamer_ir.transform.decomposition.format_part import PartFormat
+from gossamer_ir.transform.specialize import specialize
+
+
+def program_in_parts(
+    module: Module,
+    buffers: Sequence[str],
+    formats: Mapping[str, FormatDescription],
+    *,
+    fixed_sizes: Mapping[str, Mapping[str, int]],
+) -> Module:
+    """Return a program at the coordinate stage in which parts are stored instead of sparse buffers.
+
+    `formats` has the format of each part by its name, `fixed_sizes` those of its sizes that become constants.
+    Raises `FormatError` (`format.program`).
+    """
+    if len(module.functions) != 1 or module.stage != "coordinate":
+        raise FormatError(
+            "format.program",
+            f"The program has {counted(len(module.functions), 'function')} of the {module.stage} stage; "
+            "expected one of the coordinate stage.",
+        )
+    parts = [PartFormat(name, format) for name, format in formats.items()]
+    try:
+        decomposed = decompose_function(module.functions[0], buffers, parts)
+    except DecompositionError as error:
+        raise FormatError("format.program", str(error)) from None
+    sizes = {
+        f"{size}_{name}": value
+        for name, sizes in fixed_sizes.items()
+        for size, value in sizes.items()
+    }
+    return specialize(replace(module, functions=(decomposed,)), sizes)

@@ -1,0 +1,304 @@
+"""Tensors in parts of composable formats, and of formats that a user lists."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gossamer_formats import SparseTensor, decompose, from_scipy
+from gossamer_formats.decomposition.installed_decompositions import (
+    composable_format_names,
+    find_composable_format,
+    ignored_decompositions,
+)
+from gossamer_ir.errors import ArgumentError, FormatError, PluginError
+
+SPMV = """
+@T.prim_func
+def spmv(a: T.handle, y: T.handle, x: T.handle, p: T.handle, q: T.handle,
+         m: T.int64, n: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, n, (p, q), "int32")
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (N,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j] * X[j]
+"""
+
+
+LOOPS = """
+@T.prim_func
+def empty(n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    T.evaluate(0)
+"""
+
+
+def matrix(shape=(30, 20), density=0.3, seed=0, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    found = sparse.random_array(shape, density=density, format="csr", rng=rng, dtype=dtype)
+    found.data = np.arange(1, found.nnz + 1, dtype=dtype)
+    return found
+
+
+def require_parts_of(found, expected):
+    """Requires that the parts have each element of a matrix once, and that the permutations are right."""
+    assert np.array_equal(found.toarray(), expected.toarray())
+    places = [part.permutation[part.permutation >= 0] for part in found.parts]
+    assert sorted(np.concatenate([np.zeros(0, int), *places])) == list(range(expected.nnz))
+    for part in found.parts:
+        stored = part.permutation >= 0
+        values = part.tensor.storage.values
+        assert np.array_equal(values[stored], expected.data[part.permutation[stored]])
+        assert not values[~stored].any()
+        SparseTensor(part.tensor.storage)  # checks its arrays
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+@pytest.mark.parametrize("parameters", [{}, {"k": 0}, {"c": 3, "k": 1}, {"c": 99, "k": 24}])
+@pytest.mark.parametrize(
+    "shape", [(30, 20), (0, 5), (5, 0), (0, 0), (1, 1), (7, 1), (1, 40), (40, 3)]
+)
+def test_the_parts_of_hyb_have_each_element_once(shape, parameters, index_dtype, dtype):
+    stored = matrix(shape, dtype=dtype)
+    stored.indices, stored.indptr = (
+        array.astype(index_dtype) for array in (stored.indices, stored.indptr)
+    )
+    found = decompose(from_scipy(stored), "hyb", **parameters)
+    require_parts_of(found, stored)
+    assert found.shape == shape
+    assert found.dtype == dtype
+    assert found.nnz == stored.nnz
+
+
+def test_a_bucket_has_rows_of_similar_length_in_a_partition():
+    lengths = np.array([0, 1, 2, 3, 4, 5, 8, 9, 17])
+    rows = np.repeat(np.arange(9), lengths)
+    columns = np.concatenate([np.arange(length) for length in lengths])
+    stored = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(9, 40))
+    found = {
+        part.name: part.tensor.arrays["rows"].tolist()
+        for part in decompose(stored, "hyb", k=3).parts
+    }
+    assert found == {
+        "p0b0": [1],
+        "p0b1": [2],
+        "p0b2": [3, 4],
+        "p0b3": [5, 6, 7, 7, 8, 8, 8],
+    }
+    parts = decompose(stored, "hyb", c=4, k=3).parts
+    assert [part.name for part in parts] == ["p0b0", "p0b1", "p0b2", "p0b3", "p1b3"]
+    assert all(
+        np.all(part.tensor.arrays["indices"][part.permutation >= 0] < 10) for part in parts[:4]
+    )
+
+
+def test_only_rows_that_are_not_cut_are_declared_unique():
+    lengths = np.array([1, 1, 3, 4, 7])
+    rows = np.repeat(np.arange(5), lengths)
+    columns = np.concatenate([np.arange(length) for length in lengths])
+    stored = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(5, 9))
+    cut = decompose(stored, "hyb", k=2)
+    assert [part.tensor.format.axes[1].unique for part in cut.parts] == [True, False]
+    whole = decompose(stored, "hyb", k=3)
+    assert [part.tensor.format.axes[1].unique for part in whole.parts] == [True, True, True]
+
+
+def test_equal_parts_have_equal_descriptions():
+    parts = decompose(matrix((50, 64)), "hyb", c=4, k=6).parts
+    by_width = {part.fixed_sizes["width"]: part.tensor.format for part in parts}
+    assert len(by_width) < len(parts)
+    assert all(part.tensor.format == by_width[part.fixed_sizes["width"]] for part in parts)
+
+
+@pytest.mark.parametrize("format", ["csc", "coo", "ell", "bsr"])
+def test_permutations_refer_to_the_tensor_that_was_decomposed(format):
+    parameters = {"block_rows": 2, "block_columns": 5} if format == "bsr" else {}
+    source = from_scipy(matrix()).asformat(format, **parameters)
+    values = source.storage.values
+    for found in (decompose(source, "hyb", c=2), decompose(source, [("sell", left_of_4), "csr"])):
+        assert np.array_equal(found.toarray(), source.toarray())
+        for part in found.parts:
+            stored = part.permutation >= 0
+            assert np.array_equal(
+                part.tensor.storage.values[stored], values[part.permutation[stored]]
+            )
+        assert np.array_equal(found.with_values(2 * values).toarray(), 2 * source.toarray())
+        own = [part.tensor.storage.values for part in found.parts]
+        assert np.array_equal(found.gather_values(own), values)
+
+
+def left_of_4(_rows, columns):
+    return columns < 4
+
+
+def test_columns_may_be_unsorted_and_borrowed():
+    stored = matrix()
+    stored.indices, stored.data = stored.indices.copy(), stored.data.copy()
+    for row in range(30):
+        own = slice(stored.indptr[row], stored.indptr[row + 1])
+        stored.indices[own], stored.data[own] = stored.indices[own][::-1], stored.data[own][::-1]
+    for tensor in (from_scipy(stored), from_scipy(stored, copy=False), stored):
+        assert np.array_equal(decompose(tensor, "hyb", c=2).toarray(), stored.toarray())
+
+
+def test_a_list_of_formats_takes_each_element_in_the_first_part_that_chooses_it():
+    stored = matrix((32, 32))
+    found = decompose(
+        from_scipy(stored),
+        [
+            ("dia", lambda i, j: abs(i - j) <= 1),
+            ("bsr", lambda i, j: (i // 8 + j // 8) % 2 == 0, {"block_rows": 8, "block_columns": 8}),
+            ("ell_rows", lambda i, j: j < 0, {"width": 4}),
+            "csr",
+        ],
+    )
+    assert [part.name for part in found.parts] == ["dia_0", "bsr_1", "csr_3"]
+    assert [part.fixed_sizes for part in found.parts][1] == {"block_rows": 8, "block_columns": 8}
+    require_parts_of(found, stored)
+
+
+def test_values_are_updated_through_the_permutations():
+    stored = matrix()
+    found = decompose(from_scipy(stored), "hyb", c=2, k=2)
+    values = np.arange(stored.nnz, dtype=np.float32)
+    updated = found.with_values(values)
+    stored.data = values
+    assert np.array_equal(updated.toarray(), stored.toarray())
+    assert all(
+        new.tensor.arrays["indices"] is old.tensor.arrays["indices"]
+        for new, old in zip(updated.parts, found.parts, strict=True)
+    )
+    with pytest.raises(ArgumentError, match="expected") as caught:
+        found.with_values(values[1:])
+    assert caught.value.code == "decomposition.values"
+
+
+def test_a_program_is_rewritten_for_the_parts():
+    found = decompose(matrix(), "hyb", c=2, k=2)
+    program = found.rewrite(SPMV)
+    (function,) = program.functions
+    assert [stmt.name for stmt in function.body] == [
+        "spmv_init",
+        *(f"spmv_{part.name}" for part in found.parts),
+    ]
+    handles = {param.name for param in function.params if param.dtype == "handle"}
+    names = {param.name for param in function.params}
+    assert names == {"x", "y", "m", "n", *found.arguments}
+    assert "data_p0b0" in handles
+    assert "width_p0b0" not in names
+
+
+@pytest.mark.parametrize(
+    ("formats", "parameters", "code"),
+    [
+        ("hub", {}, "format.unknown"),
+        ("hyb", {"b": 3}, "format.parameter"),
+        ("hyb", {"c": 0}, "format.parameter.value"),
+        ("hyb", {"c": None}, "format.parameter.value"),
+        ("hyb", {"c": 2.0}, "format.parameter.value"),
+        ("hyb", {"k": -1}, "format.parameter.value"),
+        ("hyb", {"k": 25}, "format.parameter.value"),
+        (["csr"], {"c": 1}, "format.parameter"),
+        (["rows"], {}, "format.unknown"),
+        (["bsr"], {}, "format.parameter.missing"),
+        ([("csr", left_of_4)], {}, "format.parts"),
+        ([("csr", "left")], {}, "format.parts"),
+        ([("csr", left_of_4, {}, {})], {}, "format.parts"),
+        ([("csr", lambda i, j: j)], {}, "format.parts"),
+        ([("csr", lambda i, j: np.array([True]))], {}, "format.parts"),
+        ([("ell", None, {"width": 1})], {}, "format.width"),
+    ],
+)
+def test_what_cannot_be_decomposed_raises(formats, parameters, code):
+    with pytest.raises(FormatError) as caught:
+        decompose(from_scipy(matrix()), formats, **parameters)
+    assert caught.value.code == code
+
+
+def test_only_matrices_without_duplicates_are_decomposed():
+    cube = from_scipy(matrix()).asformat("coo").storage
+    stored = sparse.csr_array((np.ones(2), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
+    assert len(cube.shape) == 2
+    with pytest.raises(FormatError) as caught:
+        decompose(stored, "hyb")
+    assert caught.value.code == "format.duplicate"
+
+
+def test_a_program_that_looks_up_elements_is_refused():
+    found = decompose(matrix(), "hyb")
+    with pytest.raises(FormatError, match="looks up elements") as caught:
+        found.rewrite(SPMV.replace("A[i, j] * X[j]", "A[i, j] * A[i, 0]"))
+    assert caught.value.code == "format.program"
+    with pytest.raises(FormatError, match="'Z' is not a sparse buffer"):
+        found.rewrite(SPMV, "Z")
+    with pytest.raises(FormatError, match="1 function of the loop stage"):
+        found.rewrite(LOOPS)
+
+
+PLUGIN = '''
+"""Upper and lower triangles."""
+
+import numpy as np
+
+from gossamer_formats.decomposition.chosen_formats import chosen_parts
+
+
+def triangles(matrix, *, offset):
+    return chosen_parts(matrix, [("csr", lambda i, j: j >= i + offset), "csc"])
+
+
+def twice(matrix):
+    return [*chosen_parts(matrix, ["csr"]), *chosen_parts(matrix, ["csc"])]
+'''
+ENTRY_POINTS = """
+[gossamer.decompositions]
+triangles = parts_of_others:triangles
+twice = parts_of_others:twice
+wrong = parts_of_others:np.e
+hyb = parts_of_others:twice
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Installs a distribution that registers composable formats."""
+    info = tmp_path / "parts_of_others-1.0.dist-info"
+    info.mkdir()
+    (tmp_path / "parts_of_others.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: parts-of-others\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    find_composable_format.cache_clear()
+    yield
+    find_composable_format.cache_clear()
+    sys.modules.pop("parts_of_others", None)
+
+
+@pytest.mark.usefixtures("plugin")
+def test_another_distribution_registers_a_composable_format():
+    assert composable_format_names() == ["hyb", "triangles", "twice", "wrong"]
+    assert [point.name for point in ignored_decompositions()] == ["hyb"]
+    stored = matrix()
+    found = decompose(stored, "triangles", offset=2)
+    assert [part.name for part in found.parts] == ["csr_0", "csc_1"]
+    require_parts_of(found, stored)
+    with pytest.raises(FormatError, match="Pass offset=") as caught:
+        decompose(stored, "triangles")
+    assert caught.value.code == "format.parameter.missing"
+    with pytest.raises(PluginError, match="2 times") as plugin_error:
+        decompose(stored, "twice")
+    assert plugin_error.value.code == "plugin.decomposition"
+    with pytest.raises(PluginError) as wrong:
+        decompose(stored, "wrong")
+    assert wrong.value.code == "plugin.entry_point"

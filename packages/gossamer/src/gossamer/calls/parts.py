@@ -1,0 +1,144 @@
+"""Calls with a matrix in parts: the kernel of each part adds to the result, which is initialized once.
+
+Parts that have the same format and the same fixed sizes share a kernel. So the number of parts is decided at
+run time, and does not change what is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gossamer.calls.kernels import KernelRequest, kernel_for
+from gossamer.calls.matrices import NATIVE
+from gossamer.calls.operands import number_operand, output
+from gossamer.calls.program import FACTOR, PART, OperatorProgram, StoredPart, Variant, scaled
+from gossamer.calls.scaled_products import is_scaled, require_output
+from gossamer_backend import BoundCall
+from gossamer_backend.call.allocation import new_array
+from gossamer_formats import Array, Decomposition, Part
+from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.errors import FormatError
+from gossamer_ir.interchange.records import Target
+
+
+class PartOperands(NamedTuple):
+    """The checked operands of a call: the matrix in parts, the dense arrays by parameter, the parameter of
+    the result with its shape, the dtype, and the number of columns of the dense operands."""
+
+    matrix: Decomposition
+    dense: dict[str, Array]
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    features: int | None = None
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """All arrays that the result must not overlap."""
+        arrays = (part.tensor.arrays.values() for part in self.matrix.parts)
+        return (*self.dense.values(), *(array for each in arrays for array in each))
+
+
+def product_of_parts(
+    program: OperatorProgram,
+    operands: PartOperands,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    out: Array | None,
+    target: str | Target | None,
+) -> Array:
+    """Return alpha times the product of a program, plus beta times `out`, in `out` if it is given."""
+    require_output(out, beta=beta, dtype=operands.dtype)
+    adding = msgspec.structs.replace(program, adds=True)
+    dense = operands.dense
+    if is_scaled(alpha, beta):
+        adding = scaled(program, adds=True)
+        dense = {**dense, FACTOR: number_operand("alpha", alpha, NATIVE[operands.dtype])}
+    result, array = output(out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs)
+    calls = []
+    if array.size and operands.features != 0:
+        # All kernels are built before the first write, so that `out` is unchanged after any error.
+        calls = list(_calls(adding, operands, {**dense, operands.output: array}, target=target))
+    if beta == 0:
+        array[...] = 0
+    elif beta != 1:
+        array *= beta
+    for call in calls:
+        call()
+    return result
+
+
+def sampled_values(
+    program: OperatorProgram,
+    operands: PartOperands,
+    *,
+    out: Array | None,
+    target: str | Target | None,
+) -> Array:
+    """Return the values that a program computes for the elements of a matrix, in the order of the values of
+    the tensor that was decomposed."""
+    result, array = output(out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs)
+    values = []
+    for part in operands.matrix.parts:
+        _require_only_elements(program, part)
+    for part in operands.matrix.parts:
+        own = new_array((part.permutation.size,), NATIVE[operands.dtype])
+        if operands.features == 0:
+            own[...] = 0
+        else:
+            call = _call(program, operands, part, operands.dense, values=own, target=target)
+            call()
+        values.append(own)
+    array[...] = operands.matrix.gather_values(values)
+    return result
+
+
+def _require_only_elements(program: OperatorProgram, part: Part) -> None:
+    """Raise if a part has slots without an element for which values would be computed as well."""
+    format = part.tensor.format
+    if not stores_only_elements(format):
+        raise FormatError(
+            "format.program",
+            f"'{program.name}' cannot compute the part '{part.name}': its format '{format.name}' fills dense "
+            "axes with zeros.",
+            hint="Choose a format that stores elements one by one, such as 'csr'.",
+        )
+
+
+def _calls(
+    program: OperatorProgram,
+    operands: PartOperands,
+    arrays: dict[str, Array],
+    *,
+    target: str | Target | None,
+) -> Iterator[BoundCall]:
+    for part in operands.matrix.parts:
+        values = part.tensor.storage.values
+        yield _call(program, operands, part, arrays, values=values, target=target)
+
+
+def _call(
+    program: OperatorProgram,
+    operands: PartOperands,
+    part: Part,
+    arrays: dict[str, Array],
+    *,
+    values: Array,
+    target: str | Target | None,
+) -> BoundCall:
+    """Return the call of the kernel of a part with dense arrays, and with values in the place of its own."""
+    tensor = part.tensor
+    stored = StoredPart(tensor.format, tuple(sorted(part.fixed_sizes.items())))
+    variant = Variant(operands.dtype, features=operands.features)
+    request = KernelRequest(program, variant, part=stored)
+    kernel = kernel_for(request, target=target).kernel
+    own = {**tensor.arrays, part.values_name: values}
+    index_arrays = [f"{handle}_{PART}" for handle in tensor.arrays]
+    given: dict[str, Any] = {f"{name}_{PART}": array for name, array in own.items()}
+    given |= {f"{name}_{PART}": size for name, size in part.symbolic_sizes.items()}
+    given |= arrays
+    return kernel.bind(verified=index_arrays, **given)

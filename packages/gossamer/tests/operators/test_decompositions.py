@@ -1,0 +1,140 @@
+"""Operators with a matrix in parts, against SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.calls import kernels
+from gossamer.operators.spmm import SCRIPT
+from gossamer_ir.errors import ArgumentError, FormatError
+
+BLOCKS = {"block_rows": 4, "block_columns": 4}
+DECOMPOSITIONS = {
+    "hyb": ("hyb", {}),
+    "partitions": ("hyb", {"c": 3, "k": 1}),
+    "wide": ("hyb", {"c": 99, "k": 9}),
+    "blocks": ([("bsr", lambda i, j: (i // 4 + j // 4) % 2 == 0, BLOCKS), "csr"], {}),
+    "band": ([("dia", lambda i, j: abs(i - j) < 3), ("coo", lambda i, j: j < 5), "sell"], {}),
+}
+
+
+def matrix(shape=(50, 40), dtype=np.float32, density=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    found = sparse.random_array(shape, density=density, format="lil", rng=rng, dtype=dtype)
+    found[3:6] = 0
+    if shape[0] > 10 and shape[1]:
+        found[9] = 1
+    found = found.tocsr()
+    found.data = rng.integers(-4, 5, found.nnz).astype(dtype)
+    return found
+
+
+def integers(shape, dtype=np.float32, seed=1):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(50, 40), (1, 7), (9, 1), (0, 3), (4, 0)])
+def test_products_are_those_of_scipy(shape, dtype, name):
+    stored = matrix(shape, dtype)
+    formats, parameters = DECOMPOSITIONS[name]
+    A = gs.decompose(stored, formats, **parameters)
+    dense = integers((shape[1], 6), dtype)
+    assert np.array_equal(gs.spmm(A, dense), stored @ dense)
+    assert np.array_equal(A @ dense, stored @ dense)
+    assert np.array_equal(A @ dense[:, 0], stored @ dense[:, 0])
+    out = integers((shape[0], 6), dtype, seed=2)
+    expected = 2 * (stored @ dense) + 3 * out
+    assert gs.spmm(A, dense, alpha=2.0, beta=3.0, out=out) is out
+    assert np.array_equal(out, expected)
+    vector = integers(shape[0], dtype, seed=3)
+    expected = stored @ dense[:, 0] + vector
+    assert np.array_equal(gs.spmv(A, dense[:, 0], beta=1.0, out=vector), expected)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"c": 3, "k": 1}])
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_sampled_products_are_in_the_order_of_the_values(format, parameters):
+    stored = matrix()
+    tensor = gs.from_scipy(stored).asformat(format)
+    A = gs.decompose(tensor, "hyb", **parameters)
+    X, Y = integers((50, 5)), integers((40, 5), seed=2)
+    values = gs.sddmm(A, X, Y)
+    assert values.shape == (tensor.nnz,)
+    sampled = A.with_values(values).toarray()
+    pattern = np.zeros(stored.shape, bool)
+    rows = np.repeat(np.arange(50), np.diff(stored.indptr))
+    pattern[rows, stored.indices] = True
+    assert np.array_equal(sampled, np.where(pattern, X @ Y.T, 0))
+
+
+def test_int64_indices_and_a_matrix_without_elements():
+    stored = matrix()
+    stored.indices, stored.indptr = stored.indices.astype(np.int64), stored.indptr.astype(np.int64)
+    dense = integers((40, 3))
+    assert np.array_equal(gs.decompose(stored, "hyb") @ dense, stored @ dense)
+    empty = gs.decompose(sparse.csr_array((5, 40), dtype=np.float32), "hyb")
+    assert empty.parts == ()
+    assert np.array_equal(empty @ dense, np.zeros((5, 3)))
+    assert gs.sddmm(empty, integers((5, 2)), integers((40, 2))).size == 0
+    assert (empty @ dense[:, :0]).shape == (5, 0)
+
+
+def test_slots_without_an_element_do_not_read_operands():
+    stored = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 0]], dtype=np.float32))
+    dense = np.array([[1], [np.inf], [2]], np.float32)
+    assert np.array_equal(gs.decompose(stored, "hyb") @ dense, [[5], [np.inf]])
+
+
+def test_parts_of_equal_format_and_width_share_a_kernel():
+    stored = matrix((60, 64), density=0.3)
+    A = gs.decompose(stored, "hyb", c=8, k=2)
+    classes = {(part.tensor.format, part.fixed_sizes["width"]) for part in A.parts}
+    assert len(classes) < len(A.parts)
+    before = set(kernels._built)
+    gs.spmm(A, integers((64, 7)))
+    assert len(set(kernels._built) - before) == len(classes)
+
+
+def test_a_rewritten_program_is_compiled_for_all_parts():
+    stored = matrix()
+    A = gs.decompose(stored, "hyb", c=2, k=1)
+    kernel = gs.compile(A.rewrite(SCRIPT))
+    dense, result = integers((40, 8)), np.full((50, 8), np.nan, np.float32)
+    kernel(b=dense, c=result, **A.arguments)
+    assert np.array_equal(result, stored @ dense)
+
+
+def test_values_are_updated():
+    stored = matrix()
+    A = gs.decompose(stored, "hyb", c=2)
+    stored.data = integers(stored.nnz, seed=5)
+    dense = integers((40, 8))
+    assert np.array_equal(A.with_values(stored.data) @ dense, stored @ dense)
+
+
+def test_operands_are_checked():
+    A = gs.decompose(matrix(), [("bsr", lambda i, j: i < 8, BLOCKS), "csr"])
+    dense = integers((40, 8))
+    memory = np.zeros((50, 40), np.float32)
+    calls = {
+        "operand.shape": lambda: gs.spmm(A, dense[1:]),
+        "operand.dtype": lambda: gs.spmm(A, dense.astype(np.float64)),
+        "operand.out": lambda: gs.spmm(A, dense, beta=1.0),
+        "operand.overlap": lambda: gs.spmm(A, memory[:40], out=memory),
+    }
+    for code, call in calls.items():
+        with pytest.raises(ArgumentError) as caught:
+            call()
+        assert caught.value.code == code
+    with pytest.raises(FormatError, match="'bsr_0'") as refused:
+        gs.sddmm(A, integers((50, 2)), integers((40, 2)))
+    assert refused.value.code == "format.program"
+    with pytest.raises(TypeError):
+        dense.T @ A
+    with pytest.raises(TypeError):
+        A @ "dense"
