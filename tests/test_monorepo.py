@@ -26,17 +26,14 @@ MAY_NEED = {
     "gossamer-lower": {"gossamer-ir"},
     "gossamer-backend": {"gossamer-ir"},
     "gossamer-llvm": {"gossamer-ir"},
-    "gossamer-testkit": {"gossamer-ir", "gossamer-backend"},
+    "gossamer-testkit": {"gossamer-ir", "gossamer-backend", "gossamer-formats"},
     "gossamer-generic-cpu": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
 }
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
 TESTED_IN = {
     "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
-    "gossamer-formats": {
-        "descriptions": "test_storage.py",
-        "scipy_matrices": "io/test_scipy_conversion.py",
-    },
+    "gossamer-formats": {"scipy_matrices": "io/test_scipy_conversion.py"},
     "gossamer-ir": {
         "script/parser": "script/test_parse_errors.py",
         "script/printer": "script/test_printing.py",

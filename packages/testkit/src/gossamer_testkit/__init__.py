@@ -1,6 +1,7 @@
-"""Test tools for backend authors: conformance suite, corpus, matrices, strategies, oracles."""
+"""Test tools for authors of backends and formats: conformance suites, corpus, matrices, oracles."""
 
 from gossamer_testkit.conformance import BackendSuite
+from gossamer_testkit.conformance.formats import FormatSuite
 from gossamer_testkit.corpus.case import Case, Expected
 from gossamer_testkit.corpus.program import Manifest, Program, corpus_names, corpus_program
 from gossamer_testkit.corpus.retyped import retyped
@@ -27,6 +28,7 @@ __all__ = [
     "Case",
     "Csr",
     "Expected",
+    "FormatSuite",
     "Manifest",
     "Program",
     "attention",
