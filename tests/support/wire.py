@@ -104,7 +104,9 @@ BORDERS = (
     ),
     Border("gossamer", "backend", "gossamer_backend.registry.validating", "ValidatingBackend.load"),
     Border("gossamer", "backend", "gossamer_backend.export", "export_artifact"),
-    Border("gossamer", "backend", "gossamer_backend.checks.compiled_check", "check_module"),
+    Border(
+        "gossamer", "backend", "gossamer_backend.compiled_checks.compiled_check", "check_module"
+    ),
     Border("formats", "a check", "gossamer_backend", "GeneratedCheck.__call__"),
     Border("backend", "a plugin", "gossamer_backend.registry.extension", "Extension.apply_pass"),
     Border("backend", "a plugin", "gossamer_backend.registry.extension", "Extension.schedule"),

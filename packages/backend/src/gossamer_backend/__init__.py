@@ -5,7 +5,7 @@ from gossamer_backend.call.abi import Workspace
 from gossamer_backend.call.kernel import BoundCall, Kernel
 from gossamer_backend.call.plan import CallPlan
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
-from gossamer_backend.checks.compiled_check import GeneratedCheck
+from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
 from gossamer_backend.registry.capabilities import required_capabilities
 from gossamer_backend.registry.protocol import API_VERSION, Backend, Probe
 from gossamer_backend.registry.registry import BackendInfo, ExtensionInfo, PluginWarning, Registry

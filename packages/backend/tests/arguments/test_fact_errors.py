@@ -16,7 +16,7 @@ from gossamer_backend.arguments.fact_errors import (
     check_value,
     require_facts,
 )
-from gossamer_backend.checks.compiled_check import GeneratedCheck
+from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
 from gossamer_backend.export.spelling import FACT_SENTENCES
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError

@@ -3,8 +3,6 @@
 `passes.py` lists them, and `python -m tools.generate pass_imports` writes these exports.
 """
 
-from gossamer_lower.arguments.remove_unused_args import remove_unused_args
-from gossamer_lower.arguments.substitute_buffer import substitute_buffer
 from gossamer_lower.blocks.expand_reducers import expand_reducers
 from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
@@ -27,6 +25,8 @@ from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
 from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.memory.contract_buffers import contract_buffers
 from gossamer_lower.memory.hoist_allocations import hoist_allocations
+from gossamer_lower.parameters.remove_unused_args import remove_unused_args
+from gossamer_lower.parameters.substitute_buffer import substitute_buffer
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches

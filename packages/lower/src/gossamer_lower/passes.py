@@ -13,8 +13,6 @@ from collections.abc import Callable
 from gossamer_ir.analysis.regions import declare_regions
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.nodes import Module
-from gossamer_lower.arguments.remove_unused_args import remove_unused_args
-from gossamer_lower.arguments.substitute_buffer import substitute_buffer
 from gossamer_lower.blocks.expand_reducers import expand_reducers
 from gossamer_lower.blocks.lower_blocks import lower_blocks
 from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
@@ -36,6 +34,8 @@ from gossamer_lower.lowering_pass import PassRecord
 from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.memory.contract_buffers import contract_buffers
 from gossamer_lower.memory.hoist_allocations import hoist_allocations
+from gossamer_lower.parameters.remove_unused_args import remove_unused_args
+from gossamer_lower.parameters.substitute_buffer import substitute_buffer
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches

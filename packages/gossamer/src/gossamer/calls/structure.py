@@ -144,7 +144,7 @@ def _check(number: int) -> _Check | None:
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     with compiling:
         from gossamer.kernel_cache import build_named
-        from gossamer_backend.checks.check_program import ArrayTest, check_module
+        from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 
         tests = (
             ArrayTest(indptr.name, order="sorted"),

@@ -34,7 +34,7 @@ from gossamer_ir.core.build import (
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of_values, names_if_gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
-from gossamer_schedule.bounds.predicates import less_than
+from gossamer_schedule.predicates.block_predicates import less_than
 
 
 class IndexDigit(msgspec.Struct, frozen=True):

@@ -26,14 +26,14 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.function_point import point_in_function
-from gossamer_schedule.bounds.predicates import less_than
-from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.legality.access import values_at
+from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 RequiredRegion = dict[str, ProducedRange]
 

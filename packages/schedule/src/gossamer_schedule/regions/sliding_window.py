@@ -22,8 +22,8 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.access import values_at
 
 
 class SlidingWindow(msgspec.Struct, frozen=True):

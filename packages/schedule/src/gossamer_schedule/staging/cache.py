@@ -9,7 +9,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.made_names import cache_name
-from gossamer_schedule.dependence.races import require_no_race_on_new
+from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.staging.cache_checks import require_scope
 

@@ -23,13 +23,13 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import buffers_accessed, buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_schedule.bounds.predicates import is_bound_of
-from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.coverage import require_covered
+from gossamer_schedule.predicates.block_predicates import is_bound_of
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,

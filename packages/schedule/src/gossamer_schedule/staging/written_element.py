@@ -17,16 +17,16 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
-from gossamer_schedule.bounds.predicates import is_bound_of
-from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
-from gossamer_schedule.dependence.access import buffers_used_by, statements_beside
-from gossamer_schedule.dependence.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.access import buffers_used_by, statements_beside
+from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.coverage import required_tiles
 from gossamer_schedule.nests.init_nest import enclosed_block
+from gossamer_schedule.predicates.block_predicates import is_bound_of
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (
     require_allocated_outside,
     require_invariant_selectors,

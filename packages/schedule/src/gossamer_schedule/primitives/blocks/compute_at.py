@@ -24,8 +24,8 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,

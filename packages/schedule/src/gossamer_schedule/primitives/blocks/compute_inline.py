@@ -13,8 +13,8 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import is_vector_access
 from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.legality.access import is_vector_access
 from gossamer_schedule.motion.inline import (
     own_nest,
     require_only_iterators,

@@ -19,8 +19,8 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import buffers_used_by, statements_beside, values_at
 from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.legality.access import buffers_used_by, statements_beside, values_at
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,

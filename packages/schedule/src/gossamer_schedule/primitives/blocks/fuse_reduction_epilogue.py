@@ -14,15 +14,14 @@ from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.motion.epilogue import Epilogue, required_epilogue, variable_names
 from gossamer_schedule.motion.inline import (
     own_nest,
@@ -33,6 +32,7 @@ from gossamer_schedule.motion.move_block import nest_beside
 from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.written_element import with_redirected_accesses
 
 

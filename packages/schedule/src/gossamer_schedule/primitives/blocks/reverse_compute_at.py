@@ -16,9 +16,9 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import conflicting_buffers, values_at
-from gossamer_schedule.dependence.distinct_stores import require_distinct_stores
 from gossamer_schedule.errors import quoted, schedule_error
+from gossamer_schedule.legality.access import conflicting_buffers, values_at
+from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,
     is_recurrence,

@@ -16,8 +16,6 @@ from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import children, collect, contains, walk
-from gossamer_schedule.bounds.predicates import is_bound_of
-from gossamer_schedule.bounds.safe_loads import are_loads_safe
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
@@ -26,7 +24,9 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
+from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.regions.iterator_dimensions import required_dimensions
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import with_cache
 from gossamer_schedule.staging.cache_checks import (
     require_invariant_selectors,

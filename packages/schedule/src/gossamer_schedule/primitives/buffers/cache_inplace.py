@@ -12,8 +12,8 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.races import require_no_race_on_new
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache

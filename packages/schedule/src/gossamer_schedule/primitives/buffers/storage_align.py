@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.bounds.counts import COUNT_RANGE, is_count
-from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.safe_accesses.in_bounds import body_with_moved_accesses
 
 
 @primitive(stages=LOOP_STAGES)

@@ -36,16 +36,16 @@ from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.counts import is_count
-from gossamer_schedule.bounds.in_bounds import body_with_moved_accesses
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_map import BufferLayout, layout_of
+from gossamer_schedule.safe_accesses.in_bounds import body_with_moved_accesses
 
 
 @primitive(stages=LOOP_STAGES)

@@ -27,8 +27,8 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import conflicting_buffers
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.legality.access import conflicting_buffers
 
 
 @primitive(stages=("coordinate",))

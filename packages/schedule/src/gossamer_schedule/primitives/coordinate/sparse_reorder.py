@@ -12,8 +12,8 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.coordinate_loops import loops_over_coordinates
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.legality.coordinate_loops import loops_over_coordinates
 from gossamer_schedule.motion.exchange import required_exchange
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 

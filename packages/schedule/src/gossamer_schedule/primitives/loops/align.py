@@ -14,15 +14,15 @@ from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.counts import is_count
-from gossamer_schedule.bounds.predicates import with_range_condition
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.unchanged import require_unchanged_bounds
+from gossamer_schedule.predicates.block_predicates import with_range_condition
 
 
 @primitive(stages=("loop",))

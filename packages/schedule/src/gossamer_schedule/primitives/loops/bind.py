@@ -15,8 +15,8 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, r
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import listing, schedule_error, text_of
+from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, require_reducers
 

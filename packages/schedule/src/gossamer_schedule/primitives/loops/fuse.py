@@ -13,14 +13,14 @@ from gossamer_ir.nodes import Binary, Compare, Expr, For
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.unchanged import require_unchanged_bounds
 from gossamer_schedule.nests.fused_inits import require_inits_of_fused
 
 MAX_ITERATIONS = 2**63 - 1

@@ -27,9 +27,9 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.access import values_at
-from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.access import values_at
+from gossamer_schedule.legality.user_expressions import expression_at
 from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
 from gossamer_schedule.nests.init_nest import enclosed_block
 

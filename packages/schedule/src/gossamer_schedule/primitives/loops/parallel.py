@@ -8,26 +8,26 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, Expr, For, Function
-from gossamer_schedule.bounds.counts import COUNT_RANGE, is_count
-from gossamer_schedule.bounds.safe_loads import are_loads_safe_in_loops
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_stage
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
-from gossamer_schedule.dependence.monotone import is_monotone
-from gossamer_schedule.dependence.races import require_no_race
-from gossamer_schedule.dependence.shared_accumulation import required_shared_buffers
-from gossamer_schedule.dependence.unchanged import require_unchanged
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.monotone import is_monotone
+from gossamer_schedule.legality.races import require_no_race
+from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
+from gossamer_schedule.legality.unchanged import require_unchanged
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.reductions.loop_reduction import (
     required_loop_reduction,
     required_segment_dimension,
 )
 from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 FORMS = ("atomic", "privatized", "segmented")
 """The values of `accumulate`: how iterations share elements."""

@@ -17,19 +17,19 @@ from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt, VScal
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.bounded_body import with_bounded_digits, with_bounded_iterations
-from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.made_names import split_loop_names
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
+from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations
 
 
 @primitive(stages=LOOP_STAGES)

@@ -13,8 +13,8 @@ from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement
-from gossamer_schedule.dependence.races import require_no_race
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.reductions.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.loop_reduction import required_loop_reduction
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks

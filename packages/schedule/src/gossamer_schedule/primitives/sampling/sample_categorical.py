@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from gossamer_ir.nodes import STAGES
-from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import schedule_error

@@ -7,11 +7,11 @@ from random import Random
 
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import Expr
-from gossamer_schedule.bounds.counts import is_count
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import schedule_error

@@ -22,8 +22,8 @@ from gossamer_ir.traversal.effects import buffers_written, effects_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_loop
-from gossamer_schedule.dependence.access import values_at
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.access import values_at
 
 _OTHER_SUFFIX = "_other"
 _MAX_POINTS = 4096

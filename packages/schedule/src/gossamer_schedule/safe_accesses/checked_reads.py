@@ -10,8 +10,8 @@ from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import Buffer, Expr, Load, Search
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.function_point import point_in_function
 
 
 def with_bounds_checks(

@@ -10,8 +10,8 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.dependence.races import accesses_below, is_race_free
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.races import accesses_below, is_race_free
 
 
 def required_shared_buffers(cursor: Cursor) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from gossamer_ir.core.conditions import (
 from gossamer_ir.nodes import Compare, Expr, For
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.bounds.predicates import less_than
+from gossamer_schedule.predicates.block_predicates import less_than
 
 
 def for_all_iterations(

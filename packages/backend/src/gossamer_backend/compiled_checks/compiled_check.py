@@ -17,7 +17,7 @@ import numpy as np
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
 from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
-from gossamer_backend.checks.check_program import ArrayTest, check_module
+from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,

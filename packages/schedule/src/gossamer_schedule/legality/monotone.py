@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.nondecreasing import never_decreases
 from gossamer_ir.nodes import Expr
-from gossamer_schedule.bounds.function_point import point_in_function
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.function_point import point_in_function
 
 
 def is_monotone(expr: Expr, cursor: Cursor) -> bool:

@@ -17,13 +17,13 @@ from gossamer_ir.traversal.effects import READS, effects_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.bounds.predicates import (
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, addressable_statements
+from gossamer_schedule.predicates.block_predicates import (
     less_than,
     with_domain_bound,
     with_upper_bound,
     zero_beyond_end,
 )
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, addressable_statements
 
 
 def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:

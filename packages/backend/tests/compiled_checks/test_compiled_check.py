@@ -10,7 +10,7 @@ import pytest
 
 from gossamer_backend import Artifact, GeneratedCheck, Kernel
 from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
-from gossamer_backend.checks.check_program import ArrayTest, check_module
+from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature

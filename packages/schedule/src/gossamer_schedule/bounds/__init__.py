@@ -1,1 +1,0 @@
-"""Proofs about sizes, conditions and accesses in bounds."""

@@ -1,0 +1,1 @@
+"""Predicates of blocks and bounds of loops, which restrict iterations."""
