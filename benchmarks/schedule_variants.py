@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 import gossamer
 from benchmarks.contenders.contender import Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from gossamer.calls.matrices import CHECKED
-from gossamer.calls.operands import Operands
-from gossamer.calls.program import module_of
 from gossamer.kernel_cache import build_kernel
+from gossamer.operator_calls.operands.csr_operands import Operands
+from gossamer.operator_calls.operands.matrices import CHECKED
+from gossamer.operator_calls.program import module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.records import Schedule, Stats, Target

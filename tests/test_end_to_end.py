@@ -16,8 +16,8 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.calls.program import Variant, module_of
 from gossamer.kernel_cache import build_kernel
+from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import default_schedule, lower_by_stage
 from gossamer.resolve_target import resolve
@@ -181,7 +181,7 @@ BUILD = """
 import json, sys
 from gossamer.kernel_cache import build_kernel
 from gossamer.operators import operator_named
-from gossamer.calls.program import Variant, module_of
+from gossamer.operator_calls.program import Variant, module_of
 from gossamer_backend import ArtifactCache
 from gossamer_ir.interchange.records import Schedule, Stats, Step
 
@@ -245,9 +245,9 @@ def test_the_installed_command_checks_its_result(op, tmp_path):
 
 NAMED = """
 import json, sys
-from gossamer.calls.kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
-from gossamer.calls.program import Variant
+from gossamer.operator_calls.program import Variant
 from gossamer_ir.interchange.records import Stats
 
 request = KernelRequest(operator_named("spmm").program, Variant(features=9), Stats(9, 9, 30, 9, 0))

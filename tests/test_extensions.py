@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 import gossamer as gs
 from gossamer import kernel_cache, resolve_target
-from gossamer.calls import kernels
 from gossamer.cli import main
+from gossamer.operator_calls import kernels
 from gossamer.pipeline import stage_texts
 from gossamer.resolve_target import extension_points
 from gossamer_backend import PluginWarning, Registry

@@ -37,13 +37,13 @@ if done_before != "import gossamer":
     import llvmlite.binding
 
     parts = ("ir", "formats", "backend", "schedule", "lower", "llvm", "generic_cpu")
-    for name in ("gossamer.calls", "gossamer.operators", *(f"gossamer_{part}" for part in parts)):
+    for name in ("gossamer.operator_calls", "gossamer.operators", *(f"gossamer_{part}" for part in parts)):
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-from gossamer.calls.kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operators import operator_named
-from gossamer.calls.program import Variant
+from gossamer.operator_calls.program import Variant
 from gossamer_ir.interchange.records import Stats
 
 stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)

@@ -18,7 +18,7 @@ from benchmarks.goals import PYTHON_SHARES
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import PythonShare
-from gossamer.calls.program import Variant, module_of
+from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import default_schedule, lower_by_stage
 from gossamer.resolve_target import registry, resolve

@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import gossamer.calls.kernels
 import gossamer.kernel_cache
+import gossamer.operator_calls.kernels
 from gossamer_backend import ArtifactCache
 from gossamer_backend.store.entry import pack_entry
 from gossamer_ir.script import parse_module
@@ -264,7 +264,7 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
     monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
-    monkeypatch.setattr(gossamer.calls.kernels, "_built", {})
+    monkeypatch.setattr(gossamer.operator_calls.kernels, "_built", {})
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         found = command("run", "spmv", "--matrix", matrix_file, "--check")

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.calls import kernels
+from gossamer.operator_calls import kernels
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.errors import ArgumentError, FormatError
 

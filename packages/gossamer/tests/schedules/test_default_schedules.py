@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.calls.program import Variant, module_of
+from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import flat_module
 from gossamer_ir.core.dtypes import DType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.calls.program import Variant, module_of
 from gossamer.cli.options import require_range
 from gossamer.cli.texts import read_text
+from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.core.axis_kinds import index_handles

@@ -9,7 +9,7 @@ from gossamer_backend.fork import compiling
 from gossamer_ir.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from gossamer.calls.operator import Operator
+    from gossamer.operator_calls.operator import Operator
 
 NAMES = ("spmm", "spmv", "sddmm", "attention")
 """The operators in the order in which they are listed."""

@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.calls.matrices import NATIVE, pattern_operand
-from gossamer.calls.operands import Operands, dense_operand, number_operand, operand_dtype, output
-from gossamer.calls.operator import operator
-from gossamer.calls.program import OperatorProgram
+from gossamer.operator_calls.operands.csr_operands import (
+    Operands,
+    dense_operand,
+    number_operand,
+    operand_dtype,
+    output,
+)
+from gossamer.operator_calls.operands.matrices import NATIVE, pattern_operand
+from gossamer.operator_calls.operator import operator
+from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
 from gossamer.operators.spmm import spmm
 from gossamer_formats import Array, SparseTensor

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.calls.matrices import pattern_operand
-from gossamer.calls.operands import Operands, dense_operand, operand_dtype
-from gossamer.calls.operator import operator
-from gossamer.calls.parts import PartOperands, sampled_values
-from gossamer.calls.program import OperatorProgram
+from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand, operand_dtype
+from gossamer.operator_calls.operands.matrices import pattern_operand
+from gossamer.operator_calls.operator import operator
+from gossamer.operator_calls.parts import PartOperands, sampled_values
+from gossamer.operator_calls.program import OperatorProgram
 from gossamer_formats import Array, Decomposition
 from gossamer_ir.interchange.records import Target
 

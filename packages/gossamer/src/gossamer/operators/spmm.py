@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.calls.matrices import sparse_operand
-from gossamer.calls.operands import Operands, dense_operand
-from gossamer.calls.operator import operator
-from gossamer.calls.parts import PartOperands, product_of_parts
-from gossamer.calls.program import OperatorProgram
-from gossamer.calls.scaled_products import is_scaled, scaled_product
+from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand
+from gossamer.operator_calls.operands.matrices import sparse_operand
+from gossamer.operator_calls.operator import operator
+from gossamer.operator_calls.parts import PartOperands, product_of_parts
+from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.scaled_products import is_scaled, scaled_product
 from gossamer.operators.spmm_bsr import BlockOperands, is_in_blocks, operands_in_blocks
 from gossamer.operators.spmv import spmv
 from gossamer_formats import Array, Decomposition

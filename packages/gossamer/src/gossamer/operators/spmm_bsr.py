@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gossamer.calls.kernels import KernelRequest
-from gossamer.calls.operands import dense_operand
-from gossamer.calls.program import OperatorProgram, Variant
+from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.operands.csr_operands import dense_operand
+from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import Array
 from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
 

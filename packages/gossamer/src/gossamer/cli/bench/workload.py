@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.calls.kernels import kernel_for
-from gossamer.calls.operands import Operands
-from gossamer.calls.program import module_of
 from gossamer.cli.bench.accuracy import Comparison, compare
 from gossamer.cli.bench.baselines import baseline_of
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.csr_operands import Operands
+from gossamer.operator_calls.program import module_of
 from gossamer.operators import operator_named
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, to_scipy

@@ -11,11 +11,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gossamer.calls.kernels import KernelRequest, kernel_for
-from gossamer.calls.matrices import NATIVE
-from gossamer.calls.operands import number_operand, output
-from gossamer.calls.program import FACTOR, PART, OperatorProgram, StoredPart, Variant, scaled
-from gossamer.calls.scaled_products import is_scaled, require_output
+from gossamer.operator_calls.kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operands.csr_operands import number_operand, output
+from gossamer.operator_calls.operands.matrices import NATIVE
+from gossamer.operator_calls.program import (
+    FACTOR,
+    PART,
+    OperatorProgram,
+    StoredPart,
+    Variant,
+    scaled,
+)
+from gossamer.operator_calls.scaled_products import is_scaled, require_output
 from gossamer_backend import BoundCall
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array, Decomposition, Part

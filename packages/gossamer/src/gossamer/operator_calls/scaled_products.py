@@ -6,11 +6,11 @@ to the output, which is multiplied by beta before.
 
 from __future__ import annotations
 
-from gossamer.calls.kernels import kernel_for
-from gossamer.calls.matrices import NATIVE
-from gossamer.calls.operands import Operands, number_operand, output
-from gossamer.calls.program import FACTOR, OperatorProgram, scaled
-from gossamer.calls.run_program import run_program
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.csr_operands import Operands, number_operand, output
+from gossamer.operator_calls.operands.matrices import NATIVE
+from gossamer.operator_calls.program import FACTOR, OperatorProgram, scaled
+from gossamer.operator_calls.run_program import run_program
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gossamer.bounded_dict import put_bounded
-from gossamer.calls.checked_operands import CheckedOperands
-from gossamer.calls.kernels import KernelRequest, kernel_for
-from gossamer.calls.portions import is_much_work
-from gossamer.calls.structure import POINTERS, SCALARS
+from gossamer.operator_calls.fast_path.structure import POINTERS, SCALARS
+from gossamer.operator_calls.kernels import KernelRequest, kernel_for
+from gossamer.operator_calls.operands.checked_operands import CheckedOperands
+from gossamer.operator_calls.portions import is_much_work
 from gossamer_backend import CallPlan, Kernel
 from gossamer_backend.call.plan import FixedArguments
 from gossamer_formats import Array

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gossamer.calls.kernels import KernelRequest
-from gossamer.calls.program import OperatorProgram
+from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.program import OperatorProgram
 from gossamer_formats import Array
 
 

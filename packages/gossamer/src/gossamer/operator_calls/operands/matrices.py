@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.calls.kernels import default_check
-from gossamer.calls.program import Variant
+from gossamer.operator_calls.kernels import default_check
+from gossamer.operator_calls.program import Variant
 from gossamer_formats import (
     Array,
     SparseTensor,

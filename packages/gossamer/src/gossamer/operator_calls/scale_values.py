@@ -30,7 +30,7 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
     of the buffer with this handle is multiplied. No name of the module may be `factor`, with or without a
     capital, or `One`.
 
-    >>> from gossamer.calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> from gossamer_ir.script import print_module
     >>> module = module_of(PROGRAM, Variant())
@@ -68,7 +68,7 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
 def remove_inits(module: Module) -> Module:
     """Return the module without the inits of iterations, which then add to what their outputs contain.
 
-    >>> from gossamer.calls.program import Variant, module_of
+    >>> from gossamer.operator_calls.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
     >>> (iteration,) = remove_inits(module_of(PROGRAM, Variant())).functions[0].body
     >>> iteration.init

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.calls.checked_operands import CheckedOperands
-from gossamer.calls.kernels import kernel_for
-from gossamer.calls.matrices import CHECKED
-from gossamer.calls.operands import output
-from gossamer.calls.plans import Plans
-from gossamer.calls.portions import is_much_work, row_portions
-from gossamer.calls.program import OperatorProgram
+from gossamer.operator_calls.fast_path.plans import Plans
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.checked_operands import CheckedOperands
+from gossamer.operator_calls.operands.csr_operands import output
+from gossamer.operator_calls.operands.matrices import CHECKED
+from gossamer.operator_calls.portions import is_much_work, row_portions
+from gossamer.operator_calls.program import OperatorProgram
 from gossamer_backend import Kernel
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target

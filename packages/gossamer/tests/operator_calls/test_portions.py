@@ -13,7 +13,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.calls import long_rows, operands, portions, run_program
+from gossamer.operator_calls import portions, run_program
+from gossamer.operator_calls.operands import csr_operands, long_rows
 from gossamer_formats import from_scipy
 
 LONG = 2**24 + 2**21
@@ -65,7 +66,7 @@ def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
-    monkeypatch.setattr(operands, "LONG_ROW", row)
+    monkeypatch.setattr(csr_operands, "LONG_ROW", row)
     monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     getattr(gs, op).forget()

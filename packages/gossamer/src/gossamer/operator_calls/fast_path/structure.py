@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer.calls.long_rows import LONG_ROW
-from gossamer.calls.matrices import DTYPE_NUMBERS, VALUES, CsrMatrix
+from gossamer.operator_calls.operands.long_rows import LONG_ROW
+from gossamer.operator_calls.operands.matrices import DTYPE_NUMBERS, VALUES, CsrMatrix
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
@@ -40,7 +40,7 @@ class Structure(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-_MEMO = "gossamer.calls.structure"
+_MEMO = "gossamer.operator_calls.fast_path.structure"
 """The name under which a tensor keeps its structure."""
 
 

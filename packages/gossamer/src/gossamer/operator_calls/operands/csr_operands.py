@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.calls.kernels import KernelRequest
-from gossamer.calls.long_rows import LONG_ROW, block_offsets
-from gossamer.calls.matrices import NATIVE, VALUES, CsrMatrix
-from gossamer.calls.program import OperatorProgram, Variant
+from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.operands.long_rows import LONG_ROW, block_offsets
+from gossamer.operator_calls.operands.matrices import NATIVE, VALUES, CsrMatrix
+from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 import numpy as np
 from numpy import ndarray
 
-from gossamer.calls.checked_operands import CheckedOperands
-from gossamer.calls.kernels import kernel_for
-from gossamer.calls.matrices import CHECKED
-from gossamer.calls.operands import output
-from gossamer.calls.plans import Plans
-from gossamer.calls.portions import BoundPortions, is_much_work, row_portions
-from gossamer.calls.program import OperatorProgram
-from gossamer.calls.run_program import run_program
-from gossamer.calls.structure import structure_of
+from gossamer.operator_calls.fast_path.plans import Plans
+from gossamer.operator_calls.fast_path.structure import structure_of
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.checked_operands import CheckedOperands
+from gossamer.operator_calls.operands.csr_operands import output
+from gossamer.operator_calls.operands.matrices import CHECKED
+from gossamer.operator_calls.portions import BoundPortions, is_much_work, row_portions
+from gossamer.operator_calls.program import OperatorProgram
+from gossamer.operator_calls.run_program import run_program
 from gossamer_backend import BoundCall, CallPlan
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError

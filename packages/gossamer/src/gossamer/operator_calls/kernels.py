@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gossamer.bounded_dict import put_bounded
-from gossamer.calls.program import OperatorProgram, StoredPart, Variant, module_of
+from gossamer.operator_calls.program import OperatorProgram, StoredPart, Variant, module_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target

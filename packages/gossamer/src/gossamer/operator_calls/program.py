@@ -70,7 +70,7 @@ def scaled(program: OperatorProgram, *, adds: bool) -> OperatorProgram:
 @lru_cache(maxsize=64)
 def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | None = None) -> Module:
     """Return a variant of a program at the coordinate stage, for a matrix in CSR or for a part of one."""
-    from gossamer.calls.scale_values import remove_inits, scale_values
+    from gossamer.operator_calls.scale_values import remove_inits, scale_values
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)

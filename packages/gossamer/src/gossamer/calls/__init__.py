@@ -1,1 +1,0 @@
-"""Calls of operators: checked operands, kernels of programs, plans of repeated calls."""

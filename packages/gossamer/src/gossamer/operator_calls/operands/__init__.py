@@ -1,0 +1,1 @@
+"""Operands in any form, checked and converted for kernels; errors of wrong ones."""
