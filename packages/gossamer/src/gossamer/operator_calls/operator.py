@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 
 import numpy as np
 from numpy import ndarray
@@ -27,6 +28,9 @@ from gossamer_ir.support.typed_calls import typed
 
 P = ParamSpec("P")
 
+Variants: TypeAlias = Mapping[type[CheckedOperands], OperatorProgram]
+"""The programs of an operator for types of operands."""
+
 
 class Operator(Generic[P]):
     """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
@@ -43,10 +47,13 @@ class Operator(Generic[P]):
         *,
         operands: Callable[..., CheckedOperands],
         adapt: Callable[..., tuple[Any, ...]] | None = None,
+        variants: Variants = MappingProxyType({}),
     ) -> None:
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
-        if they differ from those of the call."""
+        if they differ from those of the call. `variants` has the programs for operands of other types than
+        `Operands`."""
         self.program = program
+        self._variants = variants
         self._operands = operands
         self._function = function
         self._adapt = adapt
@@ -129,7 +136,11 @@ class Operator(Generic[P]):
         self, operands: CheckedOperands, *, out: Array | None, target: str | Target | None
     ) -> Array:
         """Return the result for checked operands, in `out` if it is given."""
-        return run_program(self.program, operands, out=out, target=target, plans=self._plans)
+        program = self._program_of(operands)
+        return run_program(program, operands, out=out, target=target, plans=self._plans)
+
+    def _program_of(self, operands: CheckedOperands) -> OperatorProgram:
+        return self._variants.get(type(operands), self.program)
 
     @typed
     def bind(
@@ -165,8 +176,9 @@ class Operator(Generic[P]):
             if isinstance(given, np.ndarray):
                 _require_itself(operand, given)
         _, result = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
-        kernel = kernel_for(checked.request(self.program), target=target).kernel
-        arrays: dict[str, Any] = {**checked.arguments(self.program, result)}
+        program = self._program_of(checked)
+        kernel = kernel_for(checked.request(program), target=target).kernel
+        arrays: dict[str, Any] = {**checked.arguments(program, result)}
         whole = kernel.bind(verified=CHECKED, check=check, **arrays)
         if not is_much_work(checked.products):
             return whole
@@ -182,11 +194,12 @@ def operator(
     operands: Callable[..., CheckedOperands],
     *,
     adapt: Callable[..., tuple[Any, ...]] | None = None,
+    variants: Variants = MappingProxyType({}),
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Decorate the function that computes an operator for operands of any form; see `Operator`."""
 
     def decorated(function: Callable[P, Array]) -> Operator[P]:
-        return Operator(program, function, operands=operands, adapt=adapt)
+        return Operator(program, function, operands=operands, adapt=adapt, variants=variants)
 
     return decorated
 

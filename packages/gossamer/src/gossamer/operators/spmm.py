@@ -12,6 +12,7 @@ from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.parts import PartOperands, product_of_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled, scaled_product
+from gossamer.operators import spmm_bsr
 from gossamer.operators.spmm_bsr import BlockOperands, is_in_blocks, operands_in_blocks
 from gossamer.operators.spmv import spmv
 from gossamer_formats import Array, Decomposition
@@ -70,7 +71,7 @@ def part_operands(A: Decomposition, B: Array) -> PartOperands:  # noqa: N803
     return PartOperands(A, {"b": dense}, "c", (A.shape[0], features), dtype, features)
 
 
-@operator(PROGRAM, operands)
+@operator(PROGRAM, operands, variants={BlockOperands: spmm_bsr.PROGRAM})
 def spmm(
     A: Any,  # noqa: N803
     B: Array,  # noqa: N803

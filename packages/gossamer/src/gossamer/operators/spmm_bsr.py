@@ -90,19 +90,19 @@ class BlockOperands(NamedTuple):
         """None: calls with blocks have no plans."""
         return None
 
-    def request(self, _program: OperatorProgram) -> KernelRequest:
-        """Return the request for the kernel for blocks of this size."""
+    def request(self, program: OperatorProgram) -> KernelRequest:
+        """Return the request for the kernel of a program over blocks of this size."""
         _, height, width = self.data.shape
         sizes = (("height", height), ("width", width))
         indptr, indices = self.indptr.dtype.name, self.indices.dtype.name
-        return KernelRequest(PROGRAM, Variant(self.dtype, indptr, indices, self.shape[1], sizes))
+        return KernelRequest(program, Variant(self.dtype, indptr, indices, self.shape[1], sizes))
 
-    def arguments(self, _program: OperatorProgram, result: Array) -> dict[str, Array]:
+    def arguments(self, program: OperatorProgram, result: Array) -> dict[str, Array]:
         """Return all arrays of the call by parameter of the kernel."""
         _, height, width = self.data.shape
         (rows, features), columns = self.shape, len(self.right)
         return {
-            "a": self.data,
+            program.values: self.data,
             "b": self.right.reshape(columns // width, width, features),
             "c": result.reshape(rows // height, height, features),
             "indptr": self.indptr,
