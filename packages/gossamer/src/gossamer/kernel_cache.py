@@ -38,7 +38,7 @@ from gossamer_ir.nodes import Module
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
     from gossamer_backend.registry.validating import ValidatingBackend
-    from gossamer_ir.support.installed_distributions import EntryPoint
+    from gossamer_ir.plugins.installed_distributions import EntryPoint
 
 DISTRIBUTIONS = (
     "gossamer",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gossamer_backend import Probe
     from gossamer_backend.registry.plugin import Plugin
     from gossamer_backend.registry.validating import ValidatingBackend
-    from gossamer_ir.support.installed_distributions import EntryPoint
+    from gossamer_ir.plugins.installed_distributions import EntryPoint
 
 
 def extension_points() -> Mapping[str, StageName]:

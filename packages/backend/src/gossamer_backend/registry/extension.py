@@ -14,8 +14,8 @@ from gossamer_backend.registry.hookspecs import Pass, ScheduleRule
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import STAGES, Module, StageName
-from gossamer_ir.support.installed_distributions import EntryPoint
-from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
+from gossamer_ir.plugins.installed_distributions import EntryPoint
+from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 
 ExtensionPoints = Callable[[], Mapping[str, StageName]]
 """A function that returns the positions within the lowering passes at which passes of plugins may run, each

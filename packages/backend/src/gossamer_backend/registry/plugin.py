@@ -19,8 +19,8 @@ from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.installed_distributions import EntryPoint
-from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
+from gossamer_ir.plugins.installed_distributions import EntryPoint
+from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 
 
 class Plugin(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gossamer_ir.support.installed_distributions import (
+from gossamer_ir.plugins.installed_distributions import (
     EntryPoint,
     Installed,
     installed_distribution,

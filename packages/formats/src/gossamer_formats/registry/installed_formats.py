@@ -16,7 +16,7 @@ from gossamer_formats import descriptions
 from gossamer_formats.format import Format
 from gossamer_formats.registry.registered_objects import registered_object, wrong_object_error
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.installed_distributions import EntryPoint, installed_entry_points
+from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
 from gossamer_ir.support.typed_calls import typed
 
 GROUP = "gossamer.formats"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir.errors import PluginError
-from gossamer_ir.support.installed_distributions import installed_entry_points
-from gossamer_ir.support.plugin_errors import duplicate_error, errors_as_plugin_errors
+from gossamer_ir.plugins.installed_distributions import installed_entry_points
+from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_errors
 
 
 def registered_object(group: str, name: str, *, what: str) -> Any:

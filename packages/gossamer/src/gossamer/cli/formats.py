@@ -27,7 +27,7 @@ from gossamer_formats.decomposition.installed_decompositions import (
 )
 from gossamer_formats.registry.installed_formats import ignored_entry_points
 from gossamer_ir.errors import FormatError, GossamerError
-from gossamer_ir.support.plugin_errors import errors_as_plugin_errors
+from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 
 _ROWS = (0, 0, 1, 1, 3)
 _COLUMNS = (0, 4, 0, 5, 2)

@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 
 import pytest
 
-from gossamer_ir.support.installed_distributions import (
+from gossamer_ir.plugins.installed_distributions import (
     EntryPoint,
     entry_points,
     installed_distribution,
@@ -128,7 +128,7 @@ def test_old_distributions_without_entry_points_are_not_searched_slowly(tmp_path
 
 def test_looking_for_plugins_imports_no_slow_parsers():
     program = (
-        "import sys; from gossamer_ir.support import installed_distributions as installed; "
+        "import sys; from gossamer_ir.plugins import installed_distributions as installed; "
         "installed.installed_distribution('gossamer-ir'); installed.installed_entry_points('acme');"
         "print([name for name in ('importlib.metadata', 'email', 'zipfile') if name in sys.modules])"
     )

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from gossamer_ir.errors import GossamerError, PluginError
-from gossamer_ir.support.installed_distributions import EntryPoint
+from gossamer_ir.plugins.installed_distributions import EntryPoint
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""Plugins: installed distributions, their entry points, and errors that name them."""
