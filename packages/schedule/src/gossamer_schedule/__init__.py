@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         get_loops,
         get_producers,
     )
+    from gossamer_schedule.format_rewriting.format_decompose import format_decompose
+    from gossamer_schedule.format_rewriting.format_rewrite_rule import FormatRewriteRule
     from gossamer_schedule.primitives.annotations.annotate import annotate
     from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
     from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRIMITIVES",
     "AmbiguousNameWarning",
+    "FormatRewriteRule",
     "Result",
     "ScheduleBuilder",
     "add_unit_loop",
@@ -103,6 +106,7 @@ __all__ = [
     "decompose_padding",
     "decompose_reduction",
     "fission",
+    "format_decompose",
     "fuse",
     "fuse_reduction_epilogue",
     "get_blocks",
@@ -155,6 +159,7 @@ __all__ = [
 
 _HOMES = {
     "AmbiguousNameWarning": "gossamer_schedule.cursor.ambiguity",
+    "FormatRewriteRule": "gossamer_schedule.format_rewriting.format_rewrite_rule",
     "PRIMITIVES": "gossamer_schedule.trace.primitive_table",
     "Result": "gossamer_schedule.result",
     "ScheduleBuilder": "gossamer_schedule.builder",
@@ -174,6 +179,7 @@ _HOMES = {
     "decompose_padding": "gossamer_schedule.primitives.blocks.decompose_padding",
     "decompose_reduction": "gossamer_schedule.primitives.blocks.decompose_reduction",
     "fission": "gossamer_schedule.primitives.loops.fission",
+    "format_decompose": "gossamer_schedule.format_rewriting.format_decompose",
     "fuse": "gossamer_schedule.primitives.loops.fuse",
     "fuse_reduction_epilogue": "gossamer_schedule.primitives.blocks.fuse_reduction_epilogue",
     "get_blocks": "gossamer_schedule.cursor.lookups",

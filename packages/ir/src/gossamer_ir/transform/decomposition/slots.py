@@ -41,9 +41,8 @@ def skipping_unused_slots(body: tuple[Stmt, ...], part: FormatPart) -> tuple[Stm
 def _condition_of_elements(part: FormatPart) -> Expr | None:
     """Return the condition that a slot is an element; None if every slot is one."""
     description = part.format
-    sizes = logical_shape(description)
-    if sizes is None:
-        return None
+    # Of a map without a shape, nothing tells how far it reaches.
+    sizes = logical_shape(description) or (None,) * len(part.shape)
     lengths = {axis.name: axis.length for axis in description.axes}
     along = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     conditions = [

@@ -1,0 +1,1 @@
+"""Decompositions in the published form: `FormatRewriteRule` and `format_decompose`."""

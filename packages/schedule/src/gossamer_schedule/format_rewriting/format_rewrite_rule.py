@@ -1,0 +1,246 @@
+"""`FormatRewriteRule`: a format in which buffers are stored, with the maps between the indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
+from gossamer_ir.errors import ParseError
+from gossamer_ir.nodes import Expr, FormatDescription, IndexMap, Var
+from gossamer_ir.script import parse_format
+from gossamer_ir.support.counted import counted
+from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.references import free_vars
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.format_rewriting.index_map_functions import index_map_of
+
+SAMPLES = (1, 2, 3, 5)
+"""The values of all symbolic sizes for which the maps of a rule are tested."""
+
+Map = IndexMap | Callable[..., Any]
+
+
+class FormatRewriteRule:
+    """The format of a part, as SparseTIR describes it. `format_decompose` applies a list of rules.
+
+    `new_format_desc` is a description or its script, with `@T.format` or the published `@T.prim_func`. There
+    are three forms:
+
+    * `FormatRewriteRule(name, new_format_desc, buffers_to_rewrite, axes_before_rewrite, axes_after_rewrite,
+      axis_map, idx_map, inv_idx_map)`, as in the system that was published with the paper
+    * `FormatRewriteRule(name, new_format_desc, buffers_to_rewrite, axis_map, idx_map, inv_idx_map)`, as in
+      the request for comments to TVM. The axes before are the keys of `axis_map`, and those after are the
+      axes of the description's buffer
+    * `FormatRewriteRule(name, new_format_desc, buffers_to_rewrite)`, if the description has the map
+      (`T.sp.map`, or the published `inv_idx_map`) or needs none
+
+    `idx_map` takes the indices of an element, and returns those in the new format; `inv_idx_map` is the
+    inverse. Both are Python functions. Parameters after the indices are sizes of the description by their
+    names, which stay symbolic. `axis_map` has the new axes of each axis.
+
+    Raises `ScheduleError` with a code `schedule.format_rewrite_rule.*`:
+
+    * `.format`: not a description, or not a valid script
+    * `.signature`: none of the forms
+    * `.axes`: `axis_map` is not one of these axes, or a result of `inv_idx_map` depends on others
+    * `.map`: not a function of that many indices
+    * `.inverse`: `inv_idx_map` does not invert `idx_map`; the error has the indices
+
+    >>> bsr = '''
+    ... @T.prim_func
+    ... def bsr(
+    ...     a: T.handle, indptr: T.handle, indices: T.handle,
+    ...     mb: T.int32, nb: T.int32, nnzb: T.int32, block_size: T.int32,
+    ... ) -> None:
+    ...     IO = T.dense_fixed(mb)
+    ...     JO = T.sparse_variable(IO, (nb, nnzb), (indptr, indices), "int32")
+    ...     II = T.dense_fixed(block_size)
+    ...     JI = T.dense_fixed(block_size)
+    ...     A = T.match_sparse_buffer(a, (IO, JO, II, JI), "float32")
+    ...     T.evaluate(0)
+    ... '''
+    >>> rule = FormatRewriteRule(
+    ...     "bsr", bsr, ["A"], {"I": ["IO", "II"], "J": ["JO", "JI"]},
+    ...     lambda i, j, block_size: (i // block_size, j // block_size, i % block_size, j % block_size),
+    ...     lambda io, jo, ii, ji, block_size: (io * block_size + ii, jo * block_size + ji),
+    ... )
+    >>> rule.axes_before_rewrite, rule.axes_after_rewrite
+    (('I', 'J'), ('IO', 'JO', 'II', 'JI'))
+    """
+
+    @typed
+    def __init__(
+        self,
+        name: str,
+        new_format_desc: FormatDescription | str | Callable[..., Any],
+        buffers_to_rewrite: Sequence[str],
+        *maps: Any,
+        axes_before_rewrite: Sequence[str] | None = None,
+        axes_after_rewrite: Sequence[str] | None = None,
+        axis_map: Mapping[str, Sequence[str]] | None = None,
+        idx_map: Map | None = None,
+        inv_idx_map: Map | None = None,
+    ) -> None:
+        self.name = name
+        self.buffers_to_rewrite = tuple(buffers_to_rewrite)
+        match maps:
+            case ():
+                pass
+            case (axis_map, idx_map, inv_idx_map):
+                pass
+            case (axes_before_rewrite, axes_after_rewrite, axis_map, idx_map, inv_idx_map):
+                pass
+            case _:
+                raise _signature_error(f"{counted(3 + len(maps), 'argument')}")
+        described = _description(new_format_desc)
+        self.axes_before_rewrite: tuple[str, ...] | None = None
+        self.axes_after_rewrite = described.buffer.axes
+        self.description = described
+        if axis_map is None and idx_map is None and inv_idx_map is None:
+            return
+        if axis_map is None or idx_map is None or inv_idx_map is None:
+            raise _signature_error("some of axis_map, idx_map and inv_idx_map")
+        if described.map is not None:
+            raise _signature_error("maps, and a description with a map of its own")
+        self.axes_before_rewrite = tuple(
+            axis_map if axes_before_rewrite is None else axes_before_rewrite
+        )
+        if axes_after_rewrite is not None:
+            self.axes_after_rewrite = tuple(axes_after_rewrite)
+        self._require_axes(axis_map)
+        self.description = self._with_map(axis_map, idx_map, inv_idx_map)
+
+    def _require_axes(self, axis_map: Mapping[str, Sequence[str]]) -> None:
+        before, after = self.axes_before_rewrite or (), self.axes_after_rewrite
+        mapped = [axis for axes in axis_map.values() for axis in axes]
+        if sorted(after) != sorted(self.description.buffer.axes):
+            raise _axes_error(
+                f"The axes after the rewrite are {', '.join(after)}; those of the description's buffer are "
+                f"{', '.join(self.description.buffer.axes)}."
+            )
+        if sorted(axis_map) != sorted(before) or sorted(mapped) != sorted(after):
+            raise _axes_error(
+                f"axis_map maps {', '.join(axis_map)} to {', '.join(mapped)}; expected {', '.join(before)} "
+                f"to {', '.join(after)}, each once."
+            )
+
+    def _with_map(
+        self, axis_map: Mapping[str, Sequence[str]], idx_map: Map, inv_idx_map: Map
+    ) -> FormatDescription:
+        """Return the description with the map from its indices to those before the rewrite."""
+        described, before = self.description, self.axes_before_rewrite or ()
+        sizes = [param.name for param in described.params if param.dtype != "handle"]
+        taken = {param.name for param in described.params}
+        variables = {axis: _variable(axis, taken) for axis in self.axes_after_rewrite}
+        inverse = index_map_of(
+            inv_idx_map,
+            tuple(variables.values()),
+            sizes=sizes,
+            results=len(before),
+            name="inv_idx_map",
+        )
+        forward = index_map_of(
+            idx_map,
+            [_variable(axis, taken) for axis in before],
+            sizes=sizes,
+            results=len(variables),
+            name="idx_map",
+        )
+        _require_inverse(forward, inverse, sizes)
+        of_axis = dict(zip(self.axes_after_rewrite, inverse.vars, strict=True))
+        for axis, result in zip(before, inverse.results, strict=True):
+            others = set(of_axis) - set(axis_map[axis])
+            used = sorted(other for other in others if of_axis[other] in free_vars(result))
+            if used:
+                raise _axes_error(
+                    f"The index along '{axis}' depends on the axis '{used[0]}', which axis_map does not map "
+                    "it to."
+                )
+        ordered = IndexMap(tuple(of_axis[axis] for axis in described.buffer.axes), inverse.results)
+        return replace(described, map=ordered, shape=_shape(described, ordered))
+
+
+def _description(given: FormatDescription | str | Callable[..., Any]) -> FormatDescription:
+    if isinstance(given, FormatDescription):
+        return given
+    if not isinstance(given, str) and not callable(given):
+        raise schedule_error(
+            "format_rewrite_rule.format",
+            f"The format is {given!r}; expected a description or its script.",
+        )
+    try:
+        return parse_format(given)
+    except ParseError as error:
+        raise schedule_error(
+            "format_rewrite_rule.format",
+            f"The script of a format cannot be read: {error.diagnostics[0].message}",
+        ) from error
+
+
+def _variable(axis: str, taken: set[str]) -> str:
+    """Return the name of an index along an axis, other than those of parameters.
+
+    >>> _variable("IO", {"io"})
+    'io_'
+    """
+    name = axis.lower()
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _shape(described: FormatDescription, index_map: IndexMap) -> tuple[Expr, ...] | None:
+    """Return the sizes of the tensor if each index is that along an axis; None if it cannot be told."""
+    lengths = {axis.name: axis.length for axis in described.axes}
+    along = dict(zip(index_map.vars, described.buffer.axes, strict=True))
+    found = [
+        lengths[along[result.name]]
+        for result in index_map.results
+        if isinstance(result, Var) and result.name in along
+    ]
+    return tuple(found) if len(found) == len(index_map.results) else None
+
+
+def _require_inverse(forward: IndexMap, inverse: IndexMap, sizes: Sequence[str]) -> None:
+    """Test that the inverse restores all small indices, for a few values of the sizes."""
+    # Digits of mixed radix are wrong at their first carry if they are wrong at all.
+    count = 12 if len(forward.vars) <= 2 else 6
+    for size in SAMPLES:
+        given = dict.fromkeys(sizes, size)
+        for indices in product(range(count), repeat=len(forward.vars)):
+            try:
+                middle = _evaluated(forward, indices, given)
+                found = tuple(_evaluated(inverse, middle, given))
+            except (ZeroDivisionError, NotArithmeticError, KeyError):
+                raise schedule_error(
+                    "format_rewrite_rule.map",
+                    "The maps can only use integers, their parameters, +, -, *, // and %, and cannot divide "
+                    "by zero.",
+                ) from None
+            if found != indices:
+                sampled = f" if each size is {size}" if sizes else ""
+                raise schedule_error(
+                    "format_rewrite_rule.inverse",
+                    f"idx_map maps {indices} to {tuple(middle)}, which inv_idx_map maps to {found}{sampled}.",
+                )
+
+
+def _evaluated(index_map: IndexMap, indices: Sequence[int], sizes: Mapping[str, int]) -> list[int]:
+    values = {**sizes, **dict(zip(index_map.vars, indices, strict=True))}
+    return [evaluate_integer(result, values) for result in index_map.results]
+
+
+def _signature_error(given: str) -> Exception:
+    return schedule_error(
+        "format_rewrite_rule.signature",
+        f"The rule has {given}; expected axis_map, idx_map and inv_idx_map after the buffers, with or "
+        "without axes_before_rewrite and axes_after_rewrite before them, or a description with a map.",
+    )
+
+
+def _axes_error(message: str) -> Exception:
+    return schedule_error("format_rewrite_rule.axes", message)

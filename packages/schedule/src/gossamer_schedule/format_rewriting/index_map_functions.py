@@ -1,0 +1,137 @@
+"""Index maps that are written as Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
+from typing import Any
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import BinaryOp, Expr, IndexMap
+from gossamer_ir.support.counted import counted
+from gossamer_schedule.errors import schedule_error
+
+
+class TracedIndex:
+    """An index in a function that is traced: arithmetic builds the expression `expr`."""
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    def __add__(self, other: Any) -> Any:
+        return self._combined("add", other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._combined("add", other, is_right=True)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combined("sub", other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combined("sub", other, is_right=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combined("mul", other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._combined("mul", other, is_right=True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._combined("floordiv", other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._combined("floordiv", other, is_right=True)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._combined("floormod", other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._combined("floormod", other, is_right=True)
+
+    def __bool__(self) -> bool:
+        # A branch would be taken once, while the function is traced, and not for each index.
+        raise schedule_error(
+            "format_rewrite_rule.map",
+            "A map of indices cannot depend on a condition; it may use +, -, *, // and %.",
+        )
+
+    def _combined(self, op: BinaryOp, other: Any, *, is_right: bool = False) -> Any:
+        operand = _expr_of(other)
+        if operand is None:
+            return NotImplemented
+        lhs, rhs = (operand, self.expr) if is_right else (self.expr, operand)
+        return TracedIndex(build.binary(op, lhs, rhs))
+
+
+def index_map_of(
+    function: IndexMap | Callable[..., Any],
+    variables: Sequence[str],
+    *,
+    sizes: Sequence[str],
+    results: int,
+    name: str,
+) -> IndexMap:
+    """Return the map of a function of one index for each of `variables`.
+
+    Further parameters of the function have the names of `sizes`, which stay symbolic. `name` is that of the
+    map in errors. Raises `ScheduleError` (`schedule.format_rewrite_rule.map`) unless it has as many `results`
+    as expected.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> found = index_map_of(
+    ...     lambda i, j, side: (i // side, j), ("i", "j"), sizes=("side",), results=2, name="idx_map"
+    ... )
+    >>> [print_expr(result) for result in found.results]
+    ['i // side', 'j']
+    """
+    if isinstance(function, IndexMap):
+        found = function
+    elif callable(function):
+        found = IndexMap(tuple(variables), _traced(function, variables, sizes, name))
+    else:
+        raise schedule_error(
+            "format_rewrite_rule.map", f"{name} is {function!r}; expected a function."
+        )
+    if len(found.vars) != len(variables) or len(found.results) != results:
+        raise schedule_error(
+            "format_rewrite_rule.map",
+            f"{name} takes {counted(len(found.vars), 'index', 'indices')} and returns "
+            f"{len(found.results)}; expected {len(variables)} and {results}.",
+        )
+    return found
+
+
+def _traced(
+    function: Callable[..., Any], variables: Sequence[str], sizes: Sequence[str], name: str
+) -> tuple[Expr, ...]:
+    declared = list(signature(function).parameters.values())
+    is_variadic = any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in declared)
+    extra = [parameter.name for parameter in declared[len(variables) :]]
+    unknown = [parameter for parameter in extra if parameter not in sizes]
+    if not is_variadic and (len(declared) < len(variables) or unknown):
+        raise schedule_error(
+            "format_rewrite_rule.map",
+            f"{name} has the parameters ({', '.join(parameter.name for parameter in declared)}); expected "
+            f"{counted(len(variables), 'index', 'indices')}, and then only sizes of the format.",
+            hint=f"The sizes are: {', '.join(sizes) or 'none'}.",
+        )
+    indices = [TracedIndex(build.index_var(variable)) for variable in variables]
+    given = {} if is_variadic else {size: TracedIndex(build.index_var(size)) for size in extra}
+    returned = function(*indices, **given)
+    found = [_expr_of(item) for item in (returned if isinstance(returned, tuple) else (returned,))]
+    exprs = tuple(expr for expr in found if expr is not None)
+    if len(exprs) != len(found):
+        raise schedule_error(
+            "format_rewrite_rule.map",
+            f"{name} returns {returned!r}; expected indices, made with +, -, *, // and %.",
+        )
+    return exprs
+
+
+def _expr_of(value: Any) -> Expr | None:
+    """Return the expression of an index or an integer; None for other objects."""
+    if isinstance(value, TracedIndex):
+        return value.expr
+    if isinstance(value, int) and not isinstance(value, bool):
+        return build.index(value)
+    return None
