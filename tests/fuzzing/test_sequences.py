@@ -86,6 +86,25 @@ def test_races_are_seen():
         require_no_race(unsafe_parallel(ROW_SUM, "j").module, ROWS)
 
 
+def test_deeply_nested_loads_are_watched_in_linear_time():
+    nested = "i"
+    for _ in range(40):
+        nested = f"X[{nested}]"
+    module = parse_module(f"""
+@T.prim_func
+def f(x: T.handle, y: T.handle, n: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    X = T.match_buffer(x, (n,), "int64")
+    Y = T.match_buffer(y, (n,), "int64")
+    for i in T.parallel(n):
+        Y[{nested}] = i
+""")
+    arrays = {"y": np.zeros(4, np.int64), "n": 4}
+    require_no_race(module, {**arrays, "x": np.array([1, 2, 3, 0])})
+    with pytest.raises(Race, match="iterations 0 and 1 of loop 'i' touch Y"):
+        require_no_race(module, {**arrays, "x": np.zeros(4, np.int64)})
+
+
 COLUMN_SUM = """
 @T.prim_func
 def f(

@@ -16,7 +16,7 @@ from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedProgram
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.nodes import Block, For, Load, Module, Store
+from gossamer_ir.nodes import Block, Expr, For, Load, Module, Store
 from gossamer_ir.traversal.walk import walk
 
 AT_ONCE = ("parallel", "thread_binding", "vectorized")
@@ -108,34 +108,77 @@ def _for(node: For, translator: Translator) -> Exec:
 
 
 def _load(node: Load, translator: Translator) -> Eval:
-    return _logged(node, translator, EXPRESSIONS[Load](node, translator), is_store=False)
+    return _logged(node, translator, EXPRESSIONS[Load], is_store=False)
 
 
 def _store(node: Store, translator: Translator) -> Exec:
-    return _logged(node, translator, STATEMENTS[Store](node, translator), is_store=True)
+    return _logged(node, translator, STATEMENTS[Store], is_store=True)
 
 
-def _logged(node: Load | Store, translator: Translator, run: Any, *, is_store: bool) -> Any:
-    logs = tuple(translator.program.logs)
+class _Operands:
+    """The indices and the predicate of an access, with the values that they had when it last ran."""
+
+    def __init__(self, node: Load | Store, translator: Translator) -> None:
+        self._indices, self._predicate = node.indices, node.predicate
+        self._values: dict[int, Any] = {}
+        predicates = () if node.predicate is None else (node.predicate,)
+        self.recording = {
+            id(operand): self._recorded(operand, translator.expr(operand))
+            for operand in (*node.indices, *predicates)
+        }
+
+    def _recorded(self, operand: Expr, run: Eval) -> Eval:
+        def recorded(frame: Frame) -> Any:
+            value = self._values[id(operand)] = run(frame)
+            return value
+
+        return recorded
+
+    def begin(self) -> None:
+        self._values.clear()
+
+    def touched(self) -> tuple[Any, ...] | None:
+        """The indices of the elements that were accessed; None if there were none."""
+        if any(id(index) not in self._values for index in self._indices):
+            return None
+        mask = None if self._predicate is None else self._values.get(id(self._predicate))
+        return _touched(tuple(self._values[id(index)] for index in self._indices), mask)
+
+
+def _logged(node: Load | Store, translator: Translator, translate: Any, *, is_store: bool) -> Any:
+    program = translator.program
+    logs, name = tuple(program.logs), node.buffer
     if not logs:
-        return run
-    name, indices = node.buffer, translator.exprs(node.indices)
-    predicate = translator.optional(node.predicate)
+        return translate(node, translator)
+    # The access records its operands as it evaluates them. To evaluate them again, for the log only, would
+    # double the work at each level of nested loads.
+    operands = _Operands(node, translator)
+    outer, program.recording = program.recording, {**program.recording, **operands.recording}
+    run = translate(node, translator)
+    program.recording = outer
 
     def watched(frame: Frame) -> Any:
         # Not in an init that moves out of the loop: it gives an element one value.
         running = [log for log in logs if log.is_running and log.loop.var in frame.values]
-        # Before it runs: a store may change the element from which its index was read.
-        touched = None
-        if running:
-            touched = _touched(indices(frame), None if predicate is None else predicate(frame))
+        operands.begin()
         result = run(frame)
+        touched = operands.touched() if running else None
         if touched is not None:
             for log in running:
                 log.add(frame, name, touched, is_store=is_store)
         return result
 
     return watched
+
+
+def _reusing_recorded(translate: Any) -> Any:
+    """Translate expressions, except the operands of accesses that are being translated."""
+
+    def translated(node: Expr, translator: Translator) -> Eval:
+        recorded = translator.program.recording.get(id(node))
+        return translate(node, translator) if recorded is None else recorded
+
+    return translated
 
 
 def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
@@ -148,11 +191,16 @@ def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
 
 
 class _Watched(InterpretedProgram):
-    """A view that records accesses; `logs` are those of the enclosing loops of the statement."""
+    """A view that records accesses; `logs` are those of the enclosing loops of the statement, and `recording`
+    the operands of the accesses that contain the expression."""
 
-    expressions: ClassVar = {**EXPRESSIONS, Load: _load}
+    expressions: ClassVar = {
+        kind: _reusing_recorded(translate)
+        for kind, translate in {**EXPRESSIONS, Load: _load}.items()
+    }
     statements: ClassVar = {**STATEMENTS, For: _for, Store: _store}
 
     def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
         super().__init__(module, vscale=vscale, chunks=chunks)
         self.logs: list[_Log] = []
+        self.recording: dict[int, Eval] = {}
