@@ -10,11 +10,11 @@ import numpy as np
 
 from gossamer_formats.checks.owned_storage import checked_copy, owned_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
+from gossamer_formats.conversion.conversion_target import ConversionTarget, conversion_target
 from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.csr_matrices import transposed_storage
 from gossamer_formats.conversion.dense import to_dense
 from gossamer_formats.conversion.recognized_formats import is_format
-from gossamer_formats.conversion.target_format import TargetFormat, target_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.memory.ownership import adopt_array, is_owned
@@ -253,7 +253,7 @@ class SparseTensor:
         )
         if isinstance(format, str) and not asks_more and is_format(self.format, format):
             return self
-        target = target_format(format, parameters, rank=self.ndim)
+        target = conversion_target(format, parameters, rank=self.ndim)
         return _converted(
             self,
             target,
@@ -367,13 +367,13 @@ def convert(
     >>> found.tensor.format.name, found.permutation.tolist()
     ('csc', [0, 1, 2])
     """
-    target = target_format(format, parameters, rank=tensor.ndim)
+    target = conversion_target(format, parameters, rank=tensor.ndim)
     return _converted(tensor, target, duplicates=duplicates, zeros=zeros, index_dtype=index_dtype)
 
 
 def _converted(
     tensor: SparseTensor,
-    target: TargetFormat,
+    target: ConversionTarget,
     *,
     duplicates: Duplicates,
     zeros: Zeros | None,

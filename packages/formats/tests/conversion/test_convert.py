@@ -20,8 +20,8 @@ from gossamer_formats import (
     from_scipy,
 )
 from gossamer_formats.conversion import convert as convert_module
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.convert import convert_storage
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.interpret import run
@@ -261,7 +261,7 @@ ORDERED = {
 @pytest.mark.usefixtures("converted_by")
 def test_orders_that_are_none_are_refused(buffer, order):
     name = "dia" if buffer == "OFFSETS" else "sell"
-    target = TargetFormat(format_named(name).describe(), {"height": 2}, {buffer: order})
+    target = ConversionTarget(format_named(name).describe(), {"height": 2}, {buffer: order})
     tensor = from_scipy(sparse.eye_array(3))
     sizes = {} if name == "dia" else {"height": 2}
     with pytest.raises(FormatError) as caught:

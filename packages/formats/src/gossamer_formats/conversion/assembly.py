@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.axis_coordinates import axis_coordinates
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.distinct import distinct, occurrences, ranks_within
 from gossamer_formats.conversion.known_sizes import KnownSizes
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, ancestors, axes_by_name, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
@@ -44,14 +44,14 @@ class Assembly(NamedTuple):
     value_count: int
 
 
-def assemble(target: TargetFormat, logical: Sequence[Array], shape: Sequence[int]) -> Assembly:
+def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence[int]) -> Assembly:
     """Return the storage of elements with logical coordinates, except for their values.
 
     The coordinates are sorted lexicographically. Raises `FormatError` if the format cannot hold the elements.
 
     >>> from gossamer_formats import csr
     >>> rows, columns = np.array([0, 1, 1]), np.array([2, 0, 1])
-    >>> found = assemble(TargetFormat(csr()), (rows, columns), (2, 3))
+    >>> found = assemble(ConversionTarget(csr()), (rows, columns), (2, 3))
     >>> found.arrays["indptr"], found.arrays["indices"], found.sizes
     (array([0, 1, 3]), array([2, 0, 1]), {'m': 2, 'n': 3, 'nnz': 3})
     """

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.array_expressions import evaluate_arrays
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.distinct import ranks_within
 from gossamer_formats.conversion.inverse_map import (
     InverseMap,
@@ -20,7 +21,6 @@ from gossamer_formats.conversion.inverse_map import (
     logical_variable,
 )
 from gossamer_formats.conversion.known_sizes import KnownSizes
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, axes_by_name
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.errors import FormatError, UnsupportedError
@@ -49,7 +49,7 @@ class AxisCoordinates(NamedTuple):
 
 
 def axis_coordinates(
-    target: TargetFormat,
+    target: ConversionTarget,
     logical: Sequence[Array],
     shape: Sequence[int],
     sizes: KnownSizes,
@@ -59,7 +59,7 @@ def axis_coordinates(
     >>> from gossamer_formats.descriptions.dia import dia
     >>> rows, columns = np.array([0, 1]), np.array([1, 1])
     >>> sizes = KnownSizes(dia(), {"m": 2, "n": 2})
-    >>> found = axis_coordinates(TargetFormat(dia()), (rows, columns), (2, 2), sizes)
+    >>> found = axis_coordinates(ConversionTarget(dia()), (rows, columns), (2, 2), sizes)
     >>> found.coordinates["D"], found.contents[0].values, sizes.known["diagonals"]
     (array([1, 0]), array([1, 0]), 2)
     """
@@ -98,7 +98,7 @@ def axis_coordinates(
     return found
 
 
-def require_contents(target: TargetFormat, inverse: InverseMap) -> None:
+def require_contents(target: ConversionTarget, inverse: InverseMap) -> None:
     """Raise `FormatError` (`format.order`) if the format orders an array that its map does not read."""
     for buffer in target.orders:
         if all(buffer != load.buffer for load in inverse.contents):
@@ -109,7 +109,7 @@ def require_contents(target: TargetFormat, inverse: InverseMap) -> None:
             )
 
 
-def listed_contents(target: TargetFormat, buffer: str, counts: Array | None) -> Array:
+def listed_contents(target: ConversionTarget, buffer: str, counts: Array | None) -> Array:
     """Return the contents of an index array in the order of the format.
 
     `counts` has the number of elements for each possible value, None if values are not bounded. Raises

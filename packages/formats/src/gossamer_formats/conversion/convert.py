@@ -12,6 +12,7 @@ from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.assembly import assemble
 from gossamer_formats.conversion.compiled.assemble import Options
 from gossamer_formats.conversion.compiled.convert import convert_compiled
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.distinct import distinct
 from gossamer_formats.conversion.dtypes import WIDE, index_dtypes, with_index_dtype
@@ -21,7 +22,6 @@ from gossamer_formats.conversion.elements import (
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.registry.operators import find_operation
 from gossamer_formats.storage import (
     Array,
@@ -47,7 +47,7 @@ MIN_COMPILED = 2**17
 
 def convert_storage(
     source: Storage,
-    target: TargetFormat,
+    target: ConversionTarget,
     *,
     duplicates: Duplicates = "sum",
     zeros: Zeros | None = None,
@@ -65,7 +65,7 @@ def convert_storage(
     >>> from gossamer_formats.descriptions.dia import dia
     >>> arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]), "data": np.array([5.0, 6.0])}
     >>> source = Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)
-    >>> found = convert_storage(source, TargetFormat(dia()))
+    >>> found = convert_storage(source, ConversionTarget(dia()))
     >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
@@ -96,7 +96,7 @@ def convert_storage(
 def store_elements(
     source: Storage,
     elements: Elements,
-    target: TargetFormat,
+    target: ConversionTarget,
     *,
     duplicates: Duplicates = "sum",
     index_dtype: str | None = None,

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gossamer_formats.conversion.conversion_target import conversion_target
 from gossamer_formats.conversion.convert import store_elements
 from gossamer_formats.conversion.elements import Elements, select_elements
-from gossamer_formats.conversion.target_format import target_format
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
@@ -51,7 +51,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     left = np.ones(columns.size, bool)
     for number, entry in enumerate(formats):
         format, chooser, parameters = _entry(entry, number)
-        target = target_format(format, parameters, rank=matrix.ndim)
+        target = conversion_target(format, parameters, rank=matrix.ndim)
         chosen = left
         if chooser is not None:
             chosen = left & _choice(chooser, rows, columns, number)

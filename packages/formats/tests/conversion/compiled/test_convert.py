@@ -9,7 +9,7 @@ from scipy import sparse
 from gossamer_formats import convert, from_scipy
 from gossamer_formats.conversion.compiled.assemble import Options
 from gossamer_formats.conversion.compiled.convert import convert_compiled
-from gossamer_formats.conversion.target_format import target_format
+from gossamer_formats.conversion.conversion_target import conversion_target
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run
 
@@ -55,7 +55,7 @@ def test_programs_store_what_numpy_stores(tensors, source, target):
     expected, positions = convert(tensor, target, **PARAMETERS[target])
     drop_zeros = not stores_only_elements(tensor.format)
     options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
-    wanted = target_format(target, PARAMETERS[target], rank=2)
+    wanted = conversion_target(target, PARAMETERS[target], rank=2)
     found = convert_compiled(tensor.storage, wanted, interpreted, options)
     assert found.storage.format == expected.format
     assert found.storage.sizes == dict(expected.sizes)

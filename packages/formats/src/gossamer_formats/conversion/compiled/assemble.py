@@ -28,9 +28,9 @@ from gossamer_formats.conversion.compiled.element_order import (
 )
 from gossamer_formats.conversion.compiled.program import Compile
 from gossamer_formats.conversion.compiled.slot_axes import add_slots
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
     Array,
@@ -56,7 +56,7 @@ class Options(NamedTuple):
 
 
 def assemble_compiled(
-    source: Storage, target: TargetFormat, compile: Compile, options: Options
+    source: Storage, target: ConversionTarget, compile: Compile, options: Options
 ) -> ConvertedStorage:
     """Return the storage.
 

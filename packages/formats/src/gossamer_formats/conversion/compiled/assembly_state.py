@@ -10,8 +10,8 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.element_loop import ElementLoop
 from gossamer_formats.conversion.compiled.program import Compile, run_program
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.known_sizes import KnownSizes
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.storage import Array, Storage, axes_by_name
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.nodes import Axis, FormatDescription
@@ -66,7 +66,7 @@ class AssemblyState:
 
     source: Storage
     loop: ElementLoop
-    target: TargetFormat
+    target: ConversionTarget
     compile: Compile
     requires_order: bool
     order: tuple[int, ...] | None

@@ -8,8 +8,8 @@ from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion.compiled.assemble import Options, assemble_compiled
 from gossamer_formats.conversion.compiled.assembly_state import NotDirectError
 from gossamer_formats.conversion.compiled.program import Compile
+from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
-from gossamer_formats.conversion.target_format import TargetFormat
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array, is_owned
@@ -17,7 +17,7 @@ from gossamer_formats.storage import Array, Storage
 
 
 def convert_compiled(
-    source: Storage, target: TargetFormat, compile: Compile, options: Options
+    source: Storage, target: ConversionTarget, compile: Compile, options: Options
 ) -> ConvertedStorage | None:
     """Return a storage in another format; None if this is left to NumPy.
 
@@ -37,13 +37,13 @@ def convert_compiled(
     return None
 
 
-_CSR, _CSC = TargetFormat(csr()), TargetFormat(csc())
-_BY_COLUMN = TargetFormat(without_order(csc()))
+_CSR, _CSC = ConversionTarget(csr()), ConversionTarget(csc())
+_BY_COLUMN = ConversionTarget(without_order(csc()))
 """CSC with the elements of a column in any order: CSR that is made from it is sorted."""
 
 
 def _in_steps(
-    source: Storage, targets: tuple[TargetFormat, ...], compile: Compile, options: Options
+    source: Storage, targets: tuple[ConversionTarget, ...], compile: Compile, options: Options
 ) -> ConvertedStorage:
     """Return the storage after several conversions."""
     permutation: Array | None = None

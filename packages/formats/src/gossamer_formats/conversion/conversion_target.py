@@ -12,12 +12,12 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 
 
-class TargetFormat(NamedTuple):
+class ConversionTarget(NamedTuple):
     """The format of a conversion's result: its description, the parameters, and the functions that order the
     contents of index arrays (`Format.orders`).
 
     >>> from gossamer_formats.descriptions.sell import sell
-    >>> TargetFormat(sell(), {"height": 4, "sigma": 8}).sizes
+    >>> ConversionTarget(sell(), {"height": 4, "sigma": 8}).sizes
     {'height': 4}
     """
 
@@ -32,15 +32,15 @@ class TargetFormat(NamedTuple):
         return {name: value for name, value in self.parameters.items() if name in names}
 
 
-def target_format(
+def conversion_target(
     format: str | FormatDescription, parameters: Mapping[str, int], *, rank: int
-) -> TargetFormat:
+) -> ConversionTarget:
     """Return the target of a conversion of a tensor with `rank` dimensions.
 
     Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format does not have,
     `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value is 1 or more.
 
-    >>> target_format("sell", {"height": 4}, rank=2).sizes
+    >>> conversion_target("sell", {"height": 4}, rank=2).sizes
     {'height': 4}
     """
     for name, value in parameters.items():
@@ -50,10 +50,10 @@ def target_format(
                 f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
             )
     if isinstance(format, FormatDescription):
-        return TargetFormat(format, KnownSizes(format, parameters).known)
+        return ConversionTarget(format, KnownSizes(format, parameters).known)
     named = format_named(format)
     described = _describe(named, rank)
-    return TargetFormat(described, _with_defaults(named, described, parameters), named.orders)
+    return ConversionTarget(described, _with_defaults(named, described, parameters), named.orders)
 
 
 def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription:
