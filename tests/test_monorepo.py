@@ -34,14 +34,9 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 TESTED_IN = {
     "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
     "gossamer-formats": {"scipy_matrices": "io/test_scipy_conversion.py"},
-    "gossamer-ir": {
-        "script/parser": "script/test_parse_errors.py",
-        "script/printer": "script/test_printing.py",
-    },
     "gossamer-llvm": {
         "control": "emitter/test_emitted_ir.py",
         "parallel": "emitter/test_emitted_ir.py",
-        "values": "test_results.py",
     },
     "gossamer-lower": {"bounds/checks": "bounds/test_insert_bounds_checks.py"},
     "gossamer-schedule": {

@@ -1,4 +1,8 @@
-"""Checks of array arguments, one for each property."""
+"""Checks of array arguments, one for each property.
+
+Call plans and operators check arrays by code of their own, for speed. The table of
+`packages/gossamer/tests/operator_calls/test_array_forms.py` says what each accepts.
+"""
 
 from __future__ import annotations
 
