@@ -11,7 +11,7 @@ from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.format_part import PartFormat
+from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.transform.specialize import specialize
 
 
@@ -33,7 +33,7 @@ def program_in_parts(
             f"The program has {counted(len(module.functions), 'function')} of the {module.stage} stage; "
             "expected one of the coordinate stage.",
         )
-    parts = [PartFormat(name, format) for name, format in formats.items()]
+    parts = [NamedFormat(name, format) for name, format in formats.items()]
     try:
         decomposed = decompose_function(module.functions[0], buffers, parts)
     except DecompositionError as error:

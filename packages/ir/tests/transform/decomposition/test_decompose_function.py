@@ -8,7 +8,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_format, parse_module
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.format_part import PartFormat
+from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.verify import verify
 
 ROW_SUMS = parse_module("""
@@ -37,7 +37,7 @@ VALUES = np.array([1, 2, 4, 8], np.float32)
 
 def in_parts(**options):
     (function,) = ROW_SUMS.functions
-    rules = [PartFormat("first", ELL), PartFormat("second", ELL)]
+    rules = [NamedFormat("first", ELL), NamedFormat("second", ELL)]
     module = replace(ROW_SUMS, functions=(decompose_function(function, ["A"], rules, **options),))
     verify(module)
     return module
@@ -73,5 +73,5 @@ def test_a_conversion_reads_the_undivided_tensor():
 def test_an_error_has_the_reason():
     (function,) = ROW_SUMS.functions
     with pytest.raises(DecompositionError, match="'B' is not a sparse buffer") as caught:
-        decompose_function(function, ["B"], [PartFormat("first", ELL)])
+        decompose_function(function, ["B"], [NamedFormat("first", ELL)])
     assert caught.value.reason == "buffer"

@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.transform.split_init import split_init
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.axes.element_location import ElementLocation
@@ -47,7 +48,6 @@ from gossamer_lower.iterations.helpers.coordinate_lookup import (
 from gossamer_lower.iterations.helpers.fused_axes import (
     init_visits_others,
     where_searchable,
-    with_init_apart,
 )
 from gossamer_lower.iterations.helpers.iterator_kinds import IteratorKinds
 from gossamer_lower.iterations.helpers.loop_nest import NestBuilder
@@ -98,6 +98,7 @@ class _IterationLowerer:
         self._buffers = {
             buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
         }
+        self._axes = {axis.name: axis for axis in function.axes}
         self._namer = namer_of(function)
         self.index_buffers = IndexBuffers(function.axes, self._namer)
         self._lookups = Lookups(self.index_buffers, relations_of_fibers(function))
@@ -112,7 +113,7 @@ class _IterationLowerer:
         rest: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Iteration) and stmt.init:
-                init, stmt = with_init_apart(stmt, self.index_buffers, self._namer)
+                init, stmt = split_init(stmt, self._axes, self._namer)
                 inits.append(init)
             rest.append(stmt)
         return (*inits, *rest)
@@ -138,8 +139,8 @@ class _IterationLowerer:
         return self._value(child, scope)
 
     def _iteration(self, node: Iteration, scope: AxisIterators) -> tuple[Stmt, ...]:
-        if node.init and init_visits_others(node, self.index_buffers):
-            parts = with_init_apart(node, self.index_buffers, self._namer)
+        if node.init and init_visits_others(node, self._axes):
+            parts = split_init(node, self._axes, self._namer)
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
         nest = self._nests.nest_of(node, scope)
         init = self.statements(node.init, nest.in_block)

@@ -48,10 +48,10 @@ def format_decompose(
     ... )
     >>> result = format_decompose(SPMM_COORDINATE, [rule], include_format_rewrite_blks=False)
     >>> print(body_text(result.module))
-    with T.sp.iteration([I, K], "SS", "csrmm_init") as [i_1, k_1]:
-        C[i_1, k_1] = 0.0
-    with T.sp.iteration([O_0, I_0, J_0, K], "SSRS", "csrmm_0") as [o_0, i_0, j_0, k_2]:
-        C[i_0, k_2] = C[i_0, k_2] + A_0[o_0, i_0, j_0] * B[j_0, k_2]
+    with T.sp.iteration([I, K], "SS", "csrmm_init") as [i_init, k_init]:
+        C[i_init, k_init] = 0.0
+    with T.sp.iteration([O_0, I_0, J_0, K], "SSRS", "csrmm_0") as [o_0, i_0, j_0, k_1]:
+        C[i_0, k_1] = C[i_0, k_1] + A_0[o_0, i_0, j_0] * B[j_0, k_1]
     """
     buffers = rules[0].buffers_to_rewrite if rules else ()
     for rule in rules:

@@ -88,8 +88,8 @@ ROW_SUMS = over_csr("""
 def test_parts_accumulate_after_one_init():
     result = decompose_format(ROW_SUMS, ("A",), names=("p", "q"), formats=(ELL, BSR))
     assert body_text(result.module) == (
-        'with T.sp.iteration([I], "S", "sums_init") as [i_1]:\n'
-        "    Y[i_1] = 0.0\n"
+        'with T.sp.iteration([I], "S", "sums_init") as [i_init]:\n'
+        "    Y[i_init] = 0.0\n"
         'with T.sp.iteration([I_p, J_p], "SR", "sums_p") as [i_p, j_p]:\n'
         "    Y[i_p] = Y[i_p] + A_p[i_p, j_p] * X[j_p]\n"
         'with T.sp.iteration([IO_q, JO_q, II_q, JI_q], "SRSR", "sums_q") as [io_q, jo_q, ii_q, ji_q]:\n'

@@ -18,18 +18,25 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
 )
+from gossamer_ir.transform.decomposition.decomposed_iterations import (
+    conversions,
+    decomposed_iteration,
+)
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.format_part import PartFormat, format_part
-from gossamer_ir.transform.decomposition.part_iterations import conversions, decomposed_iteration
+from gossamer_ir.transform.decomposition.instantiated_format import (
+    InstantiatedFormat,
+    NamedFormat,
+    instantiate_format,
+)
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.traversal.effects import buffers_accessed
-from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.names import Namer, namer_of
 
 
 def decompose_function(
     function: Function,
     buffers: Sequence[str],
-    formats: Sequence[PartFormat],
+    formats: Sequence[NamedFormat],
     *,
     converts: bool = False,
 ) -> Function:
@@ -62,47 +69,72 @@ def decompose_function(
     ...     J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
     ...     A = T.sp.match_buffer(data, (I, J), "float32")
     ... ''')
-    >>> function = decompose_function(module.functions[0], ["A"], [PartFormat("ell", ell)])
+    >>> function = decompose_function(module.functions[0], ["A"], [NamedFormat("ell", ell)])
     >>> [param.name for param in function.params]
     ['y', 'm', 'n', 'data_ell', 'indices_ell', 'width_ell']
     >>> [(part.name, part.vars) for part in function.body]
-    [('total_init', ('i_1',)), ('total_ell', ('i_ell', 'j_ell'))]
+    [('total_init', ('i_init',)), ('total_ell', ('i_ell', 'j_ell'))]
     """
     stored = _stored_buffers(function, buffers)
-    axes = {axis.name: axis for axis in function.axes}
-    shape = [axes[name].length for name in stored[0].axes]
-    namer = namer_of(function)
-    parts = []
-    for part_format in formats:
-        _require_fitting(part_format, rank=len(shape), count=len(stored))
-        name, description = part_format
-        parts.append(format_part(description, name, shape=shape, stored=stored, namer=namer))
-    body: list[Stmt] = []
+    instantiated = _instantiated(function, stored, formats, namer := namer_of(function))
+    body = [
+        new
+        for stmt in function.body
+        for new in _decomposed(stmt, function, stored, instantiated, namer)
+    ]
     if converts:
-        for part in parts:
-            body += conversions(part, stored, namer)
-    for stmt in function.body:
-        if not buffers_accessed(stmt) & set(buffers):
-            body.append(stmt)
-        elif isinstance(stmt, Iteration):
-            body += decomposed_iteration(stmt, stored, parts, axes, namer)
-        else:
-            raise DecompositionError(
-                "statement",
-                f"{', '.join(buffers)} is used outside of the iterations of the function.",
-            )
-    extended = replace(
+        copies = (conversions(format, stored, namer) for format in instantiated)
+        body = [copy for each in copies for copy in each] + body
+    extended = _with_declarations(replace(function, body=tuple(body)), instantiated)
+    return extended if converts else without_tensor(extended, stored)
+
+
+def _instantiated(
+    function: Function,
+    stored: Sequence[SparseBuffer],
+    formats: Sequence[NamedFormat],
+    namer: Namer,
+) -> list[InstantiatedFormat]:
+    """Return the formats with their declarations in names of the function."""
+    lengths = {axis.name: axis.length for axis in function.axes}
+    shape = [lengths[name] for name in stored[0].axes]
+    for format in formats:
+        _require_fitting(format, rank=len(shape), count=len(stored))
+    return [instantiate_format(each, shape=shape, stored=stored, namer=namer) for each in formats]
+
+
+def _decomposed(
+    stmt: Stmt,
+    function: Function,
+    stored: Sequence[SparseBuffer],
+    formats: Sequence[InstantiatedFormat],
+    namer: Namer,
+) -> list[Stmt]:
+    """Return a statement of the function's body, or those that replace it if it uses the tensor."""
+    names = {buffer.name for buffer in stored}
+    if not buffers_accessed(stmt) & names:
+        return [stmt]
+    if not isinstance(stmt, Iteration):
+        raise DecompositionError(
+            "statement",
+            f"{', '.join(sorted(names))} is used outside of the iterations of the function.",
+        )
+    axes = {axis.name: axis for axis in function.axes}
+    return decomposed_iteration(stmt, stored, formats, axes, namer)
+
+
+def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]) -> Function:
+    """Return the function with the parameters, axes and buffers of the formats."""
+    return replace(
         function,
-        params=(*function.params, *(param for part in parts for param in part.params)),
-        axes=(*function.axes, *(axis for part in parts for axis in part.axes)),
+        params=(*function.params, *(param for format in formats for param in format.params)),
+        axes=(*function.axes, *(axis for format in formats for axis in format.axes)),
         buffers=(
             *function.buffers,
-            *(buffer for part in parts for buffer in part.buffers),
-            *(array for part in parts for array in part.index_arrays),
+            *(buffer for format in formats for buffer in format.buffers),
+            *(array for format in formats for array in format.index_arrays),
         ),
-        body=tuple(body),
     )
-    return extended if converts else without_tensor(extended, stored)
 
 
 def _stored_buffers(function: Function, names: Sequence[str]) -> list[SparseBuffer]:
@@ -118,17 +150,17 @@ def _stored_buffers(function: Function, names: Sequence[str]) -> list[SparseBuff
     return stored
 
 
-def _require_fitting(part: PartFormat, *, rank: int, count: int) -> None:
-    described = part.format
+def _require_fitting(format: NamedFormat, *, rank: int, count: int) -> None:
+    described = format.description
     results = map_results(described)
     if len(results) != rank:
         raise DecompositionError(
             "rank",
-            f"The format of part '{part.name}' has {len(results)} dimensions; expected {rank}.",
+            f"The format of part '{format.name}' has {len(results)} dimensions; expected {rank}.",
         )
     if 1 + len(described.more_buffers) != count:
         raise DecompositionError(
             "count",
-            f"The format of part '{part.name}' has {1 + len(described.more_buffers)} buffers of values; "
+            f"The format of part '{format.name}' has {1 + len(described.more_buffers)} buffers of values; "
             f"expected {count}.",
         )

@@ -28,27 +28,27 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.format_part import FormatPart
+from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.traversal.walk import statements
 
 
-def skipping_unused_slots(body: tuple[Stmt, ...], part: FormatPart) -> tuple[Stmt, ...]:
+def skipping_unused_slots(body: tuple[Stmt, ...], format: InstantiatedFormat) -> tuple[Stmt, ...]:
     """Return statements over a part that run for the slots that are elements."""
-    condition = _condition_of_elements(part)
+    condition = _condition_of_elements(format)
     return body if condition is None else (If(condition, body),)
 
 
-def _condition_of_elements(part: FormatPart) -> Expr | None:
+def _condition_of_elements(format: InstantiatedFormat) -> Expr | None:
     """Return the condition that a slot is an element; None if every slot is one."""
-    description = part.format
+    description = format.description
     # Of a map without a shape, nothing tells how far it reaches.
-    sizes = logical_shape(description) or (None,) * len(part.shape)
+    sizes = logical_shape(description) or (None,) * len(format.shape)
     lengths = {axis.name: axis.length for axis in description.axes}
     along = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     conditions = [
         condition
         for result, size, coordinate, extent in zip(
-            map_results(description), sizes, part.coordinates, part.shape, strict=True
+            map_results(description), sizes, format.coordinates, format.shape, strict=True
         )
         # A coordinate along an axis of this length is always inside.
         if not (isinstance(result, Var) and lengths[along[result.name]] == size)
@@ -70,10 +70,10 @@ def _is_nonnegative(coordinate: Expr) -> bool:
 
 
 def require_neutral_slots(
-    iteration: Iteration, stored: Sequence[SparseBuffer], part: FormatPart
+    iteration: Iteration, stored: Sequence[SparseBuffer], format: InstantiatedFormat
 ) -> None:
     """Require that slots that fill dense axes, which hold zeros, contribute nothing."""
-    if stores_only_elements(part.format):
+    if stores_only_elements(format.description):
         return
     names = {buffer.name for buffer in stored if value_of(fill_of(buffer)) == 0}
     for stmt in statements(iteration.body):
@@ -83,7 +83,7 @@ def require_neutral_slots(
         if reduction is None or reduction.op != "add" or not _vanishes(reduction.value, names):
             raise DecompositionError(
                 "fill",
-                f"The format of part '{part.name}' fills dense axes with zeros, but iteration "
+                f"The format of part '{format.name}' fills dense axes with zeros, but iteration "
                 f"'{iteration.name}' does not add multiples of the values, so that they would count.",
             )
 

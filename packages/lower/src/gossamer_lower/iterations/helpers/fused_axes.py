@@ -8,18 +8,16 @@ division if all fibers have the same length. This is the decompression of fused 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
 from gossamer_ir.core import build
-from gossamer_ir.core.annotations import PREPROCESS, is_preprocess
 from gossamer_ir.core.axis_kinds import is_full, is_varied, width_of
 from gossamer_ir.core.conditions import conjunction, conjuncts
-from gossamer_ir.core.iteration_axes import attached_to, iterated_axes
+from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.nodes import (
-    AttachAxis,
     Axis,
     Binary,
     Compare,
@@ -28,13 +26,10 @@ from gossamer_ir.nodes import (
     If,
     Iteration,
     Node,
-    OverAxis,
     Search,
     Stmt,
 )
-from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_ir.transform.split_init import axes_of_init, variables_of_init
 from gossamer_ir.traversal.walk import children
 from gossamer_lower.axes.index_buffers import IndexBuffers
 
@@ -109,71 +104,24 @@ class FusedAxes(msgspec.Struct, frozen=True):
 # --- iterations
 
 
-def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
+def init_visits_others(node: Iteration, axes: Mapping[str, Axis]) -> bool:
     """Return whether the domain of the init differs from that of the loop nest.
 
     It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
     than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
     """
-    kept = _axes_for_init(node, buffers)
+    kept = axes_of_init(node, axes)
     names = {var for _, var in kept}
-    indexed = _indexed_axes(node)
+    indexed = {item.axis for item, var in kept if var in variables_of_init(node)}
     return any(
         not names.issuperset(item.vars)
         for item in iterated_axes(node)
         if isinstance(item.axis, FuseAxes)
-    ) or any(_is_loose(buffers.tree.axis(item.axis), indexed) for item, _ in kept)
+    ) or any(_is_loose(axes[item.axis], indexed) for item, _ in kept)
 
 
 def _is_loose(axis: Axis, indexed: set[str]) -> bool:
     return is_full(axis) and axis.parent not in (None, *indexed)
-
-
-def _indexed_axes(node: Iteration) -> set[str]:
-    """Return the axes whose variables occur in the init."""
-    names = {name for stmt in node.init for name in free_vars(stmt)}
-    return {item.axis for item, var in _unfused(node) if var in names}
-
-
-def with_init_apart(
-    node: Iteration, buffers: IndexBuffers, namer: Namer
-) -> tuple[Iteration, Iteration]:
-    """Return the iteration split in two: its init, over the elements that it visits, and its updates."""
-    kept = _axes_for_init(node, buffers)
-    names = {var: build.index_var(namer.fresh(f"{var}_init")) for _, var in kept}
-    init = Iteration(
-        namer.fresh(f"{node.name}_init"),
-        tuple(item for item, _ in kept),
-        "S" * len(kept),
-        tuple(names[var].name for _, var in kept),
-        substitute_body(node.init, names),
-        annotations=((PREPROCESS, True),) if is_preprocess(node) else (),
-    )
-    return init, msgspec.structs.replace(node, init=())
-
-
-def _axes_for_init(
-    node: Iteration, buffers: IndexBuffers
-) -> list[tuple[OverAxis | AttachAxis, str]]:
-    """Return the axes that the init uses and their ancestors, unfused, with their variables."""
-    indexed = _indexed_axes(node)
-    kept: list[tuple[OverAxis | AttachAxis, str]] = []
-    parents: set[str | None] = set()
-    for item, var in reversed(list(_unfused(node))):
-        if item.axis in indexed or item.axis in parents:
-            kept.insert(0, (item, var))
-            axis = buffers.tree.axis(item.axis)
-            parents.add(attached_to(item) or axis.parent)
-    return kept
-
-
-def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
-    for item in iterated_axes(node):
-        entry = item.axis
-        unfused = (
-            [OverAxis(name) for name in entry.axes] if isinstance(entry, FuseAxes) else [entry]
-        )
-        yield from zip(unfused, item.vars, strict=True)
 
 
 def where_searchable(nest: Stmt) -> Stmt:

@@ -7,7 +7,7 @@ from gossamer_ir.nodes import FormatDescription, Iteration
 from gossamer_ir.script import parse_format
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.format_part import PartFormat
+from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify import diagnostics_of_format
 from gossamer_schedule.cursor.cursor import Cursor
@@ -58,15 +58,15 @@ def decompose_format(
     ... '''
     >>> result = decompose_format(SPMM_COORDINATE, ("A",), names=("p", "q"), formats=(ell, ell))
     >>> print(body_text(result.module))
-    with T.sp.iteration([I, K], "SS", "csrmm_init") as [i_1, k_1]:
-        C[i_1, k_1] = 0.0
-    with T.sp.iteration([I_p, J_p, K], "SRS", "csrmm_p") as [i_p, j_p, k_2]:
-        C[i_p, k_2] = C[i_p, k_2] + A_p[i_p, j_p] * B[j_p, k_2]
-    with T.sp.iteration([I_q, J_q, K], "SRS", "csrmm_q") as [i_q, j_q, k_3]:
-        C[i_q, k_3] = C[i_q, k_3] + A_q[i_q, j_q] * B[j_q, k_3]
+    with T.sp.iteration([I, K], "SS", "csrmm_init") as [i_init, k_init]:
+        C[i_init, k_init] = 0.0
+    with T.sp.iteration([I_p, J_p, K], "SRS", "csrmm_p") as [i_p, j_p, k_1]:
+        C[i_p, k_1] = C[i_p, k_1] + A_p[i_p, j_p] * B[j_p, k_1]
+    with T.sp.iteration([I_q, J_q, K], "SRS", "csrmm_q") as [i_q, j_q, k_2]:
+        C[i_q, k_2] = C[i_q, k_2] + A_q[i_q, j_q] * B[j_q, k_2]
     """
     rules = [
-        PartFormat(name, _required_format(text))
+        NamedFormat(name, _required_format(text))
         for name, text in zip(_required_names(names, formats), formats, strict=True)
     ]
     try:

@@ -1,4 +1,4 @@
-"""The iterations over the parts of a tensor."""
+"""The iterations that replace one over an undivided tensor."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-from gossamer_ir.transform.decomposition.format_part import FormatPart
+from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.transform.decomposition.slots import require_neutral_slots, skipping_unused_slots
+from gossamer_ir.transform.split_init import axes_of_init, split_init
 from gossamer_ir.traversal.effects import ACCESSES, buffers_written
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -38,7 +39,7 @@ from gossamer_ir.traversal.walk import collect, statements
 def decomposed_iteration(
     iteration: Iteration,
     stored: Sequence[SparseBuffer],
-    parts: Sequence[FormatPart],
+    formats: Sequence[InstantiatedFormat],
     axes: Mapping[str, Axis],
     namer: Namer,
 ) -> list[Stmt]:
@@ -54,11 +55,12 @@ def decomposed_iteration(
         )
     result: list[Stmt] = []
     if outer_init:
-        result.append(_init_iteration(iteration, axes, namer))
-        iteration = replace(iteration, init=())
-    for part in parts:
-        require_neutral_slots(iteration, stored, part)
-        result.append(_part_iteration(iteration, stored, variables, part, namer))
+        _require_unreduced_init(iteration, axes)
+        init, iteration = split_init(iteration, axes, namer)
+        result.append(init)
+    for format in formats:
+        require_neutral_slots(iteration, stored, format)
+        result.append(_iteration_over(format, iteration, stored, variables, namer))
     return result
 
 
@@ -89,86 +91,96 @@ def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) ->
     return variables
 
 
-def _init_iteration(iteration: Iteration, axes: Mapping[str, Axis], namer: Namer) -> Stmt:
-    """Return the init as an iteration over the spatial axes."""
-    by_axis = dict(zip(all_axis_names(iteration.axes), iteration.vars, strict=True))
+def _require_unreduced_init(iteration: Iteration, axes: Mapping[str, Axis]) -> None:
+    """Require that the init depends on spatial axes only: reduced ones are those of the undivided tensor."""
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
-    kept = [name for name, variable in by_axis.items() if kinds[variable] == "S"]
-    for name in kept:
-        if axes[name].parent is not None and axes[name].parent not in kept:
+    for item, variable in axes_of_init(iteration, axes):
+        if kinds[variable] == "R":
             raise DecompositionError(
                 "init",
-                f"The init of iteration '{iteration.name}' depends on axis '{name}', whose parent is "
-                "reduced.",
+                f"The init of iteration '{iteration.name}' depends on the reduced axis '{item.axis}'.",
             )
-    variables = {by_axis[name]: namer.fresh(by_axis[name]) for name in kept}
-    values = {old: index_var(new) for old, new in variables.items()}
-    return Iteration(
-        name=namer.fresh(f"{iteration.name}_init"),
-        axes=tuple(OverAxis(name) for name in kept),
-        kinds="S" * len(kept),
-        vars=tuple(variables.values()),
-        body=with_fresh_names(iteration.init, namer, values=values),
-        annotations=iteration.annotations,
-    )
 
 
-def _part_iteration(
+def _iteration_over(
+    format: InstantiatedFormat,
     iteration: Iteration,
     stored: Sequence[SparseBuffer],
     variables: tuple[str, ...],
-    part: FormatPart,
     namer: Namer,
 ) -> Stmt:
     """Return the iteration over a part."""
-    kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
-    axes: list[IterationAxis] = []
-    new_kinds: list[str] = []
-    new_vars: list[str] = []
-    values: dict[str, Expr] = dict(zip(variables, part.coordinates, strict=True))
-    for item in iterated_axes(iteration):
-        if not set(item.vars) & set(variables):
-            axes.append(item.axis)
-            new_kinds += item.kinds
-            for name in item.vars:
-                fresh = namer.fresh(name)
-                new_vars.append(fresh)
-                values[name] = index_var(fresh)
-        elif not set(new_vars) & set(part.variables):
-            axes += [OverAxis(name) for name in part.buffers[0].axes]
-            new_kinds += _part_kinds(part, variables, kinds)
-            new_vars += part.variables
-    renamed = dict(
-        zip((buffer.name for buffer in stored), (b.name for b in part.buffers), strict=True)
-    )
+    kept = {
+        name: namer.fresh(name)
+        for item in iterated_axes(iteration)
+        if not set(item.vars) & set(variables)
+        for name in item.vars
+    }
+    coordinates = dict(zip(variables, format.coordinates, strict=True))
+    values = {**coordinates, **{old: index_var(new) for old, new in kept.items()}}
+    pairs = zip(stored, format.buffers, strict=True)
+    renamed = {undivided.name: buffer.name for undivided, buffer in pairs}
 
     def moved(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        stored_in_part = rewrite_body(body, lambda node: _moved(node, renamed, part.variables))
-        stored_in_part = skipping_unused_slots(stored_in_part, part)
-        return with_fresh_names(stored_in_part, namer, values=values)
+        over_format = rewrite_body(body, lambda node: _moved(node, renamed, format.variables))
+        over_elements = skipping_unused_slots(over_format, format)
+        return with_fresh_names(over_elements, namer, values=values)
 
+    axes, kinds, new_variables = _iterated(format, iteration, variables, kept)
     return replace(
         iteration,
-        name=namer.fresh(f"{iteration.name}_{part.name}"),
-        axes=tuple(axes),
-        kinds="".join(new_kinds),
-        vars=tuple(new_vars),
+        name=namer.fresh(f"{iteration.name}_{format.name}"),
+        axes=axes,
+        kinds=kinds,
+        vars=new_variables,
         init=moved(iteration.init) if iteration.init else (),
         body=moved(iteration.body),
     )
 
 
-def _part_kinds(part: FormatPart, variables: Sequence[str], kinds: Mapping[str, str]) -> list[str]:
-    """Return the kind of each axis of a part: spatial if a spatial coordinate depends on it, or if it has one
-    element only."""
-    lengths = {axis.name: integer_value(axis.length) for axis in part.axes}
-    spatial: set[str] = set()
-    for variable, coordinate in zip(variables, part.coordinates, strict=True):
-        if kinds[variable] == "S":
-            spatial |= free_vars(coordinate)
+def _iterated(
+    format: InstantiatedFormat,
+    iteration: Iteration,
+    variables: Sequence[str],
+    kept: Mapping[str, str],
+) -> tuple[tuple[IterationAxis, ...], str, tuple[str, ...]]:
+    """Return the axes, the kinds and the variables of the iteration over a part.
+
+    The axes of the format are in the place of the first axis of the tensor. `kept` are the new names of the
+    variables over other axes.
+    """
+    axes: list[IterationAxis] = []
+    kinds: list[str] = []
+    new_variables: list[str] = []
+    for item in iterated_axes(iteration):
+        if not set(item.vars) & set(variables):
+            axes.append(item.axis)
+            kinds += item.kinds
+            new_variables += [kept[name] for name in item.vars]
+        elif not set(new_variables) & set(format.variables):
+            axes += [OverAxis(name) for name in format.buffers[0].axes]
+            kinds += _kinds(format, _spatial_coordinates(format, iteration, variables))
+            new_variables += format.variables
+    return tuple(axes), "".join(kinds), tuple(new_variables)
+
+
+def _spatial_coordinates(
+    format: InstantiatedFormat, iteration: Iteration, variables: Sequence[str]
+) -> list[Expr]:
+    """Return the coordinates in a part that are spatial in the iteration over the tensor."""
+    kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
+    pairs = zip(variables, format.coordinates, strict=True)
+    return [coordinate for variable, coordinate in pairs if kinds[variable] == "S"]
+
+
+def _kinds(format: InstantiatedFormat, spatial: Sequence[Expr]) -> list[str]:
+    """Return the kind of each axis of a format: spatial if a spatial coordinate depends on it, or if it has
+    one element only."""
+    lengths = {axis.name: integer_value(axis.length) for axis in format.axes}
+    used = {name for coordinate in spatial for name in free_vars(coordinate)}
     return [
-        "S" if variable in spatial or lengths[name] == 1 else "R"
-        for variable, name in zip(part.variables, part.buffers[0].axes, strict=True)
+        "S" if variable in used or lengths[name] == 1 else "R"
+        for variable, name in zip(format.variables, format.buffers[0].axes, strict=True)
     ]
 
 
@@ -179,18 +191,20 @@ def _moved(node: Any, renamed: Mapping[str, str], variables: Sequence[str]) -> A
     return None
 
 
-def conversions(part: FormatPart, stored: Sequence[SparseBuffer], namer: Namer) -> list[Stmt]:
-    """Return an iteration for each buffer that copies the elements of a part."""
+def conversions(
+    format: InstantiatedFormat, stored: Sequence[SparseBuffer], namer: Namer
+) -> list[Stmt]:
+    """Return an iteration for each buffer that copies the elements of a format."""
     result: list[Stmt] = []
-    for old, new in zip(stored, part.buffers, strict=True):
-        variables = tuple(namer.fresh(name) for name in part.variables)
-        values = dict(zip(part.variables, map(index_var, variables), strict=True))
+    for old, new in zip(stored, format.buffers, strict=True):
+        variables = tuple(namer.fresh(name) for name in format.variables)
+        values = dict(zip(format.variables, map(index_var, variables), strict=True))
         store = Store(
             new.name,
             tuple(values.values()),
-            Load(old.name, part.coordinates, old.dtype),
+            Load(old.name, format.coordinates, old.dtype),
         )
-        body = skipping_unused_slots((store,), part)
+        body = skipping_unused_slots((store,), format)
         result.append(
             Iteration(
                 name=namer.fresh(f"rewrite_{new.name}"),

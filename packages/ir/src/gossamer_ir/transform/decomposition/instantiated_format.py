@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.logical_elements import logical_shape, map_results, map_variables
 from gossamer_ir.nodes import (
     Axis,
+    Buffer,
     DenseFixed,
     Expr,
     FormatDescription,
@@ -23,22 +24,22 @@ from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite
 
 
-class PartFormat(NamedTuple):
-    """The format in which a part is stored, and the name that is added to those of the description."""
+class NamedFormat(NamedTuple):
+    """A format, and the name of the part that is stored in it."""
 
     name: str
-    format: FormatDescription
+    description: FormatDescription
 
 
-class FormatPart(NamedTuple):
-    """A part: its name and format, the shape of the tensor, and the declarations in the names of a function.
+class InstantiatedFormat(NamedTuple):
+    """A format with the declarations of its description in the names of a function.
 
-    `buffers` are the values, one for each tensor that shares the format. `index_arrays` are what the map
-    reads, over axes of their own. `variables` run along the axes of the buffers, in their order.
-    `coordinates` are the logical ones, in terms of these."""
+    `name` is that of the part; `shape` is that of the tensor. `buffers` are the values, one for each tensor
+    that shares the format. `index_arrays` are what the map reads, over axes of their own. `variables` run
+    along the axes of the buffers, in their order. `coordinates` are the logical ones, in terms of these."""
 
     name: str
-    format: FormatDescription
+    description: FormatDescription
     shape: tuple[Expr, ...]
     params: tuple[Param, ...]
     axes: tuple[Axis, ...]
@@ -48,80 +49,85 @@ class FormatPart(NamedTuple):
     coordinates: tuple[Expr, ...]
 
 
-def format_part(
-    description: FormatDescription,
-    suffix: str,
+def instantiate_format(
+    format: NamedFormat,
     *,
     shape: Sequence[Expr],
     stored: Sequence[SparseBuffer],
     namer: Namer,
-) -> FormatPart:
-    """Return the declarations for `stored` buffers of a shape, with a suffix to their names.
+) -> InstantiatedFormat:
+    """Return the declarations for `stored` buffers of a shape, whose names end with that of the part.
 
     A parameter of the description that is a size of the logical shape is replaced by that of `shape`. The
     description has one buffer, or as many as are stored, in the same order; their dtypes and fill values are
     kept.
     """
-    names = _fresh_names(description, suffix, namer)
-    sizes = _logical_sizes(description, shape, suffix)
-    axes = [_renamed(axis, names, sizes) for axis in description.axes]
-    index_arrays = []
-    for array in description.index_arrays:
-        dimensions = [
-            DenseFixed(namer.fresh(f"{names[array.name]}_{number}"), _renamed(size, names, sizes))
-            for number, size in enumerate(array.shape)
-        ]
-        axes += dimensions
-        index_arrays.append(
-            SparseBuffer(
-                names[array.name],
-                tuple(axis.name for axis in dimensions),
-                array.dtype,
-                handle=names[array.handle or array.name],
-            )
-        )
+    name, description = format
+    names = _fresh_names(description, name, namer)
+    sizes = _logical_sizes(description, shape, name)
+    arrays = [_over_axes(array, names, sizes, namer) for array in description.index_arrays]
     variables = {
         old: namer.fresh(names[axis].lower())
         for old, axis in zip(map_variables(description), description.buffer.axes, strict=True)
     }
     described = (description.buffer, *description.more_buffers)
-    return FormatPart(
-        suffix,
+    return InstantiatedFormat(
+        name,
         description,
         tuple(shape),
-        tuple(
+        params=tuple(
             Param(names[param.name], param.dtype)
             for param in description.params
             if param.name not in sizes
         ),
-        tuple(axes),
-        tuple(
-            _renamed_buffer(buffer, kept, f"{kept.name}_{suffix}", names, namer)
+        axes=(
+            *(_renamed(axis, names, sizes) for axis in description.axes),
+            *(axis for axes, _ in arrays for axis in axes),
+        ),
+        buffers=tuple(
+            _renamed_buffer(buffer, kept, f"{kept.name}_{name}", names, namer)
             for buffer, kept in zip(described, stored, strict=True)
         ),
-        tuple(index_arrays),
-        tuple(variables.values()),
-        tuple(
+        index_arrays=tuple(array for _, array in arrays),
+        variables=tuple(variables.values()),
+        coordinates=tuple(
             _renamed(result, {**names, **variables}, sizes) for result in map_results(description)
         ),
     )
 
 
-def _fresh_names(description: FormatDescription, suffix: str, namer: Namer) -> dict[str, str]:
+def _over_axes(
+    array: Buffer, names: Mapping[str, str], sizes: Mapping[str, Expr], namer: Namer
+) -> tuple[tuple[DenseFixed, ...], SparseBuffer]:
+    """Return an index array as a buffer over dense axes of its own, after these."""
+    axes = tuple(
+        DenseFixed(namer.fresh(f"{names[array.name]}_{number}"), _renamed(size, names, sizes))
+        for number, size in enumerate(array.shape)
+    )
+    buffer = SparseBuffer(
+        names[array.name],
+        tuple(axis.name for axis in axes),
+        array.dtype,
+        handle=names[array.handle or array.name],
+    )
+    return axes, buffer
+
+
+def _fresh_names(description: FormatDescription, name: str, namer: Namer) -> dict[str, str]:
     """Return the new names of parameters, axes and index arrays."""
     declared = (*description.params, *description.axes, *description.index_arrays)
-    return {part.name: namer.fresh(f"{part.name}_{suffix}") for part in declared}
+    return {item.name: namer.fresh(f"{item.name}_{name}") for item in declared}
 
 
 def _logical_sizes(
-    description: FormatDescription, shape: Sequence[Expr], suffix: str
+    description: FormatDescription, shape: Sequence[Expr], name: str
 ) -> dict[str, Expr]:
     sizes: dict[str, Expr] = {}
     for size, given in zip(logical_shape(description) or (), shape, strict=False):
         if isinstance(size, Var) and sizes.setdefault(size.name, given) != given:
             raise DecompositionError(
                 "shape",
-                f"The format of part '{suffix}' has the size '{size.name}' in two dimensions, whose "
+                f"The format of part '{name}' has the size '{size.name}' in two dimensions, whose "
                 "sizes differ in the tensor.",
             )
     return sizes

@@ -1,0 +1,74 @@
+"""Splits an iteration into its init and its updates.
+
+The init runs in an iteration of its own where the updates do not visit what it initializes, as below fused
+axes, or where several iterations add to what is initialized once: the parts of a decomposed tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.iteration_axes import attached_to, iterated_axes
+from gossamer_ir.nodes import AttachAxis, Axis, FuseAxes, Iteration, OverAxis
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute_body
+
+
+def split_init(
+    node: Iteration, axes: Mapping[str, Axis], namer: Namer
+) -> tuple[Iteration, Iteration]:
+    """Return the init of an iteration, as one over the elements that it visits, and the updates.
+
+    Both have the annotations of the iteration. `axes` are those of the function.
+
+    >>> from gossamer_ir.traversal.names import namer_of
+    >>> from gossamer_testkit.examples import ROW_SUMS
+    >>> (function,) = ROW_SUMS.functions
+    >>> axes = {axis.name: axis for axis in function.axes}
+    >>> init, updates = split_init(function.body[0], axes, namer_of(function))
+    >>> init.name, init.vars, updates.vars, updates.init
+    ('sums_init', ('i_init',), ('i', 'j'), ())
+    """
+    kept = axes_of_init(node, axes)
+    names = {var: index_var(namer.fresh(f"{var}_init")) for _, var in kept}
+    init = Iteration(
+        namer.fresh(f"{node.name}_init"),
+        tuple(item for item, _ in kept),
+        "S" * len(kept),
+        tuple(names[var].name for _, var in kept),
+        substitute_body(node.init, names),
+        annotations=node.annotations,
+    )
+    return init, replace(node, init=())
+
+
+def axes_of_init(
+    node: Iteration, axes: Mapping[str, Axis]
+) -> list[tuple[OverAxis | AttachAxis, str]]:
+    """Return the axes that the init uses and their ancestors, unfused, with their variables."""
+    used = variables_of_init(node)
+    kept: list[tuple[OverAxis | AttachAxis, str]] = []
+    parents: set[str | None] = set()
+    for item, var in reversed(list(_unfused(node))):
+        if var in used or item.axis in parents:
+            kept.insert(0, (item, var))
+            parents.add(attached_to(item) or axes[item.axis].parent)
+    return kept
+
+
+def variables_of_init(node: Iteration) -> set[str]:
+    """Return the free variables of the init."""
+    return {name for stmt in node.init for name in free_vars(stmt)}
+
+
+def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
+    for item in iterated_axes(node):
+        entry = item.axis
+        unfused = (
+            [OverAxis(name) for name in entry.axes] if isinstance(entry, FuseAxes) else [entry]
+        )
+        yield from zip(unfused, item.vars, strict=True)
