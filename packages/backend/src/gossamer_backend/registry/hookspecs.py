@@ -32,9 +32,8 @@ ScheduleRule: TypeAlias = Callable[[Module, Target, Stats | None], ScheduleRepor
 """A function that returns a schedule for a module, in a report if it gives reasons for its decisions, or None
 if it does not apply; stats may be unknown.
 
-It can use the rules of gossamer by `explain` and `apply_rule` of `gossamer_schedule.plugin_api`, which have
-the same signature. Within gossamer, rules take `HardwareParams` and a `part` instead of the target: one
-signature for both kinds belongs to the next version of the plugin API."""
+It can use the rules of gossamer, which have the same signature, by `explain` and `apply_rule` of
+`gossamer_schedule.plugin_api`."""
 
 
 class Pass(msgspec.Struct, frozen=True):

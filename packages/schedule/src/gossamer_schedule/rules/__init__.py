@@ -14,7 +14,6 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
-from gossamer_schedule.rules.cost.hardware_params import hardware_params
 from gossamer_schedule.rules.fused_rows import fused_rows
 from gossamer_schedule.rules.patterns import PATTERN_RULES
 from gossamer_schedule.rules.schedule_rule import rule_record
@@ -52,10 +51,9 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
     >>> found.schedule == choose(program, Target("generic-cpu"))
     True
     """
-    hardware = hardware_params(target)
     for form, decisions in _forms(module):
         for rule in RULES:
-            choice = rule.function(form, hardware, stats)
+            choice = rule.function(form, target, stats)
             if choice is not None:
                 return replace(choice, decisions=(*decisions, *choice.decisions))
     return ScheduleReport("", "not a pattern of any rule: the program runs as written")
@@ -87,7 +85,7 @@ def apply_rule(
     """
     for rule in RULES:
         if rule.name == name:
-            return rule.function(module, hardware_params(target), stats)
+            return rule.function(module, target, stats)
     raise ArgumentError(
         "rule.name",
         f"There is no rule '{name}'.",

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Trace
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target, Trace
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.patterns import PATTERN_RULES
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
@@ -58,9 +58,7 @@ WORK_PER_ROW = 16
         "are buffers of one row, one per thread, sized for its longest row"
     ),
 )
-def fused_rows(
-    module: Module, hardware: HardwareParams, stats: Stats | None
-) -> PatternMatch | None:
+def fused_rows(module: Module, target: Target, stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = _iterations(module)
     if found is None:
@@ -68,8 +66,7 @@ def fused_rows(
     function, iterations = found
     fused = _fused(module, iterations)
     parts = [
-        _part(module, function, iteration, hardware=hardware, stats=stats)
-        for iteration in iterations
+        _part(module, function, iteration, target=target, stats=stats) for iteration in iterations
     ]
     known = [decisions for decisions in parts if decisions is not None]
     if fused is None or len(known) < len(parts):
@@ -82,7 +79,7 @@ def fused_rows(
         stage="coordinate",
     )
     decisions = (together, *(decision for part in known for decision in part))
-    rows = _parallel(function, iterations, hardware)
+    rows = _parallel(function, iterations, hardware_params(target))
     return PatternMatch(f"parts of the same rows: {names}", (*decisions, rows))
 
 
@@ -127,14 +124,14 @@ def _part(
     function: Function,
     iteration: Iteration,
     *,
-    hardware: HardwareParams,
+    target: Target,
     stats: Stats | None,
 ) -> tuple[Decision, ...] | None:
     """Return the decisions of the rule for an iteration by itself, without those on the loop over rows; None
     if no rule matches."""
     alone = replace(module, functions=(replace(function, body=(iteration,)),))
     for rule in PART_RULES:
-        choice = rule.function(alone, hardware, stats, part=PART)
+        choice = rule.function(alone, target, stats, part=PART)
         if choice is not None:
             return tuple(_within_rows(choice, row=iteration.vars[0]))
     return None

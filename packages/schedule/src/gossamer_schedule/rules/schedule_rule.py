@@ -64,10 +64,9 @@ def schedule_rule(
 ) -> Callable[[Callable[P, PatternMatch | None]], Callable[P, ScheduleReport | None]]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
-    A rule takes the module, the `HardwareParams` and the `Stats` of the data (None if unknown). It returns a
-    match, or None for a program that it does not recognize; the decorated function returns the report of the
-    match. A rule of a plugin takes the target instead of the parameters; `apply_rule` calls a rule with a
-    target.
+    A rule takes the module, the target and the `Stats` of the data (None if unknown), as rules of plugins do.
+    It returns a match, or None for a program that it does not recognize; the decorated function returns the
+    report of the match.
     """
 
     def decorate(

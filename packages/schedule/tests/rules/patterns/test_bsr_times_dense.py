@@ -69,7 +69,6 @@ LOOP = f"""{PARAMETERS}
 """
 WIDE = Target("generic-cpu")
 NARROW = Target.parse("generic-cpu:vector_bits=256")
-CPU = hardware_params(WIDE)
 
 
 def sized(text, *, height=None, width=None, features=None, dtype="float32"):
@@ -131,7 +130,7 @@ def test_other_computations_are_left_to_other_rules(old, new):
     text = COORDINATE.replace(old, new, 1)
     if new.startswith("k_c"):
         text = text.replace("buffer(c,", "buffer(k_c,")
-    assert bsr_times_dense(parse_module(text), CPU, None) is None
+    assert bsr_times_dense(parse_module(text), WIDE, None) is None
 
 
 SAME = {
@@ -147,13 +146,13 @@ SAME = {
 def test_neither_padding_nor_an_init_makes_a_difference(old, new):
     assert old in COORDINATE
     module = parse_module(COORDINATE.replace(old, new, 1))
-    expected = bsr_times_dense(parse_module(COORDINATE), CPU, None)
-    assert bsr_times_dense(module, CPU, None) == expected is not None
+    expected = bsr_times_dense(parse_module(COORDINATE), WIDE, None)
+    assert bsr_times_dense(module, WIDE, None) == expected is not None
 
 
 def test_what_holds_no_element_keeps_its_loops():
     for sizes in ({"height": 0}, {"features": 0}):
-        assert bsr_times_dense(sized(COORDINATE, **sizes), CPU, None) is None
+        assert bsr_times_dense(sized(COORDINATE, **sizes), WIDE, None) is None
 
 
 TILES = [

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Decision, Stats
+from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams
+from gossamer_schedule.rules.cost.hardware_params import hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
 from gossamer_schedule.rules.recognize.block_reduction import BlockReduction, block_reduction
@@ -48,14 +48,13 @@ class _Loops(NamedTuple):
     programs="BSR times a matrix or a vector",
     schedule="a tile of rows and features in registers",
 )
-def bsr_times_dense(
-    module: Module, hardware: HardwareParams, _stats: Stats | None
-) -> PatternMatch | None:
+def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
+    hardware = hardware_params(target)
     tile = best_tile(pattern, hardware)
     ordering = TraceBuilder()
     loops = _ordered(ordering, pattern, tile)

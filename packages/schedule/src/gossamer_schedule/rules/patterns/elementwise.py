@@ -6,12 +6,12 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, Stats
+from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.hardware_params import (
     FULL_VECTORS_PER_THREAD,
-    HardwareParams,
     grain,
+    hardware_params,
 )
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
@@ -33,7 +33,7 @@ WORK_PER_ROW = 4
     ),
 )
 def elementwise(
-    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
@@ -42,6 +42,7 @@ def elementwise(
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
+    hardware = hardware_params(target)
     lanes = hardware.lanes(pattern.dtype)
     if part is None and pattern.is_flat:
         return PatternMatch(pattern.text, _flat(pattern, lanes))

@@ -6,9 +6,9 @@ This is only a part of fused rows. By themselves, such programs are dense.
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Decision, Stats
+from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams
+from gossamer_schedule.rules.cost.hardware_params import hardware_params
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
@@ -21,7 +21,7 @@ from gossamer_schedule.rules.trace_builder import TraceBuilder
     schedule="features in vectors, unrolled if they are few",
 )
 def rowwise_dense(
-    module: Module, hardware: HardwareParams, _stats: Stats | None, *, part: RowPart | None = None
+    module: Module, target: Target, _stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
@@ -40,6 +40,7 @@ def rowwise_dense(
     }
     (store,) = iteration.body
     assert isinstance(store, Store)
+    hardware = hardware_params(target)
     vectors = _vectors(
         iteration.vars[1],
         integer_value(axes[1].length),

@@ -12,7 +12,7 @@ import msgspec
 from gossamer_ir.core.axis_kinds import is_padded, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import indptr_name
-from gossamer_ir.interchange.records import Decision, Stats
+from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
@@ -20,7 +20,7 @@ from gossamer_schedule.rules.cost.gathered_rows import (
     aligned_to_rows,
     prefetched,
 )
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.regular_reads import (
@@ -100,7 +100,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
     ),
 )
 def sddmm(
-    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program.
 
@@ -110,6 +110,7 @@ def sddmm(
     if pattern is None or pattern.features == 0:
         return None
     thresholds = ALONE if part is None else part
+    hardware = hardware_params(target)
     decisions = _decisions(pattern, hardware, stats, thresholds)
     return PatternMatch(pattern.text, decisions)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Decision, Stats
+from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
@@ -22,7 +22,7 @@ from gossamer_schedule.rules.cost.gathered_rows import (
     prefetched,
     why_not_prefetched,
 )
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
@@ -64,7 +64,7 @@ WORK_PER_ROW = 4
     ),
 )
 def sparse_times_dense(
-    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
 
@@ -77,6 +77,7 @@ def sparse_times_dense(
         return None
     decisions: tuple[Decision, ...]
     # Before the other cases, since none of them can use vectors.
+    hardware = hardware_params(target)
     if not pattern.is_regular:
         why = "an operand is read in a way that vectors cannot do"
         decisions = (Decision("one feature at a time", why), _parallel(pattern, 1))

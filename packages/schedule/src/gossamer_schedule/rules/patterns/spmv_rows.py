@@ -7,9 +7,9 @@ even if they are short: one masked load reads a row, without a branch that depen
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, Stats
+from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
@@ -55,7 +55,7 @@ WORK_PER_ROW = 4
     ),
 )
 def spmv_rows(
-    module: Module, hardware: HardwareParams, stats: Stats | None, *, part: RowPart | None = None
+    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
@@ -65,6 +65,7 @@ def spmv_rows(
     if pattern is None or pattern.feature:
         return None
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
+    hardware = hardware_params(target)
     vectors = _vectors(pattern, hardware, stats)
     mean = _mean_row(pattern, stats)
     short_row = 0.0 if part is None else part.short_row
