@@ -19,7 +19,7 @@ from gossamer_formats import (
     to_scipy,
 )
 from gossamer_formats.memory.ownership import is_owned
-from gossamer_formats.registry.operators import operation_of
+from gossamer_formats.registry.operators import operator_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Stats
 
@@ -194,10 +194,10 @@ def test_a_tensor_has_the_attributes_of_an_array():
     assert repr(tensor).endswith(f"{tensor.nnz} nonzeros, float64, {tensor.nbytes} bytes)")
 
 
-def test_an_operation_that_no_distribution_has_is_refused():
+def test_an_operator_that_no_distribution_has_is_refused():
     with pytest.raises(FormatError) as caught:
-        operation_of("determinant")
-    assert caught.value.code == "format.operation"
+        operator_of("determinant")
+    assert caught.value.code == "format.operator"
 
 
 def test_a_tensor_is_made_of_a_scipy_matrix():

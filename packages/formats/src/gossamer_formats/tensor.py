@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.memory.ownership import adopt_array, is_owned
-from gossamer_formats.registry.operators import operation_of
+from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
@@ -286,20 +286,21 @@ class SparseTensor:
     """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
 
     def __matmul__(self, other: Any) -> Any:
-        """Return the product with a dense matrix or vector (`operations`); needs distribution `gossamer`."""
-        return operation_of("matmul", format=self._format_name())(self._operand(), other)
+        """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
+        return self._operator("matmul")(self._operand(), other)
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return the product of a dense matrix or vector with the tensor; needs distribution `gossamer`."""
-        return operation_of("rmatmul", format=self._format_name())(self._operand(), other)
+        return self._operator("rmatmul")(self._operand(), other)
 
-    def _format_name(self) -> str:
-        """Return the name of the format; "csr" for a description of another format, which is converted."""
+    def _operator(self, operator: str) -> Callable[..., Any]:
+        """Return the function of an operator for the format; that of CSR for a description that has no name,
+        which is converted."""
         name = self.format.name
-        return name if is_format(self.format, name) else "csr"
+        return operator_of(operator, format=name if is_format(self.format, name) else "csr")
 
     def _operand(self) -> SparseTensor:
-        """Return the tensor for an operation: those of CSR check a borrowed one, others get a copy."""
+        """Return the tensor for an operator: those of CSR check a borrowed one, others get a copy."""
         if self._is_borrowed and not is_format(self.format, "csr"):
             return SparseTensor(self._storage)
         return self

@@ -43,7 +43,7 @@ def converted_by(request, monkeypatch):
     """Who converts: NumPy, or programs, which the reference interpreter runs here."""
     if request.param == "programs":
         monkeypatch.setattr(convert_module, "MIN_COMPILED", 0)
-        monkeypatch.setattr(convert_module, "find_operation", lambda name: interpreted)
+        monkeypatch.setattr(convert_module, "find_compiler", lambda: interpreted)
 
 
 MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]

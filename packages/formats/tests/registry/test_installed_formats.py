@@ -16,7 +16,7 @@ from gossamer_formats.registry.installed_formats import (
     format_names,
     ignored_entry_points,
 )
-from gossamer_formats.registry.operators import find_operation, operation_of
+from gossamer_formats.registry.operators import find_operator, ignored_operators, operator_of
 from gossamer_ir.errors import FormatError, PluginError
 
 ELL = '''
@@ -25,6 +25,7 @@ from functools import partial
 import msgspec
 
 from gossamer_formats import Format
+from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.script import parse_format
 
 SCRIPT = """
@@ -37,6 +38,18 @@ def wide_ell(data: T.handle, columns: T.handle, m: T.int64, n: T.int64, width: T
 FORMAT = Format("wide_ell", lambda: parse_format(SCRIPT), parameters={"width": 2})
 
 
+def describe_nothing():
+    return "an ELL"
+
+
+def order_wrongly(counts, parameters):
+    return counts[len(counts)]
+
+
+UNDESCRIBED = Format("undescribed", describe_nothing)
+SORTED_ROWS = Format("sorted_rows", sell, orders={"ROWS": order_wrongly})
+
+
 def matmul(tensor, dense):
     return "the product of ELL"
 '''
@@ -45,9 +58,11 @@ ENTRY_POINTS = """
 wide_ell = ell_of_others:FORMAT
 wrong = ell_of_others:matmul
 not_there = ell_of_nobody:FORMAT
+undescribed = ell_of_others:UNDESCRIBED
+sorted_rows = ell_of_others:SORTED_ROWS
 csr = ell_of_others:FORMAT
 
-[gossamer.operations]
+[gossamer.operators]
 wide_ell.matmul = ell_of_others:matmul
 wide_ell.rmatmul = ell_of_others:FORMAT
 coo.matmul = ell_of_nobody:matmul
@@ -77,8 +92,8 @@ def install(name, entry_points, folder):
 
 def forget():
     find_format.cache_clear()
-    find_operation.cache_clear()
-    operation_of.cache_clear()
+    find_operator.cache_clear()
+    operator_of.cache_clear()
 
 
 def test_a_tensor_is_converted_to_the_format_and_back():
@@ -106,9 +121,8 @@ def test_its_operators_come_before_those_of_csr():
 
 
 def test_an_unknown_format_lists_those_that_are_registered():
-    with pytest.raises(
-        FormatError, match=r"'rows'; expected one of: bsr, .*, v_n_m, not_there, wide_ell, wrong\."
-    ):
+    names = "not_there, sorted_rows, undescribed, wide_ell, wrong"
+    with pytest.raises(FormatError, match=rf"'rows'; expected one of: bsr, .*, v_n_m, {names}\."):
         from_scipy(MATRIX).asformat("rows")
 
 
@@ -120,7 +134,41 @@ def test_an_entry_point_must_name_a_format():
     assert caught.value.code == "plugin.entry_point"
 
 
-def test_an_operation_must_be_a_function():
+def test_exceptions_of_a_format_name_its_distribution():
+    tensor = from_scipy(MATRIX)
+    with pytest.raises(PluginError) as caught:
+        tensor.asformat("undescribed")
+    assert str(caught.value) == (
+        "The plugin 'ell-of-others' cannot describe the format 'undescribed': TypeError: it returned "
+        "'an ELL'; expected a FormatDescription. [plugin.failed]"
+    )
+    with pytest.raises(
+        PluginError, match="'ell-of-others' cannot order an index array of the format 'sorted"
+    ):
+        tensor.asformat("sorted_rows")
+
+
+def test_operators_that_are_never_used_are_reported(tmp_path):
+    more = """
+[gossamer.operators]
+wide_ell.matmul = ell_of_others:matmul
+wide_ell.spmmm = ell_of_others:matmul
+wide.spmm = ell_of_others:matmul
+"""
+    install("more-operators", more, tmp_path)
+    found = [(point.name, reason) for point, reason in ignored_operators().items()]
+    assert found == [
+        ("wide.spmm", "there is no format 'wide'"),
+        ("wide_ell.matmul", "ell-of-others and more-operators register it"),
+        ("wide_ell.matmul", "ell-of-others and more-operators register it"),
+        (
+            "wide_ell.spmmm",
+            "'spmmm' is not an operator; expected one of matmul, rmatmul, spmm, spmv, sddmm, attention",
+        ),
+    ]
+
+
+def test_an_operator_must_be_a_function():
     with pytest.raises(
         PluginError, match=r"'wide_ell\.rmatmul' .* type 'Format'; expected a function"
     ):
@@ -135,7 +183,7 @@ def test_a_distribution_that_cannot_be_imported_is_named():
     assert str(caught.value) == f"{reason} [plugin.failed]"
     with pytest.raises(PluginError) as caught:
         from_scipy(MATRIX).asformat("coo") @ np.ones(3)
-    reason = f"The plugin 'ell-of-others' cannot register the operation 'coo.matmul': {missing}."
+    reason = f"The plugin 'ell-of-others' cannot register the operator 'coo.matmul': {missing}."
     assert str(caught.value) == f"{reason} [plugin.failed]"
 
 
@@ -146,7 +194,7 @@ def test_a_name_that_two_distributions_register_is_refused(tmp_path):
     owners = r"ell-of-others, more-ell\. \[plugin\.duplicate\]"
     with pytest.raises(PluginError, match=rf"install the format 'wide_ell': {owners}"):
         from_scipy(MATRIX).asformat("wide_ell")
-    with pytest.raises(PluginError, match=rf"install the operation 'wide_ell\.matmul': {owners}"):
+    with pytest.raises(PluginError, match=rf"install the operator 'wide_ell\.matmul': {owners}"):
         tensor @ np.ones(3)
     assert format_names().count("wide_ell") == 1
 

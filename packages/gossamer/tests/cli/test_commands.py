@@ -278,7 +278,7 @@ def test_version_lists_every_distribution_of_gossamer_with_its_version(command):
     }
 
 
-@pytest.mark.parametrize("group", ["plugins", "extensions", "formats", "operations"])
+@pytest.mark.parametrize("group", ["plugins", "extensions", "formats", "operators"])
 def test_version_lists_a_plugin_of_any_kind_and_name(group, tmp_path, command, monkeypatch):
     folder = tmp_path / "acme-2.5.dist-info"
     folder.mkdir()

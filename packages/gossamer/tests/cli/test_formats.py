@@ -84,6 +84,8 @@ def test_formats_of_plugins_are_drawn_and_broken_ones_are_listed_with_the_reason
     assert drawn.splitlines()[0] == "drawn: ELL of others: with a width that must be given."
     assert drawn.splitlines()[-1].split() == ["data", *"ab.cd....e.."]
     assert missing.startswith("missing: broken: The plugin 'formats-of-others' cannot register")
-    assert "'raising' cannot be drawn: RuntimeError: no license" in raising
+    assert (
+        "'formats-of-others' cannot describe the format 'raising': RuntimeError: no lic" in raising
+    )
     assert "needs the parameter 'width'" in without_example
     assert ignored == ("csr of formats-of-others: ignored, as gossamer has a format of this name")

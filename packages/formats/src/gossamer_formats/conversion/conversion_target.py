@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from gossamer_formats.conversion.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
-from gossamer_formats.registry.installed_formats import format_named
+from gossamer_formats.registry.installed_formats import errors_of_format, format_named
+from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 
@@ -53,7 +55,8 @@ def conversion_target(
         return ConversionTarget(format, KnownSizes(format, parameters).known)
     named = format_named(format)
     described = _describe(named, rank)
-    return ConversionTarget(described, _with_defaults(named, described, parameters), named.orders)
+    orders = {array: partial(_ordered, named.name, order) for array, order in named.orders.items()}
+    return ConversionTarget(described, _with_defaults(named, described, parameters), orders)
 
 
 def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription:
@@ -68,7 +71,17 @@ def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription
 
 
 def _describe(named: Format, rank: int) -> FormatDescription:
-    return named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
+    with errors_of_format(named.name, doing="describe the format"):
+        found = named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
+        if not isinstance(found, FormatDescription):
+            raise TypeError(f"it returned {found!r}; expected a FormatDescription")
+    return found
+
+
+def _ordered(format: str, order: ContentsOrder, counts: Array, sizes: Mapping[str, int]) -> Array:
+    """Return the contents of an index array in the order of a format's function."""
+    with errors_of_format(format, doing="order an index array of the format"):
+        return order(counts, sizes)
 
 
 def _with_defaults(

@@ -22,7 +22,7 @@ from gossamer_formats.conversion.elements import (
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.registry.operators import find_operation
+from gossamer_formats.registry.operators import find_compiler
 from gossamer_formats.storage import (
     Array,
     Storage,
@@ -73,7 +73,7 @@ def convert_storage(
     require_one_buffer(target.description)
     _require_index_dtype(index_dtype)
     drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.format))
-    compile = find_operation("compile") if source.values.size >= MIN_COMPILED else None
+    compile = find_compiler() if source.values.size >= MIN_COMPILED else None
     if compile is not None:
         options = Options(drop_zeros, index_dtype, wants_permutation)
         found = convert_compiled(source, target, compile, options)

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.decomposition.rewrite_program import program_in_parts
 from gossamer_formats.memory.byte_sizes import size_in_words
-from gossamer_formats.registry.operators import operation_of
+from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
@@ -155,7 +155,7 @@ class Decomposition:
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
-        return operation_of("matmul")(self, other)
+        return operator_of("matmul")(self, other)
 
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)

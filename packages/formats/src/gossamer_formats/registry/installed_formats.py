@@ -9,14 +9,16 @@ format and whose object is a `Format`:
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 
 from gossamer_formats import descriptions
 from gossamer_formats.format import Format
 from gossamer_formats.registry.registered_objects import registered_object, wrong_object_error
-from gossamer_ir.errors import FormatError
+from gossamer_ir.errors import FormatError, GossamerError
 from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
+from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 from gossamer_ir.support.typed_calls import typed
 
 GROUP = "gossamer.formats"
@@ -72,6 +74,24 @@ def format_names() -> list[str]:
     """
     registered = {point.name for point in installed_entry_points(GROUP)}
     return [*descriptions.NAMES, *sorted(registered.difference(descriptions.NAMES))]
+
+
+def errors_of_format(name: str, *, doing: str) -> AbstractContextManager[None]:
+    """Return a context that turns exceptions of another distribution's format into `PluginError`
+    (`plugin.failed`), which names the format and the distribution. Errors of gossamer pass.
+
+    >>> with errors_of_format("csr", doing="describe the format"):
+    ...     raise ValueError("of the library itself")
+    Traceback (most recent call last):
+    ...
+    ValueError: of the library itself
+    """
+    if name in descriptions.NAMES:
+        return nullcontext()
+    owners = [point.distribution for point in installed_entry_points(GROUP) if point.name == name]
+    return errors_as_plugin_errors(
+        ", ".join(owners), doing=f"{doing} '{name}'", passing=GossamerError
+    )
 
 
 def ignored_entry_points() -> list[EntryPoint]:

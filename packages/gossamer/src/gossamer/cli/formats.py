@@ -26,6 +26,7 @@ from gossamer_formats.decomposition.installed_decompositions import (
     parameters_of,
 )
 from gossamer_formats.registry.installed_formats import ignored_entry_points
+from gossamer_formats.registry.operators import ignored_operators
 from gossamer_ir.errors import FormatError, GossamerError
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 
@@ -39,7 +40,8 @@ def formats() -> None:
 
     For each, print what it stores, the parameters of a conversion to it, and the arrays of a small matrix, in
     which letters are values. A dot is a value that fills a slot. A format of a plugin that is broken is
-    listed with the reason, and so is one that is ignored because gossamer has a format of its name.
+    listed with the reason, and so is one that is ignored because gossamer has a format of its name, and an
+    operator of a plugin that is not used.
     """
     print(_drawn(_example().toarray()))
     for name in format_names():
@@ -50,6 +52,8 @@ def formats() -> None:
         print(
             f"\n{point.name} of {point.distribution}: ignored, as gossamer has a format of this name"
         )
+    for point, reason in ignored_operators().items():
+        print(f"\noperator {point.name} of {point.distribution}: not used: {reason}")
 
 
 def _example() -> SparseTensor:

@@ -12,10 +12,18 @@ from gossamer_backend.registry.registry import EXTENSION_GROUP
 from gossamer_backend.registry.registry import GROUP as BACKEND_GROUP
 from gossamer_formats.decomposition.installed_decompositions import GROUP as DECOMPOSITION_GROUP
 from gossamer_formats.registry.installed_formats import GROUP as FORMAT_GROUP
-from gossamer_formats.registry.operators import GROUP as OPERATION_GROUP
+from gossamer_formats.registry.operators import COMPILER_GROUP
+from gossamer_formats.registry.operators import GROUP as OPERATOR_GROUP
 
 _PREFIX = "gossamer-"
-_GROUPS = (BACKEND_GROUP, EXTENSION_GROUP, FORMAT_GROUP, DECOMPOSITION_GROUP, OPERATION_GROUP)
+_GROUPS = (
+    BACKEND_GROUP,
+    EXTENSION_GROUP,
+    FORMAT_GROUP,
+    DECOMPOSITION_GROUP,
+    OPERATOR_GROUP,
+    COMPILER_GROUP,
+)
 """The groups of entry points of plugins; `docs/plugins.md` lists them."""
 
 
@@ -47,7 +55,7 @@ def installed_versions() -> dict[str, str]:
     """
     distributions = list(metadata.distributions())
     points = (point for group in _GROUPS for point in metadata.entry_points(group=group))
-    # The distribution gossamer itself computes operations, and has a line of its own.
+    # The distribution gossamer itself registers operators, and has a line of its own.
     plugins = {point.dist.name for point in points if point.dist} - {"gossamer"}
     # A path that is listed twice gives a distribution twice; the first is the one that is imported.
     versions = {dist.name: dist.version for dist in reversed(distributions)}

@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.fast_path.structure import structure_of
+from gossamer.operator_calls.format_operators import format_operator
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import CheckedOperands
 from gossamer.operator_calls.operands.csr_operands import output
@@ -36,8 +37,9 @@ class Operator(Generic[P]):
     """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
 
     `program` is compiled for the dtypes and sizes of the operands. A call first tries the plan of an earlier
-    one: operands in their usual form are checked by straight-line code. Everything else is left to
-    `function`, which converts operands or raises the error.
+    one: operands in their usual form are checked by straight-line code. A tensor in a format for which a
+    distribution registers this operator is left to that. Everything else is left to `function`, which
+    converts operands or raises the error.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Operator(Generic[P]):
         self._function = function
         self._adapt = adapt
         self._plans = Plans()
+        self._matrix = next(iter(signature(function).parameters))
         update_wrapper(self, function)
 
     @property
@@ -99,7 +102,14 @@ class Operator(Generic[P]):
                 result = self._run_by_plan(operands, out, target)
                 if result is not None:
                     return result
-            return self._function(*operands, out=out, target=target, **named)
+            matrix = operands[0] if operands else named.get(self._matrix)
+            registered = format_operator(self.name, matrix)
+            if registered is None or registered is self:
+                return self._function(*operands, out=out, target=target, **named)
+            # Only what was passed, so that a function of a format need not have all options.
+            options = {"out": out, "target": target}
+            given = {name: value for name, value in options.items() if value is not None}
+            return registered(*operands, **given, **named)
 
     def _run_by_plan(
         self, operands: tuple[Any, ...], out: Array | None, target: str | Target | None
