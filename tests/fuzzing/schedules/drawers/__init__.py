@@ -48,8 +48,8 @@ DRAWERS = OWN | DERIVED
 """A drawer for each primitive by name, except those without a proof of legality."""
 
 NOT_DRAWN = {
-    "decompose_format": "The program takes other arrays than before, so it cannot be compared with itself. "
-    "packages/gossamer/tests/programs/test_decomposed_formats.py converts the matrix and compares products.",
+    "decompose_format": "The program takes other arrays than before. The module "
+    "tests/fuzzing/programs/decomposed.py draws the step, and converts the arrays.",
 }
 """Primitives without a drawer, with the reasons."""
 

@@ -48,6 +48,15 @@ def vector(data: T.handle, m: T.int64) -> None:
 TWO_BUFFERS = ELL.replace("data: T.handle", "data: T.handle, other: T.handle") + (
     '    B = T.sp.match_buffer(other, (I, J), "float32")\n'
 )
+SLOTS = """
+@T.format
+def slots(data: T.handle, indices: T.handle, m: T.int64, n: T.int64, w: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    W = T.sp.dense_fixed(w, parent=I)
+    J = T.sp.compressed_fixed(W, (n, 1), indices, "int32")
+    A = T.sp.match_buffer(data, (I, W, J), "float32")
+    T.sp.map(lambda i, w, j: (i, j), shape=(m, n))
+"""
 DIA = """
 @T.format
 def dia(data: T.handle, offsets: T.handle, m: T.int64, n: T.int64, diagonals: T.int64) -> None:
@@ -113,6 +122,18 @@ def test_the_step_is_replayed_and_printed():
     assert parse_module(print_module(result.module)) == result.module
     assert replay(SPMM, (result.step,)) == result.module
     assert ScheduleBuilder(SPMM).decompose_format(("A",), **arguments).trace == (result.step,)
+
+
+def test_variables_are_unique_in_the_function():
+    module = over_csr("""
+    with T.sp.iteration([I, J], "SS", "scale") as [i, j]:
+        Y[i] = A[i, j]
+    with T.sp.iteration([I, J], "SS", "again") as [i_1, j_1]:
+        Y[i_1] = A[i_1, j_1]
+""")
+    found = decompose_format(module, ("A",), names=("p",), formats=(ELL,)).module
+    assert [stmt.vars for stmt in found.functions[0].body] == [("i_p", "j_p"), ("i_p_1", "j_p_1")]
+    assert parse_module(print_module(found)) == found
 
 
 def test_a_conversion_copies_the_elements_first():
@@ -190,6 +211,15 @@ REFUSED = {
         "decompose_format.axes", iteration("        Y[i] = A[i, 0]\n", "[I]", "S", "[i]"),
         ("A",), ("p",), (ELL,),
     ),
+    "axes: below those of the tensor": (
+        "decompose_format.axes",
+        over_csr("""
+    L = T.sp.dense_fixed(3, parent=J)
+    with T.sp.iteration([I, J, L], "SRR", "part") as [i, j, l]:
+        Y[i] = Y[i] + A[i, j]
+"""),
+        ("A",), ("p",), (ELL,),
+    ),
     "access": (
         "decompose_format.access", iteration("        Y[i] = Y[i] + A[i, j + 1]\n"),
         ("A",), ("p",), (ELL,),
@@ -229,6 +259,13 @@ REFUSED = {
     ),
     "fill: a product": (
         "decompose_format.fill", iteration("        Y[i] = Y[i] * A[i, j]\n"), ("A",), ("p",), (BSR,),
+    ),
+    "fill: absent elements": (
+        "decompose_format.fill", iteration("        D[i, j] = D[i, j] + A[i, j]\n"), ("A",), ("p",), (BSR,),
+    ),
+    "conflict": (
+        "decompose_format.conflict", iteration("        D[i, j] = A[i, j] * 2.0\n", kinds="SS"),
+        ("A",), ("p",), (SLOTS,),
     ),
     "fill: a sum with another": (
         "decompose_format.fill", iteration("        Y[i] = Y[i] + (A[i, j] + X[j])\n"),

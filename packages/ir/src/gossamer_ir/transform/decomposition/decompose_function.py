@@ -27,6 +27,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
     InstantiatedFormat,
     NamedFormat,
     instantiate_format,
+    with_fresh_variables,
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.traversal.effects import buffers_accessed
@@ -77,14 +78,16 @@ def decompose_function(
     """
     stored = _stored_buffers(function, buffers)
     instantiated = _instantiated(function, stored, formats, namer := namer_of(function))
-    body = [
-        new
-        for stmt in function.body
-        for new in _decomposed(stmt, function, stored, instantiated, namer)
-    ]
+    body: list[Stmt] = []
     if converts:
-        copies = (conversions(format, stored, namer) for format in instantiated)
-        body = [copy for each in copies for copy in each] + body
+        for format in instantiated:
+            body += conversions(format, stored, namer)
+    for stmt in function.body:
+        replaced = _decomposed(stmt, function, stored, instantiated, namer)
+        body += replaced
+        if replaced != [stmt]:
+            # Variables are unique in a function, so the next iteration needs others.
+            instantiated = [with_fresh_variables(format, namer) for format in instantiated]
     extended = _with_declarations(replace(function, body=tuple(body)), instantiated)
     return extended if converts else without_tensor(extended, stored)
 
@@ -119,8 +122,7 @@ def _decomposed(
             "statement",
             f"{', '.join(sorted(names))} is used outside of the iterations of the function.",
         )
-    axes = {axis.name: axis for axis in function.axes}
-    return decomposed_iteration(stmt, stored, formats, axes, namer)
+    return decomposed_iteration(stmt, function, stored, formats, namer)
 
 
 def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]) -> Function:

@@ -11,11 +11,14 @@ from gossamer_ir.core.annotations import PREPROCESS
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.iteration_axes import (
     all_axis_names,
+    attached_to,
+    axis_names,
     iterated_axes,
 )
 from gossamer_ir.nodes import (
     Axis,
     Expr,
+    Function,
     Iteration,
     IterationAxis,
     Load,
@@ -38,15 +41,17 @@ from gossamer_ir.traversal.walk import collect, statements
 
 def decomposed_iteration(
     iteration: Iteration,
+    function: Function,
     stored: Sequence[SparseBuffer],
     formats: Sequence[InstantiatedFormat],
-    axes: Mapping[str, Axis],
     namer: Namer,
 ) -> list[Stmt]:
     """Return the iterations for one over the undivided tensor: its init outside of the tensor, then one for
     each part."""
+    axes = {axis.name: axis for axis in function.axes}
     names = [buffer.name for buffer in stored]
     variables = _required_variables(iteration, stored)
+    _require_no_axis_below(iteration, stored, axes)
     outer_init = bool(iteration.init) and not buffers_written(iteration.init) <= set(names)
     if outer_init and buffers_written(iteration.init) & set(names):
         raise DecompositionError(
@@ -59,7 +64,7 @@ def decomposed_iteration(
         init, iteration = split_init(iteration, axes, namer)
         result.append(init)
     for format in formats:
-        require_neutral_slots(iteration, stored, format)
+        require_neutral_slots(iteration, function, stored, format)
         result.append(_iteration_over(format, iteration, stored, variables, namer))
     return result
 
@@ -89,6 +94,22 @@ def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) ->
                 "that is iterated.",
             )
     return variables
+
+
+def _require_no_axis_below(
+    iteration: Iteration, stored: Sequence[SparseBuffer], axes: Mapping[str, Axis]
+) -> None:
+    """Require that no other axis is iterated below those of the tensor, which the parts do not have."""
+    removed = stored[0].axes
+    for item in iterated_axes(iteration):
+        for name in axis_names(item.axis):
+            above = attached_to(item.axis) or axes[name].parent
+            if name not in removed and above in removed:
+                raise DecompositionError(
+                    "axes",
+                    f"Iteration '{iteration.name}' iterates over '{name}' below '{above}', an axis of "
+                    f"'{stored[0].name}' that the parts do not have.",
+                )
 
 
 def _require_unreduced_init(iteration: Iteration, axes: Mapping[str, Axis]) -> None:

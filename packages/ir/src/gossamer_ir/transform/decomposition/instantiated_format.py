@@ -96,6 +96,15 @@ def instantiate_format(
     )
 
 
+def with_fresh_variables(format: InstantiatedFormat, namer: Namer) -> InstantiatedFormat:
+    """Return the format with other variables, for another iteration."""
+    names = {name: namer.fresh(name) for name in format.variables}
+    return format._replace(
+        variables=tuple(names.values()),
+        coordinates=tuple(_renamed(coordinate, names, {}) for coordinate in format.coordinates),
+    )
+
+
 def _over_axes(
     array: Buffer, names: Mapping[str, str], sizes: Mapping[str, Expr], namer: Namer
 ) -> tuple[tuple[DenseFixed, ...], SparseBuffer]:

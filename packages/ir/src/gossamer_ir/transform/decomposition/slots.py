@@ -11,6 +11,7 @@ from gossamer_ir.analysis.logical_elements import (
     stores_only_elements,
 )
 from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import fill_of, integer_value
 from gossamer_ir.core.conditions import conjunction, in_range
 from gossamer_ir.core.constants import value_of
@@ -18,6 +19,7 @@ from gossamer_ir.nodes import (
     Binary,
     Cast,
     Expr,
+    Function,
     If,
     Iteration,
     Load,
@@ -29,6 +31,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
+from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.walk import statements
 
 
@@ -70,11 +73,22 @@ def _is_nonnegative(coordinate: Expr) -> bool:
 
 
 def require_neutral_slots(
-    iteration: Iteration, stored: Sequence[SparseBuffer], format: InstantiatedFormat
+    iteration: Iteration,
+    function: Function,
+    stored: Sequence[SparseBuffer],
+    format: InstantiatedFormat,
 ) -> None:
-    """Require that slots that fill dense axes, which hold zeros, contribute nothing."""
+    """Require that slots that fill dense axes, which hold zeros, contribute nothing, and that nothing is
+    stored for them to elements that are absent."""
     if stores_only_elements(format.description):
         return
+    sparse = _sparse_buffers(function) - {buffer.name for buffer in stored}
+    for name in sorted(buffers_written((*iteration.init, *iteration.body)) & sparse):
+        raise DecompositionError(
+            "fill",
+            f"The format of part '{format.name}' fills dense axes with zeros, but iteration "
+            f"'{iteration.name}' stores to '{name}', which does not have all elements.",
+        )
     names = {buffer.name for buffer in stored if value_of(fill_of(buffer)) == 0}
     for stmt in statements(iteration.body):
         if not isinstance(stmt, Store):
@@ -86,6 +100,16 @@ def require_neutral_slots(
                 f"The format of part '{format.name}' fills dense axes with zeros, but iteration "
                 f"'{iteration.name}' does not add multiples of the values, so that they would count.",
             )
+
+
+def _sparse_buffers(function: Function) -> set[str]:
+    """Return the names of the buffers that have an axis without some of the coordinates."""
+    full = {axis.name for axis in function.axes if is_full(axis)}
+    return {
+        buffer.name
+        for buffer in function.buffers
+        if isinstance(buffer, SparseBuffer) and not full.issuperset(buffer.axes)
+    }
 
 
 def _vanishes(expr: Expr, zeros: Collection[str]) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import ParseError
-from gossamer_ir.nodes import FormatDescription, Iteration
+from gossamer_ir.nodes import FormatDescription, Iteration, Module
 from gossamer_ir.script import parse_format
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_ir.verify import diagnostics_of_format
+from gossamer_ir.verify import diagnostics, diagnostics_of_format
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -46,6 +46,7 @@ def decompose_format(
     * `.statement`, `.nested`: a buffer is used outside of iterations, or in nested ones
     * `.init`: an init depends on a reduced axis, or writes both the buffers and others
     * `.fill`: a format stores zeros that are not elements, and they would count
+    * `.conflict`: elements of a part may have the same coordinates, and the iteration assigns to these
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_testkit.show import body_text
@@ -73,9 +74,21 @@ def decompose_format(
         changed = decompose_function(root.function, buffers, rules, converts=converts)
     except DecompositionError as error:
         raise schedule_error(f"decompose_format.{error.reason}", str(error)) from None
+    result = root.with_function(changed)
+    _require_valid(result.module, root.module)
     before = {stmt.name for stmt in root.function.body if isinstance(stmt, Iteration)}
     made = [stmt.name for stmt in changed.body if isinstance(stmt, Iteration)]
-    return Change(root.with_function(changed), tuple(name for name in made if name not in before))
+    return Change(result, tuple(name for name in made if name not in before))
+
+
+def _require_valid(module: Module, undivided: Module) -> None:
+    """Require that no two points of a part assign one element: the map of a format may not be injective."""
+    found = diagnostics(module)
+    if found and not diagnostics(undivided):
+        raise schedule_error(
+            "decompose_format.conflict",
+            f"The program over the parts is not valid: {found[0].message}",
+        )
 
 
 def _required_names(names: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str, ...]:
