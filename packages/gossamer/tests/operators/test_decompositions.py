@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls import kernels
+from gossamer import kernel_cache
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.errors import ArgumentError, FormatError
 
@@ -90,14 +90,27 @@ def test_slots_without_an_element_do_not_read_operands():
     assert np.array_equal(gs.decompose(stored, "hyb") @ dense, [[5], [np.inf]])
 
 
-def test_parts_of_equal_format_and_width_share_a_kernel():
-    stored = matrix((60, 64), density=0.3)
-    A = gs.decompose(stored, "hyb", c=8, k=2)
-    classes = {(part.tensor.format, part.fixed_sizes["width"]) for part in A.parts}
-    assert len(classes) < len(A.parts)
-    before = set(kernels._built)
-    gs.spmm(A, integers((64, 7)))
-    assert len(set(kernels._built) - before) == len(classes)
+def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
+    compiled = []
+    build = kernel_cache.build_named
+
+    def counted(*args, **keywords):
+        compiled.append(args)
+        return build(*args, **keywords)
+
+    monkeypatch.setattr(kernel_cache, "build_named", counted)
+    # No other test asks for this number of columns, so that no kernel is in memory.
+    stored, dense = matrix((60, 64), density=0.3), integers((64, 11))
+    classes = set()
+    for partitions in (8, 16):
+        A = gs.decompose(stored, "hyb", c=partitions, k=2)
+        own = {(part.tensor.format, part.fixed_sizes["width"]) for part in A.parts}
+        assert len(own) < len(A.parts)
+        assert np.array_equal(gs.spmm(A, dense), stored @ dense)
+        classes |= own
+        assert len(compiled) == len(classes)
+    gs.spmm(A, dense)
+    assert len(compiled) == len(classes)
 
 
 def test_a_rewritten_program_is_compiled_for_all_parts():
