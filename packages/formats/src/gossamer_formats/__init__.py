@@ -1,26 +1,61 @@
-"""Sparse tensors at run time: descriptions, storage, checks, input and output."""
+"""Sparse tensors at run time: descriptions, storage, checks, input and output.
 
-from gossamer_formats.checks.storage_checks import (
-    check_indices,
-    check_indptr,
-    check_storage,
-)
-from gossamer_formats.decomposition.decompose import decompose
-from gossamer_formats.decomposition.decomposition import Decomposition
-from gossamer_formats.decomposition.part import Part
-from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.format import Format
-from gossamer_formats.io.array_conversion import from_arrays
-from gossamer_formats.io.reading import read
-from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
-from gossamer_formats.io.torch_conversion import from_torch, to_torch
-from gossamer_formats.io.writing import write
-from gossamer_formats.registry.installed_formats import format_named, format_names
-from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
-from gossamer_formats.stats import storage_stats
-from gossamer_formats.storage import Array, Storage
-from gossamer_formats.tensor import Conversion, SparseTensor, convert, stats_of
-from gossamer_ir.support.index_arrays import FactChecker
+The names below are imported on first access: a program that calls operators on SciPy matrices needs few of
+them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer_formats.checks.storage_checks import check_indices, check_indptr, check_storage
+    from gossamer_formats.decomposition.decompose import decompose
+    from gossamer_formats.decomposition.decomposition import Decomposition
+    from gossamer_formats.decomposition.part import Part
+    from gossamer_formats.descriptions.csr import csr
+    from gossamer_formats.format import Format
+    from gossamer_formats.io.array_conversion import from_arrays
+    from gossamer_formats.io.reading import read
+    from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
+    from gossamer_formats.io.torch_conversion import from_torch, to_torch
+    from gossamer_formats.io.writing import write
+    from gossamer_formats.registry.installed_formats import format_named, format_names
+    from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
+    from gossamer_formats.stats import storage_stats
+    from gossamer_formats.storage import Array, Storage
+    from gossamer_formats.tensor import Conversion, SparseTensor, convert, stats_of
+    from gossamer_ir.support.index_arrays import FactChecker
+
+_HOMES = {
+    "Array": "gossamer_formats.storage",
+    "Conversion": "gossamer_formats.tensor",
+    "Decomposition": "gossamer_formats.decomposition.decomposition",
+    "FactChecker": "gossamer_ir.support.index_arrays",
+    "Format": "gossamer_formats.format",
+    "Part": "gossamer_formats.decomposition.part",
+    "SparseTensor": "gossamer_formats.tensor",
+    "Storage": "gossamer_formats.storage",
+    "borrow_scipy": "gossamer_formats.scipy_matrices.csr_of_scipy",
+    "check_indices": "gossamer_formats.checks.storage_checks",
+    "check_indptr": "gossamer_formats.checks.storage_checks",
+    "check_storage": "gossamer_formats.checks.storage_checks",
+    "convert": "gossamer_formats.tensor",
+    "csr": "gossamer_formats.descriptions.csr",
+    "decompose": "gossamer_formats.decomposition.decompose",
+    "format_named": "gossamer_formats.registry.installed_formats",
+    "format_names": "gossamer_formats.registry.installed_formats",
+    "from_arrays": "gossamer_formats.io.array_conversion",
+    "from_scipy": "gossamer_formats.io.scipy_conversion",
+    "from_torch": "gossamer_formats.io.torch_conversion",
+    "read": "gossamer_formats.io.reading",
+    "stats_of": "gossamer_formats.tensor",
+    "storage_stats": "gossamer_formats.stats",
+    "to_scipy": "gossamer_formats.io.scipy_conversion",
+    "to_torch": "gossamer_formats.io.torch_conversion",
+    "write": "gossamer_formats.io.writing",
+}
 
 __all__ = [
     "Array",
@@ -50,3 +85,11 @@ __all__ = [
     "to_torch",
     "write",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gossamer_formats' has no attribute '{name}'")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -10,8 +10,6 @@ import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.assembly import assemble
-from gossamer_formats.conversion.compiled.assemble import Options
-from gossamer_formats.conversion.compiled.convert import convert_compiled
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.distinct import distinct
@@ -75,6 +73,10 @@ def convert_storage(
     drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.format))
     compile = find_compiler() if source.values.size >= MIN_COMPILED else None
     if compile is not None:
+        # These modules need the parser, which takes a third of the time to import this package.
+        from gossamer_formats.conversion.compiled.assemble import Options
+        from gossamer_formats.conversion.compiled.convert import convert_compiled
+
         options = Options(drop_zeros, index_dtype, wants_permutation)
         found = convert_compiled(source, target, compile, options)
         if found is not None:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.decomposition.part import Part, part_of
-from gossamer_formats.decomposition.rewrite_program import program_in_parts
 from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
-from gossamer_ir.script import parse_module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 
@@ -145,6 +143,10 @@ class Decomposition:
         >>> [param.name for param in program.functions[0].params]
         ['y', 'm', 'n', 'data_p0b0', 'rows_p0b0', 'indices_p0b0', 'stored_p0b0']
         """
+        # Operators whose kernels are cached import this module, but never rewrite a program.
+        from gossamer_formats.decomposition.rewrite_program import program_in_parts
+        from gossamer_ir.script import parse_module
+
         module = parse_module(program) if isinstance(program, str) else program
         formats = {part.name: part.tensor.format for part in self.parts}
         sizes = {part.name: part.fixed_sizes for part in self.parts}

@@ -25,9 +25,21 @@ def split_init(
 
     Both have the annotations of the iteration. `axes` are those of the function.
 
+    >>> from gossamer_ir.script import parse_module
     >>> from gossamer_ir.traversal.names import namer_of
-    >>> from gossamer_testkit.examples import ROW_SUMS
-    >>> (function,) = ROW_SUMS.functions
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def row_sums(a: T.handle, y: T.handle, m: T.int64) -> None:
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.dense_fixed(4)
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ...     Y = T.sp.match_buffer(y, (I,), "float32")
+    ...     with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+    ...         with T.init():
+    ...             Y[i] = 0.0
+    ...         Y[i] = Y[i] + A[i, j]
+    ... ''')
+    >>> (function,) = module.functions
     >>> axes = {axis.name: axis for axis in function.axes}
     >>> init, updates = split_init(function.body[0], axes, namer_of(function))
     >>> init.name, init.vars, updates.vars, updates.init
