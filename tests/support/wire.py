@@ -48,7 +48,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.stats"),
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.asformat"),
     Border("gossamer", "formats", "gossamer_formats", "convert"),
-    Border("gossamer", "formats", "gossamer_formats", "decompose"),
+    Border("gossamer", "formats", "gossamer_formats.decomposition.decompose", "decompose"),
     Border("gossamer", "formats", "gossamer_formats", "Decomposition.rewrite"),
     Border(
         "gossamer",

@@ -9,6 +9,8 @@ from scipy import sparse
 import gossamer as gs
 from gossamer import kernel_cache
 from gossamer.operators.spmm import SCRIPT
+from gossamer_formats import csr
+from gossamer_formats.descriptions.coo import coo
 from gossamer_ir.errors import ArgumentError, FormatError
 
 BLOCKS = {"block_rows": 4, "block_columns": 4}
@@ -17,6 +19,7 @@ DECOMPOSITIONS = {
     "partitions": ("hyb", {"c": 3, "k": 1}),
     "wide": ("hyb", {"c": 99, "k": 9}),
     "blocks": ([("bsr", lambda i, j: (i // 4 + j // 4) % 2 == 0, BLOCKS), "csr"], {}),
+    "described": ([(coo(), lambda i, j: j < 5), csr()], {}),
     "band": ([("dia", lambda i, j: abs(i - j) < 3), ("coo", lambda i, j: j < 5), "sell"], {}),
 }
 
