@@ -50,12 +50,6 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "convert"),
     Border("gossamer", "formats", "gossamer_formats.decomposition.decompose", "decompose"),
     Border("gossamer", "formats", "gossamer_formats", "Decomposition.rewrite"),
-    Border(
-        "gossamer",
-        "formats",
-        "gossamer_formats.decomposition.rewrite_program",
-        "program_in_parts",
-    ),
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats", "from_arrays"),
     Border("gossamer", "formats", "gossamer_formats.conversion.recognized_formats", "is_format"),

@@ -11,7 +11,7 @@ from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
@@ -144,13 +144,17 @@ class Decomposition:
         ['y', 'm', 'n', 'data_p0b0', 'rows_p0b0', 'indices_p0b0', 'stored_p0b0']
         """
         # Operators whose kernels are cached import this module, but never rewrite a program.
-        from gossamer_formats.decomposition.rewrite_program import program_in_parts
         from gossamer_ir.script import parse_module
+        from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+        from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
 
         module = parse_module(program) if isinstance(program, str) else program
         formats = {part.name: part.tensor.format for part in self.parts}
         sizes = {part.name: part.fixed_sizes for part in self.parts}
-        return program_in_parts(module, (buffer,), formats, fixed_sizes=sizes)
+        try:
+            return program_in_parts(module, (buffer,), formats, fixed_sizes=sizes)
+        except DecompositionError as error:
+            raise FormatError("format.program", str(error)) from None
 
     __array_ufunc__ = None
     """Lets `array @ decomposition` raise `TypeError` instead of making an array of it."""

@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.core.axis_kinds import with_index_dtypes
+from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription, Function, Module, SparseBuffer
 
 
@@ -89,7 +90,8 @@ def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | Non
 
 def _with_part(module: Module, part: StoredPart) -> Module:
     """Return the module with a part instead of the buffers that have the axes of the matrix."""
-    from gossamer_formats.decomposition.rewrite_program import program_in_parts
+    from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+    from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
 
     buffers = tuple(
         buffer.name
@@ -97,7 +99,10 @@ def _with_part(module: Module, part: StoredPart) -> Module:
         if isinstance(buffer, SparseBuffer) and buffer.axes == MATRIX_AXES
     )
     sizes = {PART: dict(part.sizes)}
-    return program_in_parts(module, buffers, {PART: part.format}, fixed_sizes=sizes)
+    try:
+        return program_in_parts(module, buffers, {PART: part.format}, fixed_sizes=sizes)
+    except DecompositionError as error:
+        raise FormatError("format.program", str(error)) from None
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""Rewrites a program so that a tensor is stored in parts."""
+"""A program in which a tensor is stored in parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
@@ -25,19 +24,22 @@ def program_in_parts(
     """Return a program at the coordinate stage in which parts are stored instead of sparse buffers.
 
     `formats` has the format of each part by its name, `fixed_sizes` those of its sizes that become constants.
-    Raises `FormatError` (`format.program`).
+    Raises `DecompositionError`.
+
+    >>> program_in_parts(Module("loop", (), "f"), ["A"], {}, fixed_sizes={})
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.transform.decomposition.decomposition_error.DecompositionError: The program has 0 functions \
+of the loop stage; expected one of the coordinate stage.
     """
     if len(module.functions) != 1 or module.stage != "coordinate":
-        raise FormatError(
-            "format.program",
+        raise DecompositionError(
+            "program",
             f"The program has {counted(len(module.functions), 'function')} of the {module.stage} stage; "
             "expected one of the coordinate stage.",
         )
     parts = [NamedFormat(name, format) for name, format in formats.items()]
-    try:
-        decomposed = decompose_function(module.functions[0], buffers, parts)
-    except DecompositionError as error:
-        raise FormatError("format.program", str(error)) from None
+    decomposed = decompose_function(module.functions[0], buffers, parts)
     sizes = {
         f"{size}_{name}": value
         for name, sizes in fixed_sizes.items()
