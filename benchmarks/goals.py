@@ -115,6 +115,9 @@ PYTHON_SHARES = {
 }
 """Goals for the time of Python divided by that of LLVM for the same kernel, by subject of `python_share`."""
 
+CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0
+"""Goals for the time of SciPy divided by that of gossamer over all conversions: geometric mean, and least."""
+
 GOALS = (
     Goal("spmm", mean=1.15, least=0.9),
     Goal("spmv", mean=1.0, least=0.8),

@@ -170,6 +170,36 @@ class MiniBatches(msgspec.Struct, frozen=True):
         return self.grown_mb < 5 and self.late_files == 0 and self.overhead_us <= 25
 
 
+class ConversionTime(msgspec.Struct, frozen=True):
+    """Median milliseconds of a conversion by gossamer and by SciPy, on one thread in turns."""
+
+    matrix: str
+    nnz: int
+    source: str
+    target: str
+    gossamer_ms: float
+    scipy_ms: float
+
+    @property
+    def ratio(self) -> float:
+        """The time of SciPy over that of gossamer."""
+        return self.scipy_ms / self.gossamer_ms
+
+
+class FormatBuild(msgspec.Struct, frozen=True):
+    """Seconds to store a matrix in CSR in another format on two threads: the median, and those of the first
+    call, which may compile."""
+
+    format: str
+    nnz: int
+    seconds: float
+    first_seconds: float
+
+    @property
+    def is_met(self) -> bool:
+        return self.seconds <= 0.3
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of the benchmark. `name` is that of its options in names of files, none for the defaults;
     `foreign` is the mean of processors that other processes used (None: not recorded)."""
@@ -185,6 +215,8 @@ class Run(msgspec.Struct, frozen=True):
     startups: tuple[Startup, ...] = ()
     call_costs: tuple[CallCost, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
+    conversion_times: tuple[ConversionTime, ...] = ()
+    format_builds: tuple[FormatBuild, ...] = ()
     missing: dict[str, str] = {}
     name: str = ""
     foreign: float | None = None

@@ -23,13 +23,22 @@ from benchmarks.harness.tasks import Batch, plan_batches
 from benchmarks.machine.c_libraries import CompilerError, compiler_version
 from benchmarks.machine.machine_description import describe_machine
 from benchmarks.machine.roofline import Roofline, measure_roofline
-from benchmarks.parts import call_overhead, compile_time, mini_batches, python_share, startup
+from benchmarks.parts import (
+    call_overhead,
+    compile_time,
+    conversions,
+    mini_batches,
+    python_share,
+    startup,
+)
 from benchmarks.parts.fresh_process import ProcessError
 from benchmarks.records import (
     FAILED,
     CallCost,
     Cell,
     CompileTime,
+    ConversionTime,
+    FormatBuild,
     MiniBatches,
     PythonShare,
     Run,
@@ -75,6 +84,8 @@ class Findings:
     compile_times: tuple[CompileTime, ...] = ()
     python_shares: tuple[PythonShare, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
+    conversion_times: tuple[ConversionTime, ...] = ()
+    format_builds: tuple[FormatBuild, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +155,8 @@ def measure_run(job: Job, console: Console) -> Run:
         compile_times=findings.compile_times,
         python_shares=findings.python_shares,
         mini_batches=findings.mini_batches,
+        conversion_times=findings.conversion_times,
+        format_builds=findings.format_builds,
         missing=findings.missing,
         name=options.run_name(job.chosen),
         foreign=round(foreign_share(before, read_meter([job.cpu_seconds])), 3),
@@ -229,6 +242,17 @@ def measure_mini_batches(job: Job, findings: Findings, bar: Bar) -> None:
     findings.mini_batches = mini_batches.measure_mini_batches(graphs, bar)
 
 
+def estimate_conversions(job: Job) -> float:
+    return conversions.estimated_seconds(conversions.chosen_matrices(job.chosen.matrix))
+
+
+def measure_conversions(job: Job, findings: Findings, bar: Bar) -> None:
+    """Measure conversions of formats, compared with SciPy, and the building of formats."""
+    matrices = conversions.chosen_matrices(job.chosen.matrix)
+    findings.conversion_times = conversions.measure_conversions(matrices, bar)
+    findings.format_builds = conversions.measure_builds(bar)
+
+
 PARTS = {
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
@@ -237,4 +261,5 @@ PARTS = {
     "compile": Part(estimate_compile_times, measure_compile_times),
     "python": Part(lambda job: python_share.estimated_seconds(), measure_python_shares),
     "batches": Part(estimate_mini_batches, measure_mini_batches),
+    "conversions": Part(estimate_conversions, measure_conversions),
 }

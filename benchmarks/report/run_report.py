@@ -19,6 +19,11 @@ from benchmarks.records import (
     Run,
     Startup,
 )
+from benchmarks.report.conversion_tables import (
+    builds_sheet,
+    conversion_times_sheet,
+    conversions_sheet,
+)
 from benchmarks.report.roofline_picture import draw
 from benchmarks.report.text_tables import Row, Sheet, to_markdown, to_rich
 
@@ -76,6 +81,10 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield calls_sheet(run.call_costs)
     if run.mini_batches:
         yield batches_sheet(run.mini_batches)
+    if run.conversion_times:
+        yield conversions_sheet(run.conversion_times)
+    if run.format_builds:
+        yield builds_sheet(run.format_builds)
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -83,6 +92,8 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
     for name in ours:
         if any(name in cell.figures for cell in run.cells):
             yield means_sheet(run.cells, name)
+    if run.conversion_times:
+        yield conversion_times_sheet(run.conversion_times)
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)

@@ -5,12 +5,28 @@ from __future__ import annotations
 import io
 
 import msgspec
+import numpy as np
 import pytest
 from rich.console import Console
+from scipy import sparse
 
+import gossamer as gs
 from benchmarks import goals
 from benchmarks.harness.progress import progress_bar
-from benchmarks.parts import call_overhead, fresh_process, mini_batches, python_share, startup
+from benchmarks.parts import (
+    call_overhead,
+    conversions,
+    fresh_process,
+    mini_batches,
+    python_share,
+    startup,
+)
+from benchmarks.records import ConversionTime, FormatBuild
+from benchmarks.report.conversion_tables import (
+    builds_sheet,
+    conversion_times_sheet,
+    conversions_sheet,
+)
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 
@@ -58,3 +74,27 @@ def test_python_is_measured_beside_llvm():
     python, llvm = python_share.replaying_steps()
     assert python > 0
     assert llvm > 0
+
+
+def test_conversions_of_all_pairs_are_compared_with_scipy():
+    matrix = sparse.random_array((9, 14), density=0.5, format="csr", rng=np.random.default_rng(0))
+    times = [ConversionTime(**one) for one in conversions.time_pairs("small", matrix, 0.0)]
+    assert len(times) == len(conversions.FORMATS) * (len(conversions.FORMATS) - 1)
+    assert all(one.gossamer_ms > 0 and one.scipy_ms > 0 for one in times)
+    assert [row[0] for row in conversions_sheet(times).rows] == list(conversions.FORMATS)
+    assert len(conversion_times_sheet(times).rows) == len(times)
+    assert not conversions.suits_diagonals(sparse.eye_array(40).tocsr()[::-1])
+
+
+def test_a_wrong_conversion_is_detected():
+    matrix = sparse.eye_array(4, format="csr")
+    with pytest.raises(AssertionError, match="eye"):
+        conversions.require_equal(gs.from_scipy(matrix), 2.0 * matrix, "eye")
+
+
+def test_formats_are_built_in_a_fresh_process():
+    with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
+        builds = conversions.measure_builds(bar, rows=400)
+    assert {build.format for build in builds} == set(conversions.BUILDS)
+    assert all(isinstance(build, FormatBuild) and build.is_met for build in builds)
+    assert [row[-1] for row in builds_sheet(builds).rows] == ["met"] * len(builds)

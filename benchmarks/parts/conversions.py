@@ -1,0 +1,275 @@
+"""Conversions between formats, compared with those of SciPy, and the building of formats of a large matrix.
+
+Each pair of formats is converted by gossamer and by SciPy in turns on one thread, after a call of each. Both
+results are the same matrix. SciPy keeps the zeros that fill blocks, so gossamer keeps them as well there.
+DIA is measured for matrices whose diagonals are not mostly empty.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+import gossamer as gs
+from benchmarks.harness.progress import Bar
+from benchmarks.matrices import IN_CSR, MissingMatrixError, load_matrix
+from benchmarks.parts.fresh_process import run_fresh
+from benchmarks.records import ConversionTime, FormatBuild
+
+
+class BenchmarkFormat(NamedTuple):
+    """A format of gossamer and its parameters, and SciPy's method and arguments for it."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    method: str
+    arguments: Mapping[str, Any]
+
+
+FORMATS = {
+    "csr": BenchmarkFormat("csr", {}, "tocsr", {}),
+    "csc": BenchmarkFormat("csc", {}, "tocsc", {}),
+    "bsr 2x2": BenchmarkFormat(
+        "bsr", {"block_rows": 2, "block_columns": 2}, "tobsr", {"blocksize": (2, 2)}
+    ),
+    "bsr 4x4": BenchmarkFormat(
+        "bsr", {"block_rows": 4, "block_columns": 4}, "tobsr", {"blocksize": (4, 4)}
+    ),
+    "dia": BenchmarkFormat("dia", {}, "todia", {}),
+    "coo": BenchmarkFormat("coo", {}, "tocoo", {}),
+}
+"""The formats of which each is converted to each other."""
+
+USUAL = (
+    "cora",
+    "pubmed",
+    "ppi_graphsaint",
+    "ogbn_arxiv",
+    "luxembourg_osm",
+    "bcsstk16",
+    "cavity14",
+    "lp_maros_r7",
+    "dlmc_tr_mag80_dec3_ffn1",
+    "web_cnr2000",
+)
+"""The matrices that are measured unless others are chosen."""
+
+BLOCK = 4
+"""Rows and columns are filled up to a multiple of this: SciPy's blocks must divide the matrix."""
+
+DIAGONAL_SLOTS = 20
+"""The most slots of DIA for each nonzero with which a matrix is stored in DIA."""
+
+SAMPLES = (5, 25)
+"""The least and the largest number of samples of a contender."""
+
+SECONDS_PER_PAIR = 0.3
+"""The time for the samples of a pair; those of slow pairs take longer."""
+
+BUILDS: dict[str, Callable[[Any], Any]] = {
+    "hyb": lambda tensor: gs.decompose(tensor, "hyb"),
+    "hyb, 4 partitions": lambda tensor: gs.decompose(tensor, "hyb", c=4),
+    "sell": lambda tensor: tensor.asformat("sell"),
+    "padded_csr": lambda tensor: tensor.asformat("padded_csr"),
+    "sr_bcrs": lambda tensor: tensor.asformat("sr_bcrs"),
+    "bsr 2x2": lambda tensor: tensor.asformat("bsr", block_rows=2, block_columns=2),
+    "bsr 4x4": lambda tensor: tensor.asformat("bsr", block_rows=4, block_columns=4),
+}
+"""The formats that are built of a large matrix in CSR."""
+
+BUILD_ROWS, BUILD_NEIGHBORS, BUILD_SAMPLES = 500_000, 5, 3
+"""The size of the large matrix: each group of 4 rows has nonzeros in 5 groups of 4 columns, as in a mesh with
+4 unknowns in each point."""
+
+ESTIMATED_SECONDS_PER_MATRIX, ESTIMATED_SECONDS_OF_BUILDS = 20.0, 40.0
+
+
+def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the matrices to convert.
+
+    >>> chosen_matrices(["cora", "blocks_4096"])
+    ('cora',)
+    """
+    return USUAL if matrices is None else tuple(name for name in matrices if name in IN_CSR)
+
+
+def estimated_seconds(matrices: Sequence[str]) -> float:
+    """Return the estimated duration."""
+    return ESTIMATED_SECONDS_PER_MATRIX * len(matrices) + ESTIMATED_SECONDS_OF_BUILDS
+
+
+def measure_conversions(matrices: Sequence[str], bar: Bar) -> tuple[ConversionTime, ...]:
+    """Measure all pairs of formats for those matrices that are available."""
+    times: list[ConversionTime] = []
+    for name in matrices:
+        bar.says(f"conversions of {name}")
+        try:
+            load_matrix(name)
+        except MissingMatrixError:
+            continue
+        times += measure_matrix(name)
+        bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
+    return tuple(times)
+
+
+def measure_matrix(name: str) -> list[ConversionTime]:
+    """Measure all pairs of formats for one matrix in a fresh process."""
+    arguments = ("-m", "benchmarks.parts.conversions", "pairs", name, str(SECONDS_PER_PAIR))
+    return [ConversionTime(**found) for found in json.loads(run_fresh(sys.executable, *arguments))]
+
+
+def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> tuple[FormatBuild, ...]:
+    """Measure the building of formats of a large matrix on two threads in a fresh process."""
+    bar.says("formats of a large matrix")
+    arguments = ("-m", "benchmarks.parts.conversions", "builds", str(rows))
+    found = json.loads(run_fresh(sys.executable, *arguments))
+    bar.advance(ESTIMATED_SECONDS_OF_BUILDS)
+    return tuple(FormatBuild(**build) for build in found)
+
+
+# --- in the fresh process
+
+
+def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str, Any]]:
+    """Time all pairs of formats."""
+    matrix = filled_up(matrix)
+    tensor = gs.from_scipy(matrix)
+    formats = {
+        key: form for key, form in FORMATS.items() if key != "dia" or suits_diagonals(matrix)
+    }
+    tensors = {key: tensor.asformat(form.name, **form.parameters) for key, form in formats.items()}
+    matrices = {key: of_scipy(matrix, form) for key, form in formats.items()}
+    found = []
+    for source in formats:
+        for target, form in formats.items():
+            if source == target:
+                continue
+            options: dict[str, Any] = {"zeros": "keep"} if source.startswith("bsr") else {}
+            ours = partial(tensors[source].asformat, form.name, **options, **form.parameters)
+            theirs = partial(convert_by_scipy, matrices[source], form)
+            require_equal(ours(), theirs(), f"{name}, {source} to {target}")
+            gossamer_ms, scipy_ms = interleaved_medians(ours, theirs, seconds_per_pair)
+            found.append(
+                {
+                    "matrix": name,
+                    "nnz": matrix.nnz,
+                    "source": source,
+                    "target": target,
+                    "gossamer_ms": gossamer_ms,
+                    "scipy_ms": scipy_ms,
+                }
+            )
+    return found
+
+
+def filled_up(matrix: Any) -> Any:
+    """Return a matrix with empty rows and columns at the end, so that blocks divide its shape."""
+    filled: Any = sparse.csr_matrix(matrix, copy=True)
+    filled.resize([-(-size // BLOCK) * BLOCK for size in matrix.shape])
+    return filled
+
+
+def suits_diagonals(matrix: Any) -> bool:
+    """Return whether the diagonals with nonzeros have few slots."""
+    coordinates = matrix.tocoo()
+    diagonals = np.unique(coordinates.col - coordinates.row).size
+    return bool(diagonals * matrix.shape[1] <= DIAGONAL_SLOTS * matrix.nnz)
+
+
+def of_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
+    """Return a matrix in a format of SciPy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sparse.SparseEfficiencyWarning)
+        return getattr(matrix, form.method)(**form.arguments)
+
+
+def convert_by_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
+    """Convert a matrix as a caller would. COO is not assumed to be free of duplicates, as of a new matrix."""
+    if matrix.format == "coo":
+        matrix.has_canonical_format = False
+    return of_scipy(matrix, form)
+
+
+def require_equal(ours: Any, theirs: Any, what: str) -> None:
+    """Raise unless both matrices are the same."""
+    found, expected = gs.to_scipy(ours.asformat("csr")), theirs.tocsr()
+    if found.shape != expected.shape or (found != expected).nnz:
+        raise AssertionError(f"{what}: the result is wrong")
+
+
+def interleaved_medians(
+    ours: Callable[[], object], theirs: Callable[[], object], seconds: float
+) -> tuple[float, float]:
+    """Return the median milliseconds of two functions that take turns, each first in half of them."""
+    samples: tuple[list[float], list[float]] = ([], [])
+    least, most = SAMPLES
+    count = int(seconds / max(duration(ours) + duration(theirs), 1e-6))
+    for turn in range(min(max(count, least), most)):
+        for number in (0, 1) if turn % 2 else (1, 0):
+            samples[number].append(duration((ours, theirs)[number]))
+    gossamer, scipy = (1e3 * statistics.median(taken) for taken in samples)
+    return gossamer, scipy
+
+
+def duration(step: Callable[[], object]) -> float:
+    """Return the seconds of a call; its result is freed afterwards, as by a caller."""
+    start = time.perf_counter()
+    result = step()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds
+
+
+def time_builds(rows: int) -> list[dict[str, Any]]:
+    """Time the building of formats; the first call may compile."""
+    gs.set_num_threads(2)
+    tensor = gs.from_scipy(mesh(rows))
+    found = []
+    for name, build in BUILDS.items():
+        step = partial(build, tensor)
+        first = duration(step)
+        seconds = statistics.median(duration(step) for _ in range(BUILD_SAMPLES))
+        found.append(
+            {"format": name, "nnz": tensor.nnz, "seconds": seconds, "first_seconds": first}
+        )
+    return found
+
+
+def mesh(rows: int) -> Any:
+    """Return a square matrix whose rows share columns in groups of 4.
+
+    >>> mesh(40).nnz
+    800
+    """
+    rng, groups = np.random.default_rng(0), rows // BLOCK
+    # Distinct: sorted numbers, each with its place added.
+    chosen = np.sort(rng.integers(0, groups - BUILD_NEIGHBORS, (groups, BUILD_NEIGHBORS)), axis=1)
+    chosen += np.arange(BUILD_NEIGHBORS)
+    columns = (chosen[:, :, None] * BLOCK + np.arange(BLOCK)).reshape(groups, -1).astype(np.int32)
+    indices = np.repeat(columns, BLOCK, axis=0).reshape(-1)
+    indptr = np.arange(groups * BLOCK + 1, dtype=np.int32) * columns.shape[1]
+    values = rng.random(indices.size, dtype=np.float32) + np.float32(0.5)
+    return sparse.csr_array((values, indices, indptr), shape=(groups * BLOCK, groups * BLOCK))
+
+
+def main(command: str, *arguments: str) -> None:
+    """Print what was measured as JSON."""
+    if command == "pairs":
+        gs.set_num_threads(1)
+        name, seconds = arguments
+        print(json.dumps(time_pairs(name, load_matrix(name).csr, float(seconds))))
+    else:
+        print(json.dumps(time_builds(int(arguments[0]))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
