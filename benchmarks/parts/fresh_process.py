@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 
+USER = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Set to what it is for a user: without stored bytecode, each process would compile all modules again."""
+
 
 class ProcessError(Exception):
     """A fresh process failed; the message holds its standard error."""
@@ -13,7 +16,11 @@ class ProcessError(Exception):
 def run_fresh(*command: str, **environment: str) -> str:
     """Return the output of a process with further environment variables. Raises `ProcessError`."""
     done = subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command,
+        env={**os.environ, **USER, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise ProcessError(f"{' '.join(command)} failed:\n{done.stderr}")

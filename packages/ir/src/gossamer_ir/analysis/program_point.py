@@ -212,7 +212,10 @@ class ProgramPoint:
         """Assume the context of an access from here on."""
         for loop in context.loops:
             if loop.var not in context.idle:
-                self.assume_loop(loop)
+                # Bound once: names are unique, and a new bound discards all that is known about overflow.
+                if not self.overflow.is_bound(loop.var):
+                    self.bind_loop(loop)
+                self.assume_range(loop, loop.extent)
         for condition in context.conditions:
             self.assume(condition)
 

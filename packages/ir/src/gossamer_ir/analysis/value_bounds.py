@@ -120,6 +120,10 @@ class ValueBounds:
         self._forget(variable)
         self._bound[variable] = values
 
+    def is_bound(self, variable: str) -> bool:
+        """Return whether a bound of a variable was recorded."""
+        return variable in self._bound or variable in self._variables
+
     def _forget(self, variable: str) -> None:
         """Discard results that may depend on an earlier bound of a variable."""
         self._variables.pop(variable, None)

@@ -7,8 +7,7 @@ but the prover can order them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -16,11 +15,10 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses import Access, EnclosingContext
 from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.element_numbers import numbers_of
-from gossamer_ir.analysis.init_nests import Values
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
-from gossamer_ir.nodes import Compare, Expr, For, Function, Range
+from gossamer_ir.nodes import Compare, Expr, For, Function, Range, Var
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import substitute
 
@@ -101,8 +99,9 @@ def _access_site(access: Access, *, function: Function, point: ProgramPoint) -> 
 
 def _weakest_sites(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
     """Return the sites with minimal assumptions. A proof for one of them holds for every site that has the
-    same indices and more assumptions."""
-    known = {(site.indices, site.context.assumptions()): site for site in sites}
+    same indices and more assumptions, whatever the loops around it are called: loops that run one after the
+    other over the same range are one case."""
+    known = {_anonymous(site): site for site in sites}
     return [
         site
         for (indices, assumed), site in known.items()
@@ -110,52 +109,74 @@ def _weakest_sites(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
     ]
 
 
+def _anonymous(site: _AccessSite) -> tuple[tuple[Expr | None, ...], frozenset[object]]:
+    """Return the indices and the assumptions of a site, with the loops around it numbered."""
+    names = [loop.var for loop in site.context.loops]
+    numbered = {name: index_var(str(number)) for number, name in enumerate(names)}
+    indices = tuple(None if at is None else substitute(at, numbered) for at in site.indices)
+    context = _renamed(site.context, numbered)
+    return indices, context.assumptions()
+
+
 def _is_ordered_along(
     sites: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
 ) -> bool:
     """Return whether all accesses of later iterations come after those of earlier ones, or all before
     them."""
+    later = [_in_later_iteration(site, loop) for site in sites]
     return any(
-        all(
-            _is_apart(first, second, dim, point=point, loop=loop, falls=falls)
-            for first, second in product(sites, sites)
-        )
+        all(_is_apart(site, later, dim, point=point, falls=falls) for site in sites)
         for falls in (False, True)
     )
 
 
-def _is_apart(
-    first: _AccessSite,
-    second: _AccessSite,
-    dim: int,
-    *,
-    point: ProgramPoint,
-    loop: For,
-    falls: bool,
-) -> bool:
-    """Return whether a later iteration's access is proved to come after (before, if the index `falls`)."""
+def _in_later_iteration(site: _AccessSite, loop: For) -> _AccessSite:
     # Inner loops of the later iteration are different ones: their variables are independent.
-    names = (loop.var, *(inner.var for inner in second.context.loops))
+    names = (loop.var, *(inner.var for inner in site.context.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
-    earlier, other = first.indices[dim], second.indices[dim]
-    if earlier is None or other is None:
-        return False
-    later: Expr = substitute(other, renamed)
-    apart = Compare("gt" if falls else "lt", earlier, later)
+    indices = tuple(None if at is None else substitute(at, renamed) for at in site.indices)
+    return _AccessSite(indices, _renamed(site.context, renamed))
+
+
+def _is_apart(
+    site: _AccessSite, later: Iterable[_AccessSite], dim: int, *, point: ProgramPoint, falls: bool
+) -> bool:
+    """Return whether all accesses of a later iteration are proved to come after one of an earlier iteration
+    (before it, if the index `falls`)."""
+    apart = [
+        (_comparison(site.indices[dim], other.indices[dim], falls=falls), other.context)
+        for other in later
+    ]
     # Most often the iterations alone tell; the prover remembers the answer for all sites.
-    if point.proves(apart):
+    open_cases = [case for case in apart if case[0] is None or not point.proves(case[0])]
+    if not open_cases:
         return True
     with point.scope():
-        point.assume_context(first.context)
-        point.assume_context(_with_renamed_loops(second.context, renamed))
-        return point.proves(apart)
+        point.assume_context(site.context)
+        return all(
+            condition is not None and _is_proved_in(context, condition, point)
+            for condition, context in open_cases
+        )
 
 
-def _with_renamed_loops(context: EnclosingContext, names: Values) -> EnclosingContext:
-    """Return the context in the later iteration, with renamed loop variables."""
-    loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in context.loops)
+def _comparison(earlier: Expr | None, later: Expr | None, *, falls: bool) -> Compare | None:
+    """Return the condition that an index of a later iteration is greater (less, if it `falls`)."""
+    if earlier is None or later is None:
+        return None
+    return Compare("gt" if falls else "lt", earlier, later)
+
+
+def _is_proved_in(context: EnclosingContext, condition: Compare, point: ProgramPoint) -> bool:
+    with point.scope():
+        point.assume_context(context)
+        return point.proves(condition)
+
+
+def _renamed(context: EnclosingContext, names: Mapping[str, Var]) -> EnclosingContext:
+    """Return the context with other names for all its loops, and without the bodies of these."""
+    loops = (replace(loop, var=names[loop.var].name, body=()) for loop in context.loops)
     conditions = (substitute(condition, names) for condition in context.conditions)
-    idle = frozenset(name + _LATER for name in context.idle)
+    idle = frozenset(names[name].name if name in names else name for name in context.idle)
     return EnclosingContext(
         tuple(substitute(loop, names) for loop in loops), tuple(conditions), idle
     )

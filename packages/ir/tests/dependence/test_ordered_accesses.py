@@ -1,0 +1,75 @@
+"""Orders of the accesses of whole iterations, in which several inner loops visit the elements of a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.arith.elimination import Elimination
+from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.nodes import For
+from gossamer_ir.script import parse_module
+
+HEAD = """
+@T.prim_func
+def rows(x: T.handle, p: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (nnz,), "float32")
+    P = T.match_buffer(p, (m + 1,), "int32")
+    T.assume(monotone(P))
+    for i in T.serial(m):
+"""
+VISITS = """
+        for {var} in T.serial(T.int64(P[i + 1]) - T.int64(P[i]) + {more}):
+            X[T.int64(P[i]) + {var}] = 1.0
+"""
+VISITS_IF = """
+        for {var} in T.serial({extent}):
+            if {var} < T.int64(P[i + 1]) - T.int64(P[i]):
+                X[T.int64(P[i]) + {var}] = 1.0
+"""
+
+
+def is_ordered(text):
+    """Return whether the iterations of the outermost loop of a program are proved to be ordered."""
+    function = parse_module(HEAD + text).functions[0]
+    (loop,) = function.body
+    assert isinstance(loop, For)
+    listed = list(accesses(loop.body, buffers={"X"}))
+    return are_ordered(listed, loop, changing={"X"}, function=function)
+
+
+def visits(*more):
+    """Return a loop for each number of elements beyond the end of the row."""
+    return "".join(VISITS.format(var=f"j{at}", more=count) for at, count in enumerate(more))
+
+
+@pytest.mark.parametrize("more", [(0,), (0, 0), (0, -1, 0), (-1, -1)])
+def test_loops_that_stay_in_their_rows_are_ordered(more):
+    assert is_ordered(visits(*more))
+
+
+@pytest.mark.parametrize("more", [(1,), (0, 1), (1, 0), (0, 0, 1, 0)])
+def test_one_loop_that_leaves_its_row_is_found(more):
+    assert not is_ordered(visits(*more))
+
+
+@pytest.mark.parametrize("extents", [(8, 8), (8, 16), (16, 8)])
+def test_loops_with_a_condition_are_ordered_whatever_their_extents(extents):
+    texts = (VISITS_IF.format(var=f"j{at}", extent=extent) for at, extent in enumerate(extents))
+    assert is_ordered("".join(texts))
+
+
+def test_loops_over_equal_ranges_are_proved_once(monkeypatch):
+    goals = []
+    proves = Elimination.proves
+
+    def counted(search, goal):
+        goals.append(goal)
+        return proves(search, goal)
+
+    monkeypatch.setattr(Elimination, "proves", counted)
+    assert is_ordered(visits(0))
+    few = len(goals)
+    assert is_ordered(visits(0, 0, 0, 0, 0))
+    assert len(goals) == 2 * few
