@@ -9,6 +9,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer import kernel_cache
 from gossamer.operators.spmm import SCRIPT
+from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer_formats import csr
 from gossamer_formats.descriptions.coo import coo
 from gossamer_ir.errors import ArgumentError, FormatError
@@ -107,7 +108,11 @@ def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
     classes = set()
     for partitions in (8, 16):
         A = gs.decompose(stored, "hyb", c=partitions, k=2)
-        own = {(part.tensor.format, part.fixed_sizes["width"]) for part in A.parts}
+        storing = A.coverage().initializing
+        own = {
+            (part.tensor.format, part.fixed_sizes["width"], number in storing)
+            for number, part in enumerate(A.parts)
+        }
         assert len(own) < len(A.parts)
         assert np.array_equal(gs.spmm(A, dense), stored @ dense)
         classes |= own
@@ -123,6 +128,61 @@ def test_a_rewritten_program_is_compiled_for_all_parts():
     dense, result = integers((40, 8)), np.full((50, 8), np.nan, np.float32)
     kernel(b=dense, c=result, **A.arguments)
     assert np.array_equal(result, stored @ dense)
+
+
+def with_rows_left(shape=(50, 40)):
+    """A matrix with empty rows, and the decompositions of which parts store rows and others add."""
+    stored = matrix(shape)
+    rest = ("csr", lambda i, j: i >= 0)
+    return stored, {
+        "rows": gs.decompose(stored, "hyb", k=6),
+        "cut rows": gs.decompose(stored, "hyb", k=1),
+        "partitions": gs.decompose(stored, "hyb", c=3),
+        "one part": gs.decompose(stored, [("bsr", rest[1], BLOCKS)]),
+        "csr last": gs.decompose(stored, [("dia", lambda i, j: abs(i - j) < 2), "csr"]),
+        "slices": gs.decompose(stored, [("sell", rest[1])]),
+        "stored rows": gs.decompose(stored, [("dcsr", lambda i, j: i % 2 == 0), "dcsr"]),
+        "blocks": gs.decompose(
+            stored, [("dbsr", lambda i, j: i % 8 < 4, BLOCKS), ("dbsr", rest[1], BLOCKS)]
+        ),
+    }
+
+
+def test_rows_are_stored_by_one_part_or_set_to_zero():
+    stored, decompositions = with_rows_left()
+    empty = np.flatnonzero(np.diff(stored.indptr) == 0)
+    dense, vector = integers((40, 8)), integers(40)
+    for name, A in decompositions.items():
+        for operand in (dense, vector):
+            # Rows that no part stores would keep these.
+            out = np.full((50, *operand.shape[1:]), np.nan, np.float32)
+            gs.spmm(A, operand, out=out)
+            assert np.array_equal(out, stored @ operand), name
+    coverage = {name: A.coverage() for name, A in decompositions.items()}
+    assert np.array_equal(coverage["rows"].left, empty)
+    for name in ("one part", "csr last", "slices"):
+        assert len(coverage[name].initializing) == 1, name
+        # A slice without slots is not visited.
+        assert set(coverage[name].left) <= (set(empty) if name == "slices" else set()), name
+    assert coverage["csr last"].initializing == (1,)
+    assert coverage["stored rows"].adding == ()
+    assert coverage["cut rows"].adding != ()
+
+
+@pytest.mark.parametrize("operator", ["spmm", "spmv"])
+def test_a_rewritten_program_initializes_each_row_once(operator):
+    script = {"spmm": SCRIPT, "spmv": SPMV}[operator]
+    stored, decompositions = with_rows_left()
+    dense = integers((40, 8)) if operator == "spmm" else integers(40)
+    names = ("b", "c") if operator == "spmm" else ("x", "y")
+    for name, A in decompositions.items():
+        program = A.rewrite(script)
+        out = np.full((50, *dense.shape[1:]), np.nan, np.float32)
+        gs.compile(program)(**dict(zip(names, (dense, out), strict=True)), **A.arguments)
+        assert np.array_equal(out, stored @ dense), name
+        inits = [bool(part.init) for part in program.functions[0].body]
+        is_whole = A.coverage().left.size == 0
+        assert len(inits) == len(A.parts) + (not is_whole), name
 
 
 def test_values_are_updated():

@@ -31,7 +31,7 @@ class Elements(NamedTuple):
     positions: Array
 
 
-class _Slots(NamedTuple):
+class Slots(NamedTuple):
     """The slots of the axes that were enumerated so far: for each slot its position in the values, its
     element of each axis, and its coordinate along each axis."""
 
@@ -39,8 +39,8 @@ class _Slots(NamedTuple):
     elements: dict[str, Array]
     coordinates: dict[str, Array]
 
-    def select(self, chosen: Array) -> _Slots:
-        return _Slots(
+    def select(self, chosen: Array) -> Slots:
+        return Slots(
             self.positions[chosen],
             {name: array[chosen] for name, array in self.elements.items()},
             {name: array[chosen] for name, array in self.coordinates.items()},
@@ -59,10 +59,13 @@ def stored_elements(storage: Storage) -> Elements:
     """
     require_nested_axes(storage.format)
     axes = axes_by_name(storage.format)
-    slots = _Slots(np.zeros(1, np.int64), {}, {})
+    slots = no_slots()
     for name in storage.format.buffer.axes:
-        slots = _enumerated(storage, axes[name], slots)
-    coordinates = _logical(storage, slots)
+        slots = enumerated(storage, axes[name], slots)
+    coordinates = tuple(
+        coordinates_of_slots(storage, slots, dimension)
+        for dimension in range(len(map_results(storage.format)))
+    )
     if storage.format.map is None:
         return Elements(coordinates, slots.positions)
     inside = np.ones(slots.positions.size, bool)
@@ -84,7 +87,12 @@ def sorted_elements(elements: Elements) -> Elements:
     return elements if order is None else select_elements(elements, order)
 
 
-def _enumerated(storage: Storage, axis: Axis, outer: _Slots) -> _Slots:
+def no_slots() -> Slots:
+    """Return the slots before any axis was enumerated: a single one."""
+    return Slots(np.zeros(1, np.int64), {}, {})
+
+
+def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     """Return the slots of an axis within all slots of the axes before it."""
     indptr = indptr_of(axis)
     count = outer.positions.size
@@ -106,7 +114,7 @@ def _enumerated(storage: Storage, axis: Axis, outer: _Slots) -> _Slots:
     coordinates = (
         places if indices is None else storage.arrays[indices.handle][elements].astype(np.int64)
     )
-    inner = _Slots(
+    inner = Slots(
         positions,
         {**slots.elements, axis.name: elements},
         {**slots.coordinates, axis.name: coordinates},
@@ -128,20 +136,18 @@ def _counted_from_zero(lengths: Array) -> Array:
     return places
 
 
-def _logical(storage: Storage, slots: _Slots) -> tuple[Array, ...]:
-    names = storage.format.buffer.axes
-    along = [slots.coordinates[name] for name in names]
-    if storage.format.map is None:
-        return tuple(along)
+def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Array:
+    """Return the logical coordinates of slots in one dimension. All axes on which these depend must have been
+    enumerated."""
+    pairs = zip(map_variables(storage.format), storage.format.buffer.axes, strict=True)
     variables: dict[str, Array | int] = dict(storage.sizes)
-    variables |= zip(map_variables(storage.format), along, strict=True)
+    variables |= {
+        variable: slots.coordinates[name] for variable, name in pairs if name in slots.coordinates
+    }
 
     def elements(buffer: str, indices: tuple[Array, ...]) -> Array:
         return index_array(storage, buffer)[indices]
 
-    return tuple(
-        np.broadcast_to(
-            evaluate_arrays(result, variables, elements=elements), slots.positions.shape
-        )
-        for result in map_results(storage.format)
-    )
+    result = map_results(storage.format)[dimension]
+    values = evaluate_arrays(result, variables, elements=elements)
+    return np.broadcast_to(values, slots.positions.shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.decomposition.coverage import Coverage, coverage_of
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.registry.operators import operator_of
@@ -15,6 +16,7 @@ from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
 
 
 class Decomposition:
@@ -47,6 +49,23 @@ class Decomposition:
         self.dtype = np.dtype(dtype)
         self.parts = tuple(parts)
         self.value_count = value_count
+        self._coverage: dict[int, Coverage] = {}
+
+    def coverage(self, dimension: int = 0) -> Coverage:
+        """Return the parts that may initialize a result along a dimension, and what they leave out.
+
+        >>> from scipy.sparse import csr_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> matrix = SparseTensor(csr_array(np.array([[1.0, 2.0], [0.0, 0.0], [3.0, 0.0]])))
+        >>> decompose(matrix, "hyb", k=1).coverage()
+        Coverage(initializing=(0, 1), adding=(), left=array([1]))
+        """
+        found = self._coverage.get(dimension)
+        if found is None:
+            found = self._coverage[dimension] = coverage_of(
+                [part.tensor.storage for part in self.parts], dimension, self.shape[dimension]
+            )
+        return found
 
     @property
     def ndim(self) -> int:
@@ -97,7 +116,12 @@ class Decomposition:
         # The last element is that of the slots without an element, whose position is -1.
         extended = np.append(values.astype(self.dtype, copy=False), self.dtype.type(0))
         parts = [_with_values(part, extended[part.permutation]) for part in self.parts]
-        return Decomposition(self.name, self.shape, self.dtype, parts, value_count=self.value_count)
+        found = Decomposition(
+            self.name, self.shape, self.dtype, parts, value_count=self.value_count
+        )
+        # Not a copy: what either of them finds out about the structure holds for both.
+        found._coverage = self._coverage
+        return found
 
     def gather_values(self, values: Sequence[Array]) -> Array:
         """Return values in the order of the tensor that was decomposed, from those of the parts. Values of
@@ -119,9 +143,10 @@ class Decomposition:
     def rewrite(self, program: Module | str, buffer: str = "A") -> Module:
         """Return a program at the coordinate stage, in which the parts are stored instead of a buffer.
 
-        The program has one iteration for each part, after one that initializes the result. The parameters of
-        a part are those of its format, with the name of the part at the end; `arguments` has their values.
-        For several buffers that share the axes, use the schedule primitive `decompose_format`.
+        The program has one iteration for each part. Those come first that have rows of their own, which they
+        initialize; the others add. If there are rows that none of these has, all are initialized before. The
+        parameters of a part are those of its format, with the name of the part at the end; `arguments` has
+        their values. For several buffers that share the axes, use the schedule primitive `decompose_format`.
 
         Raises `FormatError` (`format.program`) if a format cannot be used by the program.
 
@@ -152,9 +177,17 @@ class Decomposition:
         formats = {part.name: part.tensor.format for part in self.parts}
         sizes = {part.name: part.fixed_sizes for part in self.parts}
         try:
-            return program_in_parts(module, (buffer,), formats, fixed_sizes=sizes)
+            return program_in_parts(
+                module, (buffer,), formats, fixed_sizes=sizes, rows=self._rows_of_parts
+            )
         except DecompositionError as error:
             raise FormatError("format.program", str(error)) from None
+
+    def _rows_of_parts(self, dimension: int) -> RowsOfParts:
+        initializing, _, left = self.coverage(dimension)
+        return RowsOfParts(
+            tuple(self.parts[number].name for number in initializing), are_all=not left.size
+        )
 
     __array_ufunc__ = None
     """Lets `array @ decomposition` raise `TypeError` instead of making an array of it."""

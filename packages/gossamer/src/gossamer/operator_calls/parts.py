@@ -1,12 +1,12 @@
-"""Calls with a matrix in parts: the kernel of each part adds to the result, which is initialized once.
+"""Calls with a matrix in parts, one kernel after the other.
 
-Parts that have the same format and the same fixed sizes share a kernel. So the number of parts is decided at
-run time, and does not change what is compiled.
+Parts with rows of their own store the results of these; the others add to what is there. Rows that no storing
+part has are set to zero before. Parts that have the same format and the same fixed sizes share a kernel. So
+the number of parts is decided at run time, and does not change what is compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,23 +60,45 @@ def product_of_parts(
 ) -> Array:
     """Return alpha times the product of a program, plus beta times `out`, in `out` if it is given."""
     require_output(out, beta=beta, dtype=operands.dtype)
-    adding = msgspec.structs.replace(program, adds=True)
+    storing, adding = program, msgspec.structs.replace(program, adds=True)
     dense = operands.dense
     if is_scaled(alpha, beta):
-        adding = scaled(program, adds=True)
+        storing, adding = scaled(program, adds=False), scaled(program, adds=True)
         dense = {**dense, FACTOR: number_operand("alpha", alpha, NATIVE[operands.dtype])}
     result, array = output(out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs)
+    if not array.size:
+        return result
+    coverage = operands.matrix.coverage()
     calls = []
-    if array.size and operands.features != 0:
-        # All kernels are built before the first write, so that `out` is unchanged after any error.
-        calls = list(_calls(adding, operands, {**dense, operands.output: array}, target=target))
+    # All kernels are built before the first write, so that `out` is unchanged after any error.
+    for number in (*coverage.initializing, *coverage.adding) if operands.features != 0 else ():
+        part = operands.matrix.parts[number]
+        stores = beta == 0 and number in coverage.initializing
+        calls.append(
+            _call(
+                storing if stores else adding,
+                operands,
+                part,
+                {**dense, operands.output: array},
+                values=part.tensor.storage.values,
+                target=target,
+            )
+        )
     if beta == 0:
-        array[...] = 0
+        _set_zero(array, coverage.left)
     elif beta != 1:
         array *= beta
     for call in calls:
         call()
     return result
+
+
+def _set_zero(array: Array, rows: Array) -> None:
+    """Set some rows to zero; all of them without an array of their numbers."""
+    if rows.size == len(array):
+        array[...] = 0
+    elif rows.size:
+        array[rows] = 0
 
 
 def sampled_values(
@@ -114,18 +136,6 @@ def _require_only_elements(program: OperatorProgram, part: Part) -> None:
             "axes with zeros.",
             hint="Choose a format that stores elements one by one, such as 'csr'.",
         )
-
-
-def _calls(
-    program: OperatorProgram,
-    operands: PartOperands,
-    arrays: dict[str, Array],
-    *,
-    target: str | Target | None,
-) -> Iterator[BoundCall]:
-    for part in operands.matrix.parts:
-        values = part.tensor.storage.values
-        yield _call(program, operands, part, arrays, values=values, target=target)
 
 
 def _call(

@@ -89,9 +89,11 @@ def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | Non
 
 
 def _with_part(module: Module, part: StoredPart) -> Module:
-    """Return the module with a part instead of the buffers that have the axes of the matrix."""
+    """Return the module with a part instead of the buffers that have the axes of the matrix. If it
+    initializes its result, then only the elements that the part visits."""
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
+    from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
 
     buffers = tuple(
         buffer.name
@@ -100,7 +102,13 @@ def _with_part(module: Module, part: StoredPart) -> Module:
     )
     sizes = {PART: dict(part.sizes)}
     try:
-        return program_in_parts(module, buffers, {PART: part.format}, fixed_sizes=sizes)
+        return program_in_parts(
+            module,
+            buffers,
+            {PART: part.format},
+            fixed_sizes=sizes,
+            rows=lambda _dimension: RowsOfParts((PART,), are_all=True),
+        )
     except DecompositionError as error:
         raise FormatError("format.program", str(error)) from None
 

@@ -9,6 +9,7 @@ from gossamer_ir.script import parse_format, parse_module
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
+from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
 from gossamer_ir.verify import verify
 
 ROW_SUMS = parse_module("""
@@ -68,6 +69,45 @@ def test_a_conversion_reads_the_undivided_tensor():
     np.testing.assert_array_equal(data[0][[0, 2]], [1, 4])
     np.testing.assert_array_equal(data[1][[0, 2]], [2, 8])
     np.testing.assert_array_equal(result, [3, 0, 12])
+
+
+def bucket(name):
+    return NamedFormat(name, parse_format("""
+@T.format
+def rows(data: T.handle, rows: T.handle, indices: T.handle, m: T.int64, n: T.int64, stored: T.int64) -> None:
+    O = T.sp.dense_fixed(1)
+    I = T.sp.compressed_fixed(O, (m, stored), rows, "int32", padded=False)
+    J = T.sp.compressed_fixed(I, (n, 1), indices, "int32")
+    A = T.sp.match_buffer(data, (O, I, J), "float32")
+    T.sp.map(lambda o, i, j: (i, j), shape=(m, n))
+"""))  # fmt: skip
+
+
+def test_parts_that_are_declared_to_have_rows_of_their_own_initialize_them_first():
+    (function,) = ROW_SUMS.functions
+    asked = []
+
+    def rows(dimension):
+        asked.append(dimension)
+        return RowsOfParts(("second",), are_all=False)
+
+    changed = decompose_function(function, ["A"], [bucket("first"), bucket("second")], rows=rows)
+    module = replace(ROW_SUMS, functions=(changed,))
+    verify(module)
+    assert asked == [0]
+    assert [(part.name, bool(part.init)) for part in changed.body] == [
+        ("sums_init", False), ("sums_second", True), ("sums_first", False),
+    ]  # fmt: skip
+    result = np.full(3, np.nan, np.float32)
+    arguments = {
+        "y": result, "m": 3, "n": 3,
+        "data_first": np.array([1, 5], np.float32), "rows_first": np.array([0, 2], np.int32),
+        "indices_first": np.array([0, 0], np.int32), "stored_first": 2,
+        "data_second": np.array([4], np.float32), "rows_second": np.array([2], np.int32),
+        "indices_second": np.array([2], np.int32), "stored_second": 1,
+    }  # fmt: skip
+    run(module, arguments)
+    np.testing.assert_array_equal(result, [1, 0, 9])
 
 
 def test_an_error_has_the_reason():

@@ -95,18 +95,59 @@ ROW_SUMS = over_csr("""
 
 
 def test_parts_accumulate_after_one_init():
-    result = decompose_format(ROW_SUMS, ("A",), names=("p", "q"), formats=(ELL, BSR))
-    assert body_text(result.module) == (
+    result = decompose_format(ROW_SUMS, ("A",), names=("p", "q"), formats=(DIA, DIA))
+    assert body_text(result.module).startswith(
         'with T.sp.iteration([I], "S", "sums_init") as [i_init]:\n'
         "    Y[i_init] = 0.0\n"
+        'with T.sp.iteration([D_p, J_p], "SS", "sums_p") as [d_p, j_p]:\n'
+    )
+    assert result.names == ("sums_init", "sums_p", "sums_q")
+
+
+def test_a_part_that_visits_all_rows_comes_first_and_initializes_them():
+    in_blocks = decompose_format(ROW_SUMS, ("A",), names=("p", "q"), formats=(DIA, BSR))
+    assert in_blocks.names == ("sums_q", "sums_p")
+    lines = body_text(in_blocks.module).splitlines()
+    assert lines[:4] == [
+        'with T.sp.iteration([IO_q, JO_q, II_q, JI_q], "SRSR", "sums_q") as [io_q, jo_q, ii_q, ji_q]:',
+        "    with T.init():",
+        "        if io_q * side_q + ii_q < m:",
+        "            Y[io_q * side_q + ii_q] = 0.0",
+    ]
+
+
+def test_a_part_does_not_initialize_columns_without_an_element():
+    module = over_csr("""
+    with T.sp.iteration([I, J], "SS", "sums") as [i, j]:
+        with T.init():
+            X[j] = 0.0
+        X[j] = X[j] + A[i, j]
+""")
+    dense = """
+@T.format
+def dense(data: T.handle, m: T.int64, n: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+"""
+    # The part visits all columns, and an init apart from the sums would visit stored ones several times.
+    call = {"names": ("p",), "formats": (dense,)}
+    assert reason_of(decompose_format, module, ("A",), **call) == "decompose_format.conflict"
+
+
+def test_others_add_to_what_one_part_initializes():
+    result = decompose_format(ROW_SUMS, ("A",), names=("p", "q"), formats=(ELL, BSR))
+    assert body_text(result.module) == (
         'with T.sp.iteration([I_p, J_p], "SR", "sums_p") as [i_p, j_p]:\n'
+        "    with T.init():\n"
+        "        Y[i_p] = 0.0\n"
         "    Y[i_p] = Y[i_p] + A_p[i_p, j_p] * X[j_p]\n"
         'with T.sp.iteration([IO_q, JO_q, II_q, JI_q], "SRSR", "sums_q") as [io_q, jo_q, ii_q, ji_q]:\n'
         "    if io_q * side_q + ii_q < m and jo_q * side_q + ji_q < n:\n"
         "        Y[io_q * side_q + ii_q] = Y[io_q * side_q + ii_q] "
         "+ A_q[io_q, jo_q, ii_q, ji_q] * X[jo_q * side_q + ji_q]"
     )
-    assert result.names == ("sums_init", "sums_p", "sums_q")
+    assert result.names == ("sums_p", "sums_q")
     params = [param.name for param in result.module.functions[0].params]
     assert params == [
         "d", "x", "y", "p", "q", "m", "n",
@@ -174,7 +215,7 @@ def test_the_init_keeps_the_annotations():
             Y[i] = 0.0
         Y[i] = Y[i] + A[i, j]
 """)
-    result = decompose_format(module, ("A",), names=("p",), formats=(ELL,))
+    result = decompose_format(module, ("A",), names=("p",), formats=(DIA,))
     assert body_text(result.module).count('iteration_attr({"preprocess": True})') == 2
 
 

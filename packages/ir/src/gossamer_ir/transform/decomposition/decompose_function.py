@@ -1,7 +1,7 @@
 """Stores a sparse tensor in several formats at once, and computes with each part.
 
 The transformation is that of SparseTIR (Ye and others, ASPLOS 2023), with two differences. Elements are
-initialized once, before all parts, also those that no part reaches. And a part may have slots without an
+initialized once, before all updates, also those that no part reaches. And a part may have slots without an
 element only if these contribute nothing.
 """
 
@@ -30,6 +30,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
     with_fresh_variables,
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
+from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, none_initialize
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 
@@ -40,13 +41,16 @@ def decompose_function(
     formats: Sequence[NamedFormat],
     *,
     converts: bool = False,
+    rows: RowsOf = none_initialize,
 ) -> Function:
     """Return the function with sparse buffers, which share their axes, stored in parts.
 
     Each iteration that uses the buffers is replaced by one for each part. What it initializes outside of
-    the buffers is initialized before, in an iteration of its own. The parts then accumulate. The parameters
-    of the undivided tensor are removed, unless the function `converts`: then an iteration for each part and
-    buffer copies the elements. Together, the parts must hold each element once; this is not checked here.
+    the buffers is initialized by the first part that is proved to visit all of it, and otherwise before, in
+    an iteration of its own. The parts then accumulate, except those that `rows` declares to initialize what
+    they visit. The parameters of the undivided tensor are removed, unless the function `converts`: then an
+    iteration for each part and buffer copies the elements. Together, the parts must hold each element once,
+    and what is declared of their rows must be true; neither is checked here.
 
     Raises `DecompositionError`.
 
@@ -74,7 +78,7 @@ def decompose_function(
     >>> [param.name for param in function.params]
     ['y', 'm', 'n', 'data_ell', 'indices_ell', 'width_ell']
     >>> [(part.name, part.vars) for part in function.body]
-    [('total_init', ('i_init',)), ('total_ell', ('i_ell', 'j_ell'))]
+    [('total_ell', ('i_ell', 'j_ell'))]
     """
     stored = _stored_buffers(function, buffers)
     instantiated = _instantiated(function, stored, formats, namer := namer_of(function))
@@ -83,7 +87,7 @@ def decompose_function(
         for format in instantiated:
             body += conversions(format, stored, namer)
     for stmt in function.body:
-        replaced = _decomposed(stmt, function, stored, instantiated, namer)
+        replaced = _decomposed(stmt, function, stored, instantiated, namer, rows=rows)
         body += replaced
         if replaced != [stmt]:
             # Variables are unique in a function, so the next iteration needs others.
@@ -112,6 +116,8 @@ def _decomposed(
     stored: Sequence[SparseBuffer],
     formats: Sequence[InstantiatedFormat],
     namer: Namer,
+    *,
+    rows: RowsOf,
 ) -> list[Stmt]:
     """Return a statement of the function's body, or those that replace it if it uses the tensor."""
     names = {buffer.name for buffer in stored}
@@ -122,7 +128,7 @@ def _decomposed(
             "statement",
             f"{', '.join(sorted(names))} is used outside of the iterations of the function.",
         )
-    return decomposed_iteration(stmt, function, stored, formats, namer)
+    return decomposed_iteration(stmt, function, stored, formats, namer, rows=rows)
 
 
 def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]) -> Function:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import PREPROCESS
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.iteration_axes import (
     all_axis_names,
@@ -28,10 +29,12 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
+from gossamer_ir.transform.decomposition.coverage import covers
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
+from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts
 from gossamer_ir.transform.decomposition.slots import require_neutral_slots, skipping_unused_slots
-from gossamer_ir.transform.split_init import axes_of_init, split_init
+from gossamer_ir.transform.split_init import axes_of_init, split_init, variables_of_init
 from gossamer_ir.traversal.effects import ACCESSES, buffers_written
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
@@ -45,9 +48,15 @@ def decomposed_iteration(
     stored: Sequence[SparseBuffer],
     formats: Sequence[InstantiatedFormat],
     namer: Namer,
+    *,
+    rows: RowsOf,
 ) -> list[Stmt]:
     """Return the iterations for one over the undivided tensor: its init outside of the tensor, then one for
-    each part."""
+    each part.
+
+    A part that is proved to visit all that is initialized comes first and initializes it, as those do that
+    are declared to (`rows`).
+    """
     axes = {axis.name: axis for axis in function.axes}
     names = [buffer.name for buffer in stored]
     variables = _required_variables(iteration, stored)
@@ -58,15 +67,56 @@ def decomposed_iteration(
             "init",
             f"Iteration '{iteration.name}' initializes {', '.join(names)} together with other buffers.",
         )
+    if not outer_init:
+        return [_part(format, iteration, function, stored, variables, namer) for format in formats]
+    _require_unreduced_init(iteration, axes)
+    dimensions = _initialized_dimensions(iteration, variables)
+    known = rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
+    if _initializes_all(iteration, axes, stored):
+        covering = next((each for each in formats if covers(each, dimensions)), None)
+        known = known if covering is None else RowsOfParts((covering.name,), are_all=True)
+    # First those that initialize, since the others add to it.
+    formats = sorted(formats, key=lambda each: each.name not in known.initializing)
+    updates = replace(iteration, init=())
     result: list[Stmt] = []
-    if outer_init:
-        _require_unreduced_init(iteration, axes)
-        init, iteration = split_init(iteration, axes, namer)
+    if not known.are_all:
+        init, updates = split_init(iteration, axes, namer)
         result.append(init)
     for format in formats:
-        require_neutral_slots(iteration, function, stored, format)
-        result.append(_iteration_over(format, iteration, stored, variables, namer))
+        own = iteration if format.name in known.initializing else updates
+        result.append(_part(format, own, function, stored, variables, namer))
     return result
+
+
+def _initialized_dimensions(iteration: Iteration, variables: Sequence[str]) -> list[int]:
+    """Return the dimensions of the tensor on which the init depends."""
+    used = variables_of_init(iteration)
+    return [dimension for dimension, name in enumerate(variables) if name in used]
+
+
+def _initializes_all(
+    iteration: Iteration, axes: Mapping[str, Axis], stored: Sequence[SparseBuffer]
+) -> bool:
+    """Return whether the init runs for all coordinates of the tensor's axes, not only for stored ones."""
+    of_tensor = set(stored[0].axes)
+    return all(
+        is_full(axes[item.axis]) and axes[item.axis].parent is None
+        for item, _ in axes_of_init(iteration, axes)
+        if item.axis in of_tensor
+    )
+
+
+def _part(
+    format: InstantiatedFormat,
+    iteration: Iteration,
+    function: Function,
+    stored: Sequence[SparseBuffer],
+    variables: tuple[str, ...],
+    namer: Namer,
+) -> Stmt:
+    """Return the iteration over a part, whose unused slots must contribute nothing."""
+    require_neutral_slots(iteration, function, stored, format)
+    return _iteration_over(format, iteration, stored, variables, namer)
 
 
 def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) -> tuple[str, ...]:
@@ -142,10 +192,15 @@ def _iteration_over(
     pairs = zip(stored, format.buffers, strict=True)
     renamed = {undivided.name: buffer.name for undivided, buffer in pairs}
 
-    def moved(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def moved(body: tuple[Stmt, ...], dimensions: Sequence[int] | None) -> tuple[Stmt, ...]:
         over_format = rewrite_body(body, lambda node: _moved(node, renamed, format.variables))
-        over_elements = skipping_unused_slots(over_format, format)
+        over_elements = skipping_unused_slots(over_format, format, dimensions=dimensions)
         return with_fresh_names(over_elements, namer, values=values)
+
+    # An init of the tensor's own elements depends on all dimensions.
+    selecting = None
+    if not buffers_written(iteration.init) & set(renamed):
+        selecting = _initialized_dimensions(iteration, variables)
 
     axes, kinds, new_variables = _iterated(format, iteration, variables, kept)
     return replace(
@@ -154,8 +209,8 @@ def _iteration_over(
         axes=axes,
         kinds=kinds,
         vars=new_variables,
-        init=moved(iteration.init) if iteration.init else (),
-        body=moved(iteration.body),
+        init=moved(iteration.init, selecting) if iteration.init else (),
+        body=moved(iteration.body, None),
     )
 
 

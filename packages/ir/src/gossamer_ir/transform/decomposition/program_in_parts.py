@@ -11,6 +11,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
+from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, none_initialize
 from gossamer_ir.transform.specialize import specialize
 
 
@@ -20,11 +21,12 @@ def program_in_parts(
     formats: Mapping[str, FormatDescription],
     *,
     fixed_sizes: Mapping[str, Mapping[str, int]],
+    rows: RowsOf = none_initialize,
 ) -> Module:
     """Return a program at the coordinate stage in which parts are stored instead of sparse buffers.
 
-    `formats` has the format of each part by its name, `fixed_sizes` those of its sizes that become constants.
-    Raises `DecompositionError`.
+    `formats` has the format of each part by its name, `fixed_sizes` those of its sizes that become constants,
+    `rows` the parts that initialize results. Raises `DecompositionError`.
 
     >>> program_in_parts(Module("loop", (), "f"), ["A"], {}, fixed_sizes={})
     Traceback (most recent call last):
@@ -39,7 +41,7 @@ of the loop stage; expected one of the coordinate stage.
             "expected one of the coordinate stage.",
         )
     parts = [NamedFormat(name, format) for name, format in formats.items()]
-    decomposed = decompose_function(module.functions[0], buffers, parts)
+    decomposed = decompose_function(module.functions[0], buffers, parts, rows=rows)
     sizes = {
         f"{size}_{name}": value
         for name, sizes in fixed_sizes.items()

@@ -35,14 +35,25 @@ from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.walk import statements
 
 
-def skipping_unused_slots(body: tuple[Stmt, ...], format: InstantiatedFormat) -> tuple[Stmt, ...]:
-    """Return statements over a part that run for the slots that are elements."""
-    condition = _condition_of_elements(format)
+def skipping_unused_slots(
+    body: tuple[Stmt, ...],
+    format: InstantiatedFormat,
+    *,
+    dimensions: Collection[int] | None = None,
+) -> tuple[Stmt, ...]:
+    """Return statements over a part that run for the slots that are elements.
+
+    `dimensions` are those in which coordinates may be outside of the tensor (None: all). An init uses some of
+    the coordinates only, and runs for each element that these select.
+    """
+    chosen = range(len(format.shape)) if dimensions is None else dimensions
+    condition = _condition_of_elements(format, chosen)
     return body if condition is None else (If(condition, body),)
 
 
-def _condition_of_elements(format: InstantiatedFormat) -> Expr | None:
-    """Return the condition that a slot is an element; None if every slot is one."""
+def _condition_of_elements(format: InstantiatedFormat, dimensions: Collection[int]) -> Expr | None:
+    """Return the condition that the coordinates of a slot are inside of the tensor in these dimensions; None
+    if they always are."""
     description = format.description
     # Of a map without a shape, nothing tells how far it reaches.
     sizes = logical_shape(description) or (None,) * len(format.shape)
@@ -50,11 +61,12 @@ def _condition_of_elements(format: InstantiatedFormat) -> Expr | None:
     along = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     conditions = [
         condition
-        for result, size, coordinate, extent in zip(
-            map_results(description), sizes, format.coordinates, format.shape, strict=True
+        for dimension, (result, size, coordinate, extent) in enumerate(
+            zip(map_results(description), sizes, format.coordinates, format.shape, strict=True)
         )
         # A coordinate along an axis of this length is always inside.
-        if not (isinstance(result, Var) and lengths[along[result.name]] == size)
+        if dimension in dimensions
+        and not (isinstance(result, Var) and lengths[along[result.name]] == size)
         for condition in _in_range(coordinate, extent)
     ]
     return conjunction(*conditions)

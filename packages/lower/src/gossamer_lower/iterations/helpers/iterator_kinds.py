@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.core import build
-from gossamer_ir.core.axis_kinds import indices_of, is_varied
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.nodes import BlockIter, Expr, Search, SparseBuffer, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.axes.index_buffers import IndexBuffers
@@ -71,7 +71,7 @@ class IteratorKinds:
             return True
         # Coordinates are unique in a fiber only; below several parents they repeat.
         indices = indices_of(axis)
-        if not is_varied(axis) or indices is None or not indices.is_searchable:
+        if indices is None or not indices.is_searchable:
             return False
         is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.tree.chain(axis)[:-1])
         is_coordinate = self._lookups.coordinate(iterator) in store.indices

@@ -30,9 +30,10 @@ def decompose_format(
 
     A format is the script of a description; its entry in `names` is added to the names of its parameters,
     axes and buffers. Each iteration over the buffers is replaced by one for each part. What it initializes
-    outside of the buffers is initialized once, before. The function takes the parts instead of the undivided
-    tensor. If it `converts`, it takes both, and copies the elements first. Together, the parts must hold each
-    element of the tensor once. The result's names are those of the new iterations.
+    outside of the buffers is initialized once: by a part that is proved to visit all of it, which then comes
+    first, or else before all parts. The function takes the parts instead of the undivided tensor. If it
+    `converts`, it takes both, and copies the elements first. Together, the parts must hold each element of
+    the tensor once. The result's names are those of the new iterations.
 
     Raises `ScheduleError` with a code `schedule.decompose_format.*`:
 
@@ -59,9 +60,9 @@ def decompose_format(
     ... '''
     >>> result = decompose_format(SPMM_COORDINATE, ("A",), names=("p", "q"), formats=(ell, ell))
     >>> print(body_text(result.module))
-    with T.sp.iteration([I, K], "SS", "csrmm_init") as [i_init, k_init]:
-        C[i_init, k_init] = 0.0
     with T.sp.iteration([I_p, J_p, K], "SRS", "csrmm_p") as [i_p, j_p, k_1]:
+        with T.init():
+            C[i_p, k_1] = 0.0
         C[i_p, k_1] = C[i_p, k_1] + A_p[i_p, j_p] * B[j_p, k_1]
     with T.sp.iteration([I_q, J_q, K], "SRS", "csrmm_q") as [i_q, j_q, k_2]:
         C[i_q, k_2] = C[i_q, k_2] + A_q[i_q, j_q] * B[j_q, k_2]

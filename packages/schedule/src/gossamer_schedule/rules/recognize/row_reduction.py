@@ -137,7 +137,7 @@ def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
         return False
     root, row, fiber = axes[:3]
     indices = indices_of(row)
-    if not is_varied(row) or indices is None or indices.padded or not indices.is_searchable:
+    if indices is None or indices.padded or not indices.is_searchable:
         return False
     has_one_fiber = row.parent == root.name and integer_value(axes[0].length) == 1
     return has_one_fiber and fiber.parent == row.name

@@ -1,0 +1,55 @@
+"""The parts of a tensor that initialize a result, since no part before them visits the same elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.visited_coordinates import VisitedCoordinates, visited_coordinates
+from gossamer_formats.storage import Array, Storage
+
+
+class Coverage(NamedTuple):
+    """The order in which parts compute a result along one dimension.
+
+    The `initializing` parts, by number, come first: each visits coordinates of its own, once each, so that it
+    stores results without reading them. The `adding` parts add. The coordinates that are `left` are visited
+    by no initializing part, so that their results are initialized before all parts.
+    """
+
+    initializing: tuple[int, ...]
+    adding: tuple[int, ...]
+    left: Array
+
+
+def coverage_of(parts: Sequence[Storage], dimension: int, length: int) -> Coverage:
+    """Return the coverage of a dimension of this length by parts.
+
+    A part that visits all coordinates is the only initializing one. Otherwise, parts initialize in their
+    order, unless an earlier one visits some of their coordinates.
+
+    >>> from gossamer_formats import csr
+    >>> arrays = {"indptr": np.array([0, 0, 2]), "indices": np.array([1, 0]), "data": np.ones(2)}
+    >>> tensor = Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)
+    >>> coverage_of([tensor, tensor], 0, 2)
+    Coverage(initializing=(0,), adding=(1,), left=array([], dtype=int64))
+    """
+    visited = [visited_coordinates(part, dimension) for part in parts]
+    covered = np.zeros(length, bool)
+    initializing: list[int] = []
+    for number in _in_order(visited, length):
+        coordinates = visited[number].coordinates
+        if not covered[coordinates].any():
+            covered[coordinates] = True
+            initializing.append(number)
+    adding = tuple(number for number in range(len(parts)) if number not in initializing)
+    return Coverage(tuple(initializing), adding, np.flatnonzero(~covered))
+
+
+def _in_order(visited: Sequence[VisitedCoordinates], length: int) -> list[int]:
+    """Return the numbers of the parts that may initialize. One that visits all comes first, so that no other
+    one has to."""
+    single = [number for number, found in enumerate(visited) if found.are_distinct]
+    return sorted(single, key=lambda number: visited[number].coordinates.size != length)

@@ -1,0 +1,81 @@
+"""Decides whether a part visits every element of the undivided tensor's dense dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gossamer_ir.arith.affine import NOTHING, affine_of
+from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.build import ONE
+from gossamer_ir.nodes import Axis, Binary, Expr, Var
+from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
+
+
+def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:
+    """Return whether the axes of a format are proved to visit all coordinates of these dimensions.
+
+    Each coordinate must run along dense axes without a parent: one as long as the dimension, or the blocks of
+    a dimension and the coordinates in a block. Axes of stored coordinates are never proved to have all.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.script import parse_format
+    >>> from gossamer_ir.traversal.names import Namer
+    >>> from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat, instantiate_format
+    >>> description = parse_format('''
+    ... @T.format
+    ... def ell(data: T.handle, indices: T.handle, m: T.int64, n: T.int64, width: T.int64) -> None:
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
+    ...     A = T.sp.match_buffer(data, (I, J), "float32")
+    ... ''')
+    >>> ell = instantiate_format(
+    ...     NamedFormat("p", description),
+    ...     shape=(index_var("m"), index_var("n")), stored=(description.buffer,), namer=Namer(()),
+    ... )
+    >>> covers(ell, [0]), covers(ell, [1])
+    (True, False)
+    """
+    axes = {axis.name: axis for axis in format.axes}
+    pairs = zip(format.variables, format.buffers[0].axes, strict=True)
+    along = {variable: axes[name] for variable, name in pairs}
+    seen: list[str] = []
+    for dimension in dimensions:
+        used = _covering(format.coordinates[dimension], format.shape[dimension], along)
+        # Two dimensions along one axis, as on a diagonal, do not meet all pairs of coordinates.
+        if used is None or set(used) & set(seen):
+            return False
+        seen += used
+    return True
+
+
+def _covering(coordinate: Expr, extent: Expr, along: Mapping[str, Axis]) -> tuple[str, ...] | None:
+    """Return the variables with which a coordinate has every value below the extent; None if that is not
+    proved."""
+    match coordinate:
+        case Var(name=name):
+            length = _dense_length(name, along)
+            return (name,) if length == extent else None
+        case Binary(
+            op="add", lhs=Binary(op="mul", lhs=Var(name=outer), rhs=size), rhs=Var(name=inner)
+        ):
+            count, height = _dense_length(outer, along), _dense_length(inner, along)
+            if outer == inner or count is None or height != size:
+                return None
+            return (outer, inner) if _are_enough(count, size, extent) else None
+    return None
+
+
+def _dense_length(variable: str, along: Mapping[str, Axis]) -> Expr | None:
+    """Return the length of the axis of a variable if it has all coordinates, wherever it is iterated."""
+    axis = along.get(variable)
+    return axis.length if axis is not None and is_full(axis) and axis.parent is None else None
+
+
+def _are_enough(count: Expr, size: Expr, extent: Expr) -> bool:
+    """Return whether `count` blocks of a size hold an extent: it is their product, or divided rounding up."""
+    if extent == Binary("mul", count, size):
+        return True
+    if not isinstance(count, Binary) or count.op != "floordiv" or count.rhs != size:
+        return False
+    rounded_up = Binary("sub", Binary("add", extent, size), ONE)
+    return affine_of(Binary("sub", count.lhs, rounded_up)) == NOTHING

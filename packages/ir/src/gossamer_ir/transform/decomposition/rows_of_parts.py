@@ -1,0 +1,27 @@
+"""What is known about the elements of a result that the parts of a tensor visit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple, TypeAlias
+
+
+class RowsOfParts(NamedTuple):
+    """The parts, by name, that initialize the elements that they visit, since none before them visits these.
+    If they visit all that the undivided iteration initializes (`are_all`), nothing else does."""
+
+    initializing: Collection[str] = ()
+    are_all: bool = False
+
+
+RowsOf: TypeAlias = Callable[[int], RowsOfParts]
+"""Returns what is known of the results along a dimension of the tensor."""
+
+
+def none_initialize(dimension: int) -> RowsOfParts:
+    """Return that nothing is known, so that all parts add.
+
+    >>> none_initialize(0)
+    RowsOfParts(initializing=(), are_all=False)
+    """
+    return RowsOfParts()
