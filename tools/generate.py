@@ -30,6 +30,7 @@ NAMES = (
     "accepted",
     "passes",
     "rules",
+    "plugins",
     "command_line",
     "pictures",
 )

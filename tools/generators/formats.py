@@ -1,7 +1,7 @@
-"""The lists of formats: `NAMES` in `gossamer_formats.descriptions`, and the table of the package's README.
+"""The lists of formats and of composable formats: `NAMES` of their folders, and the table of the README.
 
-The folder `descriptions` is the only list that is kept by hand. The table has the first lines of the
-docstrings of its modules."""
+The folders are the only lists that are kept by hand. The table has the first lines of the docstrings of the
+modules that describe formats."""
 
 from __future__ import annotations
 
@@ -19,19 +19,25 @@ _NAMES = re.compile(r"NAMES = \([^)]*\)\n")
 
 def files() -> dict[Path, str]:
     """Return the text of each file that lists formats."""
-    names = format_names()
-    folder = PACKAGE / "descriptions/__init__.py"
-    listed = "".join(f'    "{name}",\n' for name in names)
-    rows = (f"| `{name}` | {_summary(name)} |" for name in names)
+    rows = (f"| `{name}` | {_summary(name)} |" for name in module_names("descriptions"))
     return {
-        folder: _NAMES.sub(f"NAMES = (\n{listed})\n", folder.read_text()),
+        **dict(map(_with_names, ("descriptions", "decomposition/composable"))),
         README: with_table(README.read_text(), header=HEADER, rows=rows),
     }
 
 
-def format_names() -> list[str]:
-    """Return the names of the modules in the folder of descriptions, sorted."""
-    return sorted(path.stem for path in PACKAGE.glob("descriptions/[!_]*.py"))
+def module_names(folder: str) -> list[str]:
+    """Return the names of the modules in a folder of the package, sorted."""
+    return sorted(path.stem for path in PACKAGE.glob(f"{folder}/[!_]*.py"))
+
+
+def _with_names(folder: str) -> tuple[Path, str]:
+    """Return the file that lists the modules of a folder, and its text."""
+    path = PACKAGE / folder / "__init__.py"
+    names = [f'"{name}",' for name in module_names(folder)]
+    lines = "".join(f"    {name}\n" for name in names)
+    listed = f"({names[0]})" if len(names) == 1 else f"(\n{lines})"
+    return path, _NAMES.sub(f"NAMES = {listed}\n", path.read_text())
 
 
 def _summary(name: str) -> str:

@@ -40,7 +40,7 @@ def double_by_intrinsic(module, target, stats):
             why = "a vector has 8 lanes"
             decision = Decision("8 elements at a time", why, trace.steps)
             return ScheduleReport("double_by_intrinsic", "a loop over elements", (decision,))
-    return None  # the rules of the next plugin, and at last those of gossamer, are tried
+    return None  # the rules of the next plugin, and then gossamer's own, are tried
 
 
 @hookimpl

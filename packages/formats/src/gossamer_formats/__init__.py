@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gossamer_formats.checks.storage_checks import check_indices, check_indptr, check_storage
+    from gossamer_formats.decomposition.chosen_formats import chosen_parts
+    from gossamer_formats.decomposition.composable_format import ComposableFormat
     from gossamer_formats.decomposition.decompose import decompose
     from gossamer_formats.decomposition.decomposition import Decomposition
     from gossamer_formats.decomposition.part import Part
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
     from gossamer_formats.io.torch_conversion import from_torch, to_torch
     from gossamer_formats.io.writing import write
-    from gossamer_formats.registry.installed_formats import format_named, format_names
+    from gossamer_formats.registry.formats import format_named, format_names
     from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
     from gossamer_formats.stats import storage_stats
     from gossamer_formats.storage import Array, Storage
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Array": "gossamer_formats.storage",
+    "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensor",
     "Decomposition": "gossamer_formats.decomposition.decomposition",
     "FactChecker": "gossamer_ir.support.index_arrays",
@@ -41,11 +44,12 @@ _HOMES = {
     "check_indices": "gossamer_formats.checks.storage_checks",
     "check_indptr": "gossamer_formats.checks.storage_checks",
     "check_storage": "gossamer_formats.checks.storage_checks",
+    "chosen_parts": "gossamer_formats.decomposition.chosen_formats",
     "convert": "gossamer_formats.tensor",
     "csr": "gossamer_formats.descriptions.csr",
     "decompose": "gossamer_formats.decomposition.decompose",
-    "format_named": "gossamer_formats.registry.installed_formats",
-    "format_names": "gossamer_formats.registry.installed_formats",
+    "format_named": "gossamer_formats.registry.formats",
+    "format_names": "gossamer_formats.registry.formats",
     "from_arrays": "gossamer_formats.io.array_conversion",
     "from_scipy": "gossamer_formats.io.scipy_conversion",
     "from_torch": "gossamer_formats.io.torch_conversion",
@@ -59,6 +63,7 @@ _HOMES = {
 
 __all__ = [
     "Array",
+    "ComposableFormat",
     "Conversion",
     "Decomposition",
     "FactChecker",
@@ -70,6 +75,7 @@ __all__ = [
     "check_indices",
     "check_indptr",
     "check_storage",
+    "chosen_parts",
     "convert",
     "csr",
     "decompose",

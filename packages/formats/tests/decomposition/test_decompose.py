@@ -10,11 +10,7 @@ import pytest
 from scipy import sparse
 
 from gossamer_formats import SparseTensor, decompose, from_scipy
-from gossamer_formats.decomposition.installed_decompositions import (
-    composable_format_names,
-    find_composable_format,
-    ignored_decompositions,
-)
+from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.errors import ArgumentError, FormatError, PluginError
 
 SPMV = """
@@ -78,46 +74,6 @@ def test_the_parts_of_hyb_have_each_element_once(shape, parameters, index_dtype,
     assert found.shape == shape
     assert found.dtype == dtype
     assert found.nnz == stored.nnz
-
-
-def test_a_bucket_has_rows_of_similar_length_in_a_partition():
-    lengths = np.array([0, 1, 2, 3, 4, 5, 8, 9, 17])
-    rows = np.repeat(np.arange(9), lengths)
-    columns = np.concatenate([np.arange(length) for length in lengths])
-    stored = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(9, 40))
-    found = {
-        part.name: part.tensor.arrays["rows"].tolist()
-        for part in decompose(stored, "hyb", k=3).parts
-    }
-    assert found == {
-        "p0b0": [1],
-        "p0b1": [2],
-        "p0b2": [3, 4],
-        "p0b3": [5, 6, 7, 7, 8, 8, 8],
-    }
-    parts = decompose(stored, "hyb", c=4, k=3).parts
-    assert [part.name for part in parts] == ["p0b0", "p0b1", "p0b2", "p0b3", "p1b3"]
-    assert all(
-        np.all(part.tensor.arrays["indices"][part.permutation >= 0] < 10) for part in parts[:4]
-    )
-
-
-def test_only_rows_that_are_not_cut_are_declared_unique():
-    lengths = np.array([1, 1, 3, 4, 7])
-    rows = np.repeat(np.arange(5), lengths)
-    columns = np.concatenate([np.arange(length) for length in lengths])
-    stored = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(5, 9))
-    cut = decompose(stored, "hyb", k=2)
-    assert [part.tensor.format.axes[1].unique for part in cut.parts] == [True, False]
-    whole = decompose(stored, "hyb", k=3)
-    assert [part.tensor.format.axes[1].unique for part in whole.parts] == [True, True, True]
-
-
-def test_equal_parts_have_equal_descriptions():
-    parts = decompose(matrix((50, 64)), "hyb", c=4, k=6).parts
-    by_width = {part.fixed_sizes["width"]: part.tensor.format for part in parts}
-    assert len(by_width) < len(parts)
-    assert all(part.tensor.format == by_width[part.fixed_sizes["width"]] for part in parts)
 
 
 @pytest.mark.parametrize("format", ["csc", "coo", "ell", "bsr"])
@@ -250,6 +206,7 @@ PLUGIN = '''
 
 import numpy as np
 
+from gossamer_formats import ComposableFormat
 from gossamer_formats.decomposition.chosen_formats import chosen_parts
 
 
@@ -258,14 +215,49 @@ def triangles(matrix, *, offset):
 
 
 def twice(matrix):
-    return [*chosen_parts(matrix, ["csr"]), *chosen_parts(matrix, ["csc"])]
+    return [
+        *chosen_parts(matrix, ["csr"]),
+        *(part._replace(name="again") for part in chosen_parts(matrix, ["csc"])),
+    ]
+
+
+def nothing(matrix):
+    return None
+
+
+def failing(matrix):
+    yield from chosen_parts(matrix, ["csr"])
+    raise KeyError("rows")
+
+
+def altered(**changes):
+    def decompose(matrix):
+        return [part._replace(**changes) for part in chosen_parts(matrix, ["csr"])]
+
+    return decompose
+
+
+TRIANGLES = ComposableFormat("triangles", triangles, parameters={"offset": None})
+TWICE = ComposableFormat("twice", twice)
+NOTHING = ComposableFormat("nothing", nothing)
+FAILING = ComposableFormat("failing", failing)
+NUMBERS = ComposableFormat("numbers", lambda matrix: [1, 2])
+NAMELESS = ComposableFormat("nameless", altered(name="upper left"))
+SAME = ComposableFormat("same", lambda matrix: 2 * [*chosen_parts(matrix, ["csr"])])
+SHORT = ComposableFormat("short", altered(permutation=np.arange(3)))
 '''
 ENTRY_POINTS = """
-[gossamer.decompositions]
-triangles = parts_of_others:triangles
-twice = parts_of_others:twice
-wrong = parts_of_others:np.e
-hyb = parts_of_others:twice
+[gossamer.composable_formats]
+triangles = parts_of_others:TRIANGLES
+twice = parts_of_others:TWICE
+nothing = parts_of_others:NOTHING
+failing = parts_of_others:FAILING
+numbers = parts_of_others:NUMBERS
+nameless = parts_of_others:NAMELESS
+same = parts_of_others:SAME
+short = parts_of_others:SHORT
+wrong = parts_of_others:triangles
+hyb = parts_of_others:TWICE
 """
 
 
@@ -279,16 +271,16 @@ def plugin(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    find_composable_format.cache_clear()
+    COMPOSABLE_FORMATS.find.cache_clear()
     yield
-    find_composable_format.cache_clear()
+    COMPOSABLE_FORMATS.find.cache_clear()
     sys.modules.pop("parts_of_others", None)
 
 
 @pytest.mark.usefixtures("plugin")
 def test_another_distribution_registers_a_composable_format():
-    assert composable_format_names() == ["hyb", "triangles", "twice", "wrong"]
-    assert [point.name for point in ignored_decompositions()] == ["hyb"]
+    assert {"hyb", "triangles", "twice", "wrong"} <= {*COMPOSABLE_FORMATS.names()}
+    assert [point.name for point in COMPOSABLE_FORMATS.ignored()] == ["hyb"]
     stored = matrix()
     found = decompose(stored, "triangles", offset=2)
     assert [part.name for part in found.parts] == ["csr_0", "csc_1"]
@@ -296,9 +288,32 @@ def test_another_distribution_registers_a_composable_format():
     with pytest.raises(FormatError, match="Pass offset=") as caught:
         decompose(stored, "triangles")
     assert caught.value.code == "format.parameter.missing"
-    with pytest.raises(PluginError, match="2 times") as plugin_error:
-        decompose(stored, "twice")
-    assert plugin_error.value.code == "plugin.decomposition"
-    with pytest.raises(PluginError) as wrong:
+    with pytest.raises(
+        PluginError, match=r"expected a gossamer_formats\.ComposableFormat"
+    ) as wrong:
         decompose(stored, "wrong")
     assert wrong.value.code == "plugin.entry_point"
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("twice", "composable_format", "stored value 0 of the matrix in 2 places; each value"),
+        ("numbers", "composable_format", "returned an object of type 'int'; expected a gossamer"),
+        ("nameless", "composable_format", "named a part 'upper left'; expected letters"),
+        ("same", "composable_format", "named two parts 'csr_0'; expected a name of its own"),
+        ("short", "composable_format", "a permutation of the shape (3,) and the dtype int64"),
+        (
+            "nothing",
+            "failed",
+            "'parts-of-others' cannot decompose a matrix by the composable format",
+        ),
+        ("failing", "failed", "'failing': KeyError: 'rows'."),
+    ],
+)
+def test_what_a_composable_format_returns_is_checked(name, code, message):
+    with pytest.raises(PluginError) as caught:
+        decompose(matrix(), name)
+    assert caught.value.code == f"plugin.{code}"
+    assert message in str(caught.value)

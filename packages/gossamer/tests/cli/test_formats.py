@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from gossamer.cli.app import app
 from gossamer_formats import format_names
-from gossamer_formats.decomposition.installed_decompositions import composable_format_names
-from gossamer_formats.registry.installed_formats import find_format
+from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.formats import FORMATS
 
 PLUGIN = '''
 """ELL of others: with a width that must be given."""
@@ -47,7 +47,7 @@ def test_every_format_is_listed_with_its_arrays():
     assert drawn.splitlines()[0].split() == ["a", ".", ".", ".", "b", "."]
     assert [text.partition(":")[0] for text in listed] == [
         *format_names(),
-        *composable_format_names(),
+        *COMPOSABLE_FORMATS.names(),
     ]
     by_name = {text.partition(":")[0]: text.splitlines()[1:] for text in listed}
     assert [line.split() for line in by_name["csr"]] == [
@@ -71,11 +71,11 @@ def test_formats_of_plugins_are_drawn_and_broken_ones_are_listed_with_the_reason
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
-    find_format.cache_clear()
+    FORMATS.find.cache_clear()
     try:
         result = CliRunner().invoke(app, ["formats"])
     finally:
-        find_format.cache_clear()
+        FORMATS.find.cache_clear()
         sys.modules.pop("formats_of_others", None)
     assert result.exit_code == 0
     *_, drawn, missing, raising, without_example, _hyb, ignored = result.stdout.strip().split(

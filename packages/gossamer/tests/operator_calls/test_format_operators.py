@@ -10,13 +10,8 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.operators import NAMES
 from gossamer_formats import from_scipy
-from gossamer_formats.registry.installed_formats import find_format
-from gossamer_formats.registry.operators import (
-    GROUP,
-    OPEN_OPERATORS,
-    find_operator,
-    operator_of,
-)
+from gossamer_formats.registry.formats import FORMATS
+from gossamer_formats.registry.operators import OPERATORS, operator_names, operator_of
 from gossamer_ir.errors import PluginError
 from gossamer_ir.plugins.installed_distributions import installed_entry_points
 from gossamer_testkit.matrices.oracles import spmv
@@ -68,15 +63,15 @@ def plugin(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in (find_format, find_operator, operator_of):
+    for cached in (FORMATS.find, OPERATORS.find, operator_of):
         cached.cache_clear()
 
 
 def test_every_operator_is_open_and_registered_for_csr():
-    assert {*OPEN_OPERATORS} == {"matmul", "rmatmul", *NAMES}
-    points = installed_entry_points(GROUP)
+    assert {*operator_names()} == {"matmul", "rmatmul", *NAMES}
+    points = installed_entry_points(OPERATORS.group)
     own = {point.name for point in points if point.distribution == "gossamer"}
-    assert own == {f"csr.{name}" for name in OPEN_OPERATORS}
+    assert own == {f"csr.{name}" for name in operator_names()}
 
 
 def test_an_operator_of_the_format_is_called_by_its_name_and_by_at(plugin):

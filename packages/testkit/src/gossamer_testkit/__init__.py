@@ -1,6 +1,7 @@
 """Test tools for authors of backends and formats: conformance suites, corpus, matrices, oracles."""
 
 from gossamer_testkit.conformance import BackendSuite
+from gossamer_testkit.conformance.composable_formats import ComposableFormatSuite
 from gossamer_testkit.conformance.formats import FormatSuite
 from gossamer_testkit.corpus.case import Case, Expected
 from gossamer_testkit.corpus.program import Manifest, Program, corpus_names, corpus_program
@@ -26,6 +27,7 @@ from gossamer_testkit.matrices.strategies import csr_matrices, dense_operands
 __all__ = [
     "BackendSuite",
     "Case",
+    "ComposableFormatSuite",
     "Csr",
     "Expected",
     "FormatSuite",

@@ -16,6 +16,7 @@ from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import StageName
+from gossamer_ir.plugins.groups import BACKENDS, EXTENSIONS
 from gossamer_ir.plugins.installed_distributions import (
     EntryPoint,
     entry_points,
@@ -28,11 +29,6 @@ from gossamer_ir.plugins.plugin_errors import duplicate_error, errors_as_plugin_
 if TYPE_CHECKING:
     from gossamer_backend.registry.extension import Extension, ExtensionPoints
     from gossamer_backend.registry.plugin import Plugin
-
-GROUP = "gossamer.plugins"
-
-EXTENSION_GROUP = "gossamer.extensions"
-"""The group of plugins without a backend; the names of their entry points are `<backend>.<extension>`."""
 
 
 class ExtensionInfo(msgspec.Struct, frozen=True):
@@ -86,7 +82,10 @@ class Registry:
     """
 
     def __init__(
-        self, *, group: str = GROUP, extension_points: ExtensionPoints = _no_extension_points
+        self,
+        *,
+        group: str = BACKENDS.name,
+        extension_points: ExtensionPoints = _no_extension_points,
     ) -> None:
         self._group = group
         self._extension_points = extension_points
@@ -160,7 +159,7 @@ class Registry:
     def _all_extension_entry_points(self) -> tuple[EntryPoint, ...]:
         # Read once: the keys of kernels must be those of the extensions that have been loaded.
         if self._extension_entry_points is None:
-            self._extension_entry_points = installed_entry_points(EXTENSION_GROUP)
+            self._extension_entry_points = installed_entry_points(EXTENSIONS.name)
         return self._extension_entry_points
 
     def working_extensions(self, backend: str) -> Iterator[Extension]:

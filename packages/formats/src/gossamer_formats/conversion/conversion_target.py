@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gossamer_formats.conversion.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
-from gossamer_formats.registry.installed_formats import errors_of_format, format_named
+from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
@@ -71,7 +71,7 @@ def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription
 
 
 def _describe(named: Format, rank: int) -> FormatDescription:
-    with errors_of_format(named.name, doing="describe the format"):
+    with FORMATS.errors_of(named.name, doing="describe the"):
         found = named.describe(dimensions=rank) if named.is_of_any_rank else named.describe()
         if not isinstance(found, FormatDescription):
             raise TypeError(f"it returned {found!r}; expected a FormatDescription")
@@ -80,7 +80,7 @@ def _describe(named: Format, rank: int) -> FormatDescription:
 
 def _ordered(format: str, order: ContentsOrder, counts: Array, sizes: Mapping[str, int]) -> Array:
     """Return the contents of an index array in the order of a format's function."""
-    with errors_of_format(format, doing="order an index array of the format"):
+    with FORMATS.errors_of(format, doing="order an index array of the"):
         return order(counts, sizes)
 
 

@@ -20,7 +20,7 @@ from gossamer_formats.conversion.elements import (
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.registry.operators import find_compiler
+from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import (
     Array,
     Storage,

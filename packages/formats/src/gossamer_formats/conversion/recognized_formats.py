@@ -7,7 +7,7 @@ from functools import lru_cache
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion.conversion_target import describe
 from gossamer_formats.conversion.dtypes import with_index_dtype
-from gossamer_formats.registry.installed_formats import format_names
+from gossamer_formats.registry.formats import format_names
 from gossamer_formats.storage import shape_of, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from inspect import Parameter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.decomposition.chosen_formats import ChosenFormat, chosen_parts
+from gossamer_formats.decomposition.composable_format import with_defaults
+from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.decomposition.decomposition import Decomposition
-from gossamer_formats.decomposition.installed_decompositions import (
-    LIBRARY,
-    ComposableFormat,
-    composable_format_named,
-    parameters_of,
-)
 from gossamer_formats.decomposition.part import Part
+from gossamer_formats.decomposition.part_checks import require_parts
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.core.axis_kinds import indices_of
-from gossamer_ir.errors import FormatError, PluginError
+from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 
@@ -61,12 +57,13 @@ def decompose(
             f"The tensor has {counted(tensor.ndim, 'dimension')}; expected 2.",
         )
     if isinstance(formats, str):
-        composable = composable_format_named(formats)
-        _require_parameters(formats, composable, parameters)
+        composable = COMPOSABLE_FORMATS.named(formats)
+        values = with_defaults(composable, parameters)
         matrix, positions = _sorted_csr(tensor)
-        name, parts = formats, list(composable(matrix, **parameters))
-        if formats not in LIBRARY:
-            _require_each_once(name, parts, matrix.nnz)
+        with COMPOSABLE_FORMATS.errors_of(formats, doing="decompose a matrix by the"):
+            # The function may be a generator, whose body runs here.
+            found = list(composable.decompose(matrix, **values))
+        name, parts = formats, require_parts(found, matrix, format=formats)
     else:
         if parameters:
             raise FormatError(
@@ -102,43 +99,3 @@ def _of_source(part: Part, positions: Array) -> Part:
     permutation = np.append(positions, -1)[part.permutation]
     permutation.flags.writeable = False
     return part._replace(permutation=permutation)
-
-
-def _require_parameters(
-    name: str, format: ComposableFormat, parameters: dict[str, int | None]
-) -> None:
-    known = parameters_of(format)
-    for given, value in parameters.items():
-        if given not in known:
-            raise FormatError(
-                "format.parameter",
-                f"The format '{name}' has no parameter '{given}'; it has {', '.join(known) or 'none'}.",
-            )
-        # None is the default of a parameter that the format chooses itself.
-        if value is None and known[given] is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-            raise FormatError(
-                "format.parameter.value",
-                f"The parameter '{given}' is {value!r}; expected an integer from 0 to 2**31 - 1.",
-            )
-    for needed, default in known.items():
-        if default is Parameter.empty and needed not in parameters:
-            raise FormatError(
-                "format.parameter.missing",
-                f"A decomposition as '{name}' needs the parameter '{needed}'.",
-                hint=f"Pass {needed}=...",
-            )
-
-
-def _require_each_once(name: str, parts: Iterable[Part], count: int) -> None:
-    """Raise unless the parts of a composable format have each of `count` elements once."""
-    positions = [part.permutation[part.permutation >= 0] for part in parts]
-    times = np.bincount(np.concatenate([np.zeros(0, np.int64), *positions]), minlength=count)
-    if times.size > count or np.any(times != 1):
-        at = int(np.argmax(times != 1))
-        raise PluginError(
-            "plugin.decomposition",
-            f"The parts of the composable format '{name}' have the value {at} of the matrix "
-            f"{counted(int(times[at]), 'time')}; expected each value in one part.",
-        )

@@ -6,7 +6,8 @@ one format:
     [project.entry-points."gossamer.operators"]
     "tiles.spmm" = "my_package.tiles:spmm"
 
-Distribution `gossamer` registers those of CSR, to which tensors of formats without an own one are converted.
+The distribution `gossamer` registers the operators for CSR. Tensors in formats without their own operator are
+converted to CSR.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from gossamer_formats.registry.installed_formats import format_names
-from gossamer_formats.registry.registered_objects import registered_object, wrong_object_error
+from gossamer_formats.registry.formats import format_names
+from gossamer_formats.registry.named_objects import NamedObjects
 from gossamer_ir.errors import FormatError
+from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
 
-GROUP = "gossamer.operators"
-
-COMPILER_GROUP = "gossamer.compilers"
-"""The group of the function that compiles the programs of conversions, which distribution `gossamer` has."""
-
-OPEN_OPERATORS = ("matmul", "rmatmul", "spmm", "spmv", "sddmm", "attention")
-"""The operators that a distribution can compute for tensors of a format."""
+OPERATORS: NamedObjects[Callable[..., Any]] = NamedObjects(
+    groups.OPERATORS.name,
+    "operator",
+    expected="a function",
+    is_valid=lambda found, name: callable(found),
+)
 
 
 @cache
@@ -53,7 +54,6 @@ def operator_of(name: str, *, format: str = "csr") -> Callable[..., Any]:
     )
 
 
-@cache
 def find_operator(name: str, *, format: str) -> Callable[..., Any] | None:
     """Return the function that a distribution registers for an operator and a format, or None.
 
@@ -61,13 +61,14 @@ def find_operator(name: str, *, format: str) -> Callable[..., Any] | None:
 
     >>> find_operator("determinant", format="csr")
     """
-    return _function(GROUP, f"{format}.{name}", what=f"the operator '{format}.{name}'")
+    return OPERATORS.find(f"{format}.{name}")
 
 
-@cache
-def find_compiler() -> Callable[..., Any] | None:
-    """Return the function that compiles a module, or None if no installed distribution has one."""
-    return _function(COMPILER_GROUP, "compile", what="the compiler of conversions")
+def operator_names() -> list[str]:
+    """Return the operators that a distribution can compute for tensors of a format: those for CSR, to which
+    all other formats can be converted."""
+    names = (point.name for point in installed_entry_points(OPERATORS.group))
+    return sorted({name.removeprefix("csr.") for name in names if name.startswith("csr.")})
 
 
 def ignored_operators() -> dict[EntryPoint, str]:
@@ -76,26 +77,17 @@ def ignored_operators() -> dict[EntryPoint, str]:
     >>> ignored_operators()
     {}
     """
-    points = installed_entry_points(GROUP)
+    points = installed_entry_points(OPERATORS.group)
     reasons = {point: _reason(point, points) for point in points}
     return {point: reason for point, reason in reasons.items() if reason}
 
 
 def _reason(point: EntryPoint, points: tuple[EntryPoint, ...]) -> str:
     format, _, name = point.name.rpartition(".")
-    if name not in OPEN_OPERATORS:
-        return f"'{name}' is not an operator; expected one of {', '.join(OPEN_OPERATORS)}"
+    known = operator_names()
+    if name not in known:
+        return f"'{name}' is not an operator; expected one of {', '.join(known)}"
     if format not in format_names():
         return f"there is no format '{format}'"
     owners = sorted({other.distribution for other in points if other.name == point.name})
     return f"{' and '.join(owners)} register it" if len(owners) > 1 else ""
-
-
-def _function(group: str, name: str, *, what: str) -> Callable[..., Any] | None:
-    registered = registered_object(group, name, what=what)
-    if registered is None:
-        return None
-    if not callable(registered):
-        raise wrong_object_error(group, name, registered, expected="a function")
-    function: Callable[..., Any] = registered
-    return function

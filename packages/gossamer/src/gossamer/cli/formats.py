@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,8 @@ from gossamer_formats import (
     format_names,
     from_arrays,
 )
-from gossamer_formats.decomposition.installed_decompositions import (
-    composable_format_named,
-    composable_format_names,
-    ignored_decompositions,
-    parameters_of,
-)
-from gossamer_formats.registry.installed_formats import ignored_entry_points
+from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import ignored_operators
 from gossamer_ir.errors import FormatError, GossamerError
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
@@ -46,9 +40,9 @@ def formats() -> None:
     print(_drawn(_example().toarray()))
     for name in format_names():
         print(f"\n{_describe(name, _describe_format)}")
-    for name in composable_format_names():
+    for name in COMPOSABLE_FORMATS.names():
         print(f"\n{_describe(name, _describe_composable_format)}")
-    for point in (*ignored_entry_points(), *ignored_decompositions()):
+    for point in (*FORMATS.ignored(), *COMPOSABLE_FORMATS.ignored()):
         print(
             f"\n{point.name} of {point.distribution}: ignored, as gossamer has a format of this name"
         )
@@ -89,15 +83,16 @@ def _describe_format(name: str) -> str:
 
 
 def _describe_composable_format(name: str) -> str:
-    composable = composable_format_named(name)
-    lines = _heading(name, composable, parameters_of(composable))
-    for part in decompose(_example(), name).parts:
+    composable = COMPOSABLE_FORMATS.named(name)
+    lines = _heading(name, composable.decompose, composable.parameters)
+    parameters: dict[str, Any] = dict(composable.example_parameters)
+    for part in decompose(_example(), name, **parameters).parts:
         lines += [f"  {part.name}", *(f"  {line}" for line in _arrays_of(part.tensor))]
     return "\n".join(lines)
 
 
 def _heading(
-    name: str, function: Callable[..., Any], parameters: Mapping[str, object]
+    name: str, function: Callable[..., Any], parameters: Mapping[str, int | None]
 ) -> list[str]:
     """Return the first line of the documentation of the module of a function, and the parameters."""
     summary = (import_module(function.__module__).__doc__ or "").strip().partition("\n")[0]
@@ -107,14 +102,14 @@ def _heading(
     return lines
 
 
-def _parameter(parameter: tuple[str, object]) -> str:
-    """Return a parameter with its default, if it has one that is a number.
+def _parameter(parameter: tuple[str, int | None]) -> str:
+    """Return a parameter with its default, if it has one.
 
     >>> _parameter(("width", 4)), _parameter(("block_rows", None))
     ('width=4', 'block_rows')
     """
     name, default = parameter
-    return name if default in (None, Parameter.empty) else f"{name}={default}"
+    return name if default is None else f"{name}={default}"
 
 
 def _arrays(format: Format) -> list[str]:

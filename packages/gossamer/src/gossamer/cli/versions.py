@@ -8,23 +8,9 @@ from typing import Annotated
 
 import typer
 
-from gossamer_backend.registry.registry import EXTENSION_GROUP
-from gossamer_backend.registry.registry import GROUP as BACKEND_GROUP
-from gossamer_formats.decomposition.installed_decompositions import GROUP as DECOMPOSITION_GROUP
-from gossamer_formats.registry.installed_formats import GROUP as FORMAT_GROUP
-from gossamer_formats.registry.operators import COMPILER_GROUP
-from gossamer_formats.registry.operators import GROUP as OPERATOR_GROUP
+from gossamer_ir.plugins.groups import PLUGIN_GROUPS
 
 _PREFIX = "gossamer-"
-_GROUPS = (
-    BACKEND_GROUP,
-    EXTENSION_GROUP,
-    FORMAT_GROUP,
-    DECOMPOSITION_GROUP,
-    OPERATOR_GROUP,
-    COMPILER_GROUP,
-)
-"""The groups of entry points of plugins; `docs/plugins.md` lists them."""
 
 
 def _show_and_exit(*, wanted: bool) -> None:
@@ -51,10 +37,10 @@ def gossamer(*, version: _Version = False) -> None:
 def installed_versions() -> dict[str, str]:
     """Return the version of each installed package and plugin of gossamer, sorted by name.
 
-    A plugin is a distribution with an entry point of one of these groups, whatever its name.
+    A plugin is a distribution with an entry point of one of `PLUGIN_GROUPS`, whatever its name.
     """
     distributions = list(metadata.distributions())
-    points = (point for group in _GROUPS for point in metadata.entry_points(group=group))
+    points = (point for group in PLUGIN_GROUPS for point in metadata.entry_points(group=group.name))
     # The distribution gossamer itself registers operators, and has a line of its own.
     plugins = {point.dist.name for point in points if point.dist} - {"gossamer"}
     # A path that is listed twice gives a distribution twice; the first is the one that is imported.

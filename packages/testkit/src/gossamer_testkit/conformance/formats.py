@@ -14,15 +14,16 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.script import parse_format, print_format
 
 Parameters: TypeAlias = Mapping[str, Any]
+"""Options of a conversion or of a composable format."""
 
-_SHAPES = {
+SHAPES = {
     1: ((0,), (1,), (7,)),
     2: ((0, 5), (5, 0), (1, 1), (4, 6), (9, 7)),
     3: ((0, 2, 2), (1, 1, 1), (4, 3, 5)),
 }
 """The shapes of tensors by number of dimensions; some sizes are no multiples of those of tiles."""
 
-_DENSITIES = (0.0, 0.3, 1.0)
+DENSITIES = (0.0, 0.3, 1.0)
 
 
 class FormatSuite:
@@ -104,9 +105,9 @@ class FormatSuite:
     def _cases(cls) -> Iterator[tuple[SparseTensor, Any, Parameters]]:
         """Yield tensors in COO with the dense arrays that they were made of, and parameters."""
         rng = np.random.default_rng(7)
-        for shape in _SHAPES[cls.rank]:
-            for density in _DENSITIES:
-                dense = _dense(shape, density, rng)
+        for shape in SHAPES[cls.rank]:
+            for density in DENSITIES:
+                dense = random_dense(shape, density, rng)
                 for chosen in cls.parameters:
                     yield _in_coordinates(dense), dense, chosen
 
@@ -124,7 +125,7 @@ def _is_refused(make: Callable[..., SparseTensor], *arguments: Any) -> bool:
     return False
 
 
-def _dense(shape: tuple[int, ...], density: float, rng: np.random.Generator) -> Any:
+def random_dense(shape: tuple[int, ...], density: float, rng: np.random.Generator) -> Any:
     """Return an array of which this share of elements are integers other than zero."""
     values = rng.integers(1, 9, shape).astype(np.float32)
     return np.where(rng.random(shape) < density, values, np.float32(0))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.dtypes import with_index_dtype
+from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.descriptions.ell_rows import ell_rows
 from gossamer_formats.storage import Array, Storage
@@ -15,7 +16,8 @@ from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
 WIDEST = 24
-"""The largest exponent of a width: float32 adds 2**24 elements of one row exactly, if at all."""
+"""Maximum exponent of a bucket's width. float32 represents every integer up to 2**24, so longer rows could
+not be summed exactly."""
 
 
 def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[Part]:
@@ -162,3 +164,6 @@ def _exponent(length: int) -> int:
     [0, 0, 1, 3]
     """
     return max(length - 1, 0).bit_length()
+
+
+FORMAT = ComposableFormat("hyb", hyb, parameters={"c": 1, "k": None}, chosen=("k",))

@@ -1,0 +1,104 @@
+"""Checks of the parts that a composable format returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats.decomposition.part import Part
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import PluginError
+from gossamer_ir.support.counted import counted
+
+
+def require_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) -> list[Part]:
+    """Return the parts of a matrix that a composable format has made, once they are checked.
+
+    Raises `PluginError` (`plugin.composable_format`) unless they are `Part`s with names of their own, the
+    shape and dtype of the matrix, and a position in the matrix for each value, and each value of the matrix
+    is in one of them.
+
+    >>> from scipy.sparse import eye_array
+    >>> require_parts([7], SparseTensor(eye_array(2)), format="halves")
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.PluginError: The composable format 'halves' returned an object of type 'int'; \
+expected a gossamer_formats.Part. [plugin.composable_format]
+    """
+    names: set[str] = set()
+    parts: list[Part] = []
+    for part in found:
+        if not isinstance(part, Part):
+            raise _error(
+                format,
+                f"returned an object of type '{type(part).__name__}'; expected a gossamer_formats.Part.",
+            )
+        _require_name(part.name, names, format)
+        _require_fitting(part, matrix, format)
+        parts.append(part)
+    _require_each_once(parts, matrix.nnz, format)
+    return parts
+
+
+def _require_name(name: Any, names: set[str], format: str) -> None:
+    """Raise unless a name is not in `names` yet, to which it is added, and can end that of a parameter."""
+    if not isinstance(name, str) or not f"_{name}".isidentifier():
+        raise _error(
+            format, f"named a part {name!r}; expected letters, digits and underscores only."
+        )
+    if name in names:
+        raise _error(format, f"named two parts '{name}'; expected a name of its own for each.")
+    names.add(name)
+
+
+def _require_fitting(part: Part, matrix: SparseTensor, format: str) -> None:
+    tensor, positions = part.tensor, part.permutation
+    if tensor.shape != matrix.shape or tensor.dtype != matrix.dtype:
+        raise _error(
+            format,
+            f"returned the part '{part.name}' with the shape {tensor.shape} and the dtype {tensor.dtype}; "
+            f"expected {matrix.shape} and {matrix.dtype}, those of the matrix.",
+        )
+    count = tensor.storage.values.size
+    if positions.shape != (count,) or positions.dtype.kind != "i":
+        raise _error(
+            format,
+            f"returned the part '{part.name}' with {counted(count, 'value')} and a permutation of the shape "
+            f"{positions.shape} and the dtype {positions.dtype}; expected a signed integer for each value.",
+        )
+
+
+def _require_each_once(parts: Sequence[Part], count: int, format: str) -> None:
+    """Raise unless the parts have each of `count` values of the matrix once."""
+    # One more at the end, for slots without an element: their position is -1.
+    is_stored = np.zeros(count + 1, bool)
+    stored = 0
+    for part in parts:
+        positions = part.permutation
+        if not positions.size:
+            continue
+        if positions.min() < -1 or positions.max() >= count:
+            raise _error(
+                format,
+                f"returned the part '{part.name}', whose permutation has positions from {positions.min()} to "
+                f"{positions.max()}; expected -1 to {count - 1}.",
+            )
+        is_stored[positions] = True
+        stored += int(np.count_nonzero(positions >= 0))
+    # As many as there are, and none missing: a tenth of the time of counting each.
+    if stored == count and is_stored[:count].all():
+        return
+    stored_positions = [part.permutation[part.permutation >= 0] for part in parts]
+    times = np.bincount(np.concatenate([np.zeros(0, np.int64), *stored_positions]), minlength=count)
+    at = int(np.argmax(times != 1))
+    raise _error(
+        format,
+        f"stored value {at} of the matrix in {counted(int(times[at]), 'place')}; each value must be in "
+        "exactly one part.",
+    )
+
+
+def _error(format: str, message: str) -> PluginError:
+    return PluginError("plugin.composable_format", f"The composable format '{format}' {message}")

@@ -1,0 +1,46 @@
+"""The formats of tensors: those of the library, and those that installed distributions register.
+
+A distribution registers a format by an entry point of the group `gossamer.formats`, whose name is that of the
+format and whose object is a `Format`:
+
+    [project.entry-points."gossamer.formats"]
+    blocked_ell = "my_package.blocked_ell:FORMAT"
+"""
+
+from __future__ import annotations
+
+from gossamer_formats import descriptions
+from gossamer_formats.format import Format
+from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_ir.plugins import groups
+from gossamer_ir.support.typed_calls import typed
+
+FORMATS: NamedObjects[Format] = NamedObjects(
+    groups.FORMATS.name,
+    "format",
+    expected="a gossamer_formats.Format with this name",
+    is_valid=lambda found, name: isinstance(found, Format) and found.name == name,
+    library=descriptions,
+)
+
+
+@typed
+def format_named(name: str) -> Format:
+    """Return the format of a name; raises `FormatError` (`format.unknown`) if there is none.
+
+    Raises `PluginError` if the format is that of another distribution and cannot be used: `plugin.failed`,
+    `plugin.duplicate`, or `plugin.entry_point` if the entry point does not name a `Format` of this name.
+
+    >>> dict(format_named("bsr").parameters)
+    {'block_rows': None, 'block_columns': None}
+    """
+    return FORMATS.named(name)
+
+
+def format_names() -> list[str]:
+    """Return the names of all formats: those of the library, then those of other distributions, each once.
+
+    >>> format_names()[:4]
+    ['bsr', 'coo', 'csc', 'csf']
+    """
+    return FORMATS.names()

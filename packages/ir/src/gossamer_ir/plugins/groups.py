@@ -1,0 +1,57 @@
+"""The groups of entry points by which installed distributions extend gossamer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PluginGroup(NamedTuple):
+    """A group of entry points: the form of their names, the object that each names, what it adds, and the
+    page of the documentation that describes it."""
+
+    name: str
+    entry_point: str
+    object: str
+    adds: str
+    page: str
+
+
+BACKENDS = PluginGroup(
+    "gossamer.plugins",
+    "<backend>",
+    "a module with hooks",
+    "a backend, with its rules, passes, primitives and intrinsics",
+    "[Write a backend](backends.md)",
+)
+EXTENSIONS = PluginGroup(
+    "gossamer.extensions",
+    "<backend>.<extension>",
+    "a module with hooks",
+    "rules, passes, primitives and intrinsics for a backend that exists",
+    "[Extend a backend](#extend-a-backend)",
+)
+FORMATS = PluginGroup(
+    "gossamer.formats",
+    "<format>",
+    "a `gossamer_formats.Format`",
+    "a format of tensors",
+    "[Formats](formats.md#tensors-in-a-format-of-your-own)",
+)
+COMPOSABLE_FORMATS = PluginGroup(
+    "gossamer.composable_formats",
+    "<format>",
+    "a `gossamer_formats.ComposableFormat`",
+    "a composable format, which stores a tensor in several parts",
+    "[Formats](formats.md#a-composable-format-of-your-own)",
+)
+OPERATORS = PluginGroup(
+    "gossamer.operators",
+    "<format>.<operator>",
+    "a function",
+    "an operator for tensors of that format",
+    "[Operators of a format](#operators-of-a-format)",
+)
+
+PLUGIN_GROUPS = (BACKENDS, EXTENSIONS, FORMATS, COMPOSABLE_FORMATS, OPERATORS)
+"""`gossamer --version` lists the distributions that have such entry points, and `python -m tools.generate
+plugins` writes the table of `docs/plugins.md` from these records."""
