@@ -253,6 +253,13 @@ from gossamer_ir.interchange.records import Stats
 request = KernelRequest(operator_named("spmm").program, Variant(features=9), Stats(9, 9, 30, 9, 0))
 built = kernel_for(request)
 slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.metadata")
+unneeded = (
+    "gossamer_ir.script.print",
+    "gossamer_lower.math.helpers.function_table",
+    "gossamer_formats.conversion.convert",
+    "gossamer_formats.conversion.elements",
+)
+assert not [name for name in unneeded if name in sys.modules]
 print(json.dumps({"cached": built.cached, "imported": [name for name in slow if name in sys.modules]}))
 """
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from gossamer_formats.checks.owned_storage import checked_copy, owned_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
+from gossamer_formats.conversion.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.conversion_target import ConversionTarget, conversion_target
-from gossamer_formats.conversion.convert import Duplicates, Zeros, convert_storage
 from gossamer_formats.conversion.csr_matrices import transposed_storage
-from gossamer_formats.conversion.dense import to_dense
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.byte_sizes import size_in_words
@@ -194,6 +193,8 @@ class SparseTensor:
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added."""
+        from gossamer_formats.conversion.dense import to_dense
+
         return to_dense(self.checked_storage())
 
     def todense(self) -> Array:
@@ -381,6 +382,9 @@ def _converted(
     index_dtype: str | None,
     wants_permutation: bool = True,
 ) -> Conversion:
+    # Imported late, since most tensors are never converted, and operators import this module.
+    from gossamer_formats.conversion.convert import convert_storage
+
     storage, permutation = convert_storage(
         tensor.checked_storage(),
         target,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 ENTRY_SYMBOL = "gossamer_kernel"
 """The one exported symbol."""
@@ -20,8 +20,7 @@ LANES = (2, 4, 8, 16, 32, 64)
 """The lane counts that are passed to LLVM; it aborts the process for some others."""
 
 
-@dataclass(frozen=True)
-class Abi:
+class Abi(msgspec.Struct, frozen=True):
     """The properties of a target that the emitter needs.
 
     `functions` are the math functions that are instructions there; calls of a library are never emitted.
@@ -34,7 +33,7 @@ class Abi:
 
     triple: str
     data_layout: str = ""
-    functions: frozenset[str] = field(default=frozenset({"sqrt", "abs"}))
+    functions: frozenset[str] = frozenset({"sqrt", "abs"})
     scalable: bool = False
     half_conversions: bool = False
     attributes: tuple[str, ...] = ()

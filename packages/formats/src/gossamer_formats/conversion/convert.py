@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.assembly import assemble
+from gossamer_formats.conversion.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.distinct import distinct
@@ -32,12 +32,6 @@ from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
-
-Duplicates: TypeAlias = Literal["sum", "keep", "error"]
-"""What becomes of several elements with equal coordinates."""
-
-Zeros: TypeAlias = Literal["keep", "drop"]
-"""What becomes of elements whose value is zero."""
 
 MIN_COMPILED = 2**17
 """The number of values from which programs are compiled: NumPy takes about as long as loading a program."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gossamer_formats.decomposition.coverage import Coverage, coverage_of
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.registry.operators import operator_of
@@ -17,6 +16,9 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
+
+if TYPE_CHECKING:
+    from gossamer_formats.decomposition.coverage import Coverage
 
 
 class Decomposition:
@@ -62,6 +64,8 @@ class Decomposition:
         """
         found = self._coverage.get(dimension)
         if found is None:
+            from gossamer_formats.decomposition.coverage import coverage_of
+
             found = self._coverage[dimension] = coverage_of(
                 [part.tensor.storage for part in self.parts], dimension, self.shape[dimension]
             )

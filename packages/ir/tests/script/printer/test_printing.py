@@ -16,12 +16,12 @@ from gossamer_ir.script import (
     print_expr,
     print_format,
     print_module,
-    render,
 )
 from gossamer_ir.script.parser.range_stops import extent_between, stop_of
 from gossamer_ir.script.printer.declarations import AXES, FACTS
 from gossamer_ir.script.printer.expressions import EXPRESSIONS
 from gossamer_ir.script.printer.statements import ITERATION_AXES, STATEMENTS
+from gossamer_ir.script.render import render
 from gossamer_ir.verify import diagnostics
 
 COORDINATE = """

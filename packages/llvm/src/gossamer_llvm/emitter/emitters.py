@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -51,8 +50,7 @@ EmitExpr = Callable[["FunctionEmitter", Any], Value]
 EmitStmt = Callable[["FunctionEmitter", Any], None]
 
 
-@dataclass
-class ModuleEmitter:
+class ModuleEmitter(msgspec.Struct):
     """The module being emitted. `symbols` are the numbered names of its functions, `guarded` the buffers that
     guards name."""
 
@@ -61,11 +59,11 @@ class ModuleEmitter:
     statements: Mapping[type, EmitStmt]
     symbols: Mapping[str, str]
     guarded: tuple[str, ...]
-    types: list[str] = field(default_factory=list)
-    declarations: dict[str, str] = field(default_factory=dict)
-    definitions: list[str] = field(default_factory=list)
-    metadata: list[str] = field(default_factory=list)
-    checked: set[str] = field(default_factory=set)
+    types: list[str] = []
+    declarations: dict[str, str] = {}
+    definitions: list[str] = []
+    metadata: list[str] = []
+    checked: set[str] = msgspec.field(default_factory=set)
     helpers: int = 0
 
     def require_dtype(self, dtype: str) -> None:
@@ -110,8 +108,7 @@ class ModuleEmitter:
         return f"!{len(self.metadata) - 1}"
 
 
-@dataclass
-class FunctionEmitter:
+class FunctionEmitter(msgspec.Struct):
     """The function being emitted.
 
     `workspace`: the operand. `overflow`: bounds of its integers. `heap`: stack slots with the addresses of
@@ -124,12 +121,12 @@ class FunctionEmitter:
     text: FunctionText
     workspace: str = "%ws"
     overflow: OverflowAnalysis | None = None
-    values: dict[str, Value] = field(default_factory=dict)
-    buffers: dict[str, BufferAddress] = field(default_factory=dict)
-    heap: list[str] = field(default_factory=list)
+    values: dict[str, Value] = {}
+    buffers: dict[str, BufferAddress] = {}
+    heap: list[str] = []
     shared: frozenset[str] = frozenset()
     unchanging: frozenset[str] = frozenset()
-    read: list[dict[Load, Value]] = field(default_factory=lambda: [{}])
+    read: list[dict[Load, Value]] = msgspec.field(default_factory=lambda: [{}])
     is_entry: bool = False
     status: str = ""
     exit: str = ""

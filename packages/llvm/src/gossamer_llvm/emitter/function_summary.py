@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from gossamer_ir.nodes import (
     Buffer,
@@ -19,8 +19,7 @@ from gossamer_ir.traversal.effects import CALLS, WRITES
 from gossamer_ir.traversal.walk import statements
 
 
-@dataclass(frozen=True)
-class FunctionSummary:
+class FunctionSummary(msgspec.Struct, frozen=True):
     """Properties of the statements of a function.
 
     `passed`: variables passed to calls. `written`: handles of the buffers that it writes. `guarded`: buffers

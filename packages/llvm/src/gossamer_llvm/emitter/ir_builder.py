@@ -7,7 +7,8 @@ common subexpressions are emitted once. llvmlite does not offer LLVM's own pass 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 _EFFECTS = ("load", "phi", "atomicrmw", "cmpxchg", "call")
 _PURE_CALL = re.compile(r"call [^@]*@llvm\.(?!masked|prefetch|memset)")
@@ -19,12 +20,11 @@ COLD = "#1"
 parallel loops took two thirds of the compile time of a kernel."""
 
 
-@dataclass
-class _LoopLines:
+class _LoopLines(msgspec.Struct):
     """A loop: `lines` are the instructions hoisted before it, `known` their values by text."""
 
-    lines: list[str] = field(default_factory=list)
-    known: dict[str, str] = field(default_factory=dict)
+    lines: list[str] = []
+    known: dict[str, str] = {}
 
 
 class FunctionText:

@@ -6,7 +6,8 @@ The counter and the status, which threads write, have their own cache line (no f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
@@ -14,8 +15,7 @@ COUNTER, STATUS, FIRST = 0, 1, 8
 """Numbers of fields; fields 2 to 7 pad the cache line."""
 
 
-@dataclass(frozen=True)
-class Closure:
+class Closure(msgspec.Struct, frozen=True):
     """The name of the structure, and the types of the fields after the first cache line."""
 
     type: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -23,8 +23,7 @@ _ROUNDINGS = ("floor", "ceil", "trunc", "round")
 _WITH_FEATURE = {**dict.fromkeys(_ROUNDINGS, "sse4.1"), "fma": "fma"}
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """Object code, and the time of each step in milliseconds."""
 
     code: bytes

@@ -9,29 +9,15 @@ from gossamer_ir.core.conditions import FALSE
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import EXPRESSIONS, Binary, Call, Compare, Expr, IfThenElse, Load, Node, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains
-from gossamer_lower.math.helpers.function_table import DIVISIONS, LOWERED, function_value
+from gossamer_lower.math.helpers.function_table import LOWERED, function_value
+from gossamer_lower.math.helpers.lowered_calls import HALVES, is_lowered, unsupported_error
 from gossamer_lower.math.helpers.roundings import fma_by_wider
 from gossamer_lower.math.helpers.single_use_lets import with_single_uses_inlined
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
-
-_HALVES = ("float16", "bfloat16")
-
-
-def is_lowered(node: Node, instructions: Collection[str]) -> bool:
-    """Return whether a node is a call, or a division of floats, without an instruction."""
-    if isinstance(node, Binary):
-        return node.op in DIVISIONS and DType.parse(dtype_of(node)).is_float
-    if not isinstance(node, Call):
-        return False
-    scalar = DType.parse(node.dtype).scalar
-    return scalar in _HALVES or (
-        node.function not in instructions and DType.parse(node.dtype).is_float
-    )
 
 
 class CallLowerer:
@@ -122,7 +108,7 @@ class CallLowerer:
         kind = DType.parse(node.dtype)
         code = CodeBuilder(self._namer, kind, instructions=self._instructions)
         args = tuple(code.term(arg) for arg in node.args)
-        if kind.scalar in _HALVES:
+        if kind.scalar in HALVES:
             result = self._of_halves(node.function, args)
         else:
             result = self._value(node.function, args)
@@ -149,8 +135,3 @@ class CallLowerer:
 def _negated(condition: Expr) -> Expr:
     """Return the negation of a scalar condition."""
     return Compare("eq", condition, FALSE)
-
-
-def unsupported_error(name: str, why: str) -> UnsupportedError:
-    """Return the error for a function that cannot be lowered."""
-    return UnsupportedError("lower.lower_math.unsupported_call", f"The function '{name}' {why}.")

@@ -43,13 +43,12 @@ _EXACT: dict[str, Callable[[Term], Term]] = {
     "trunc": roundings.trunc,
     "round": roundings.rounded_to_even,
 }
-DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
+_DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
     "floordiv": float_division.floordiv,
     "floormod": float_division.floormod,
 }
-"""Operators of floats that no target has as instructions."""
 
-LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *DIVISIONS, "rsqrt", "fma"})
+LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *_DIVISIONS, "rsqrt", "fma"})
 """The functions that can be lowered. `sqrt` and `abs` are instructions on every target with floats."""
 
 
@@ -61,8 +60,8 @@ def function_value(function: str, args: tuple[Term, ...]) -> Term:
         return 1.0 / first.code.call("sqrt", first)
     if function in _EXACT:
         return _EXACT[function](first)
-    if function in DIVISIONS:
-        return DIVISIONS[function](*args)
+    if function in _DIVISIONS:
+        return _DIVISIONS[function](*args)
     if function == "fma":
         return _fma(args)
     if not is_wide and function in _IN_FLOAT32:

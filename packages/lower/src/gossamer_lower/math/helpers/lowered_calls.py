@@ -1,0 +1,32 @@
+"""The calls that are lowered to arithmetic. Asked of each module, so this module imports little."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Binary, Call, Node
+
+DIVISIONS = ("floordiv", "floormod")
+"""Operators of floats that no target has as instructions."""
+HALVES = ("float16", "bfloat16")
+"""Dtypes whose functions are computed in float32."""
+
+
+def is_lowered(node: Node, instructions: Collection[str]) -> bool:
+    """Return whether a node is a call, or a division of floats, without an instruction."""
+    if isinstance(node, Binary):
+        return node.op in DIVISIONS and DType.parse(dtype_of(node)).is_float
+    if not isinstance(node, Call):
+        return False
+    scalar = DType.parse(node.dtype).scalar
+    return scalar in HALVES or (
+        node.function not in instructions and DType.parse(node.dtype).is_float
+    )
+
+
+def unsupported_error(name: str, why: str) -> UnsupportedError:
+    """Return the error for a function that cannot be lowered."""
+    return UnsupportedError("lower.lower_math.unsupported_call", f"The function '{name}' {why}.")

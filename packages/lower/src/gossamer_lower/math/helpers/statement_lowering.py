@@ -1,0 +1,110 @@
+"""Lowers the math functions without an instruction on the target in the statements of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Allocate,
+    Buffer,
+    Call,
+    Expr,
+    Function,
+    Load,
+    ParallelFor,
+    Stmt,
+    Store,
+    While,
+)
+from gossamer_ir.traversal.fields import FIELDS, body_fields
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.walk import walk
+from gossamer_lower.math.helpers.call_lowering import CallLowerer
+from gossamer_lower.math.helpers.lowered_calls import is_lowered, unsupported_error
+
+
+def lower_calls_in(function: Function, instructions: Collection[str]) -> Function:
+    """Return the function with these calls replaced by arithmetic in lets before each statement."""
+    lowerer = _MathLowerer(namer_of(function), instructions)
+    return msgspec.structs.replace(function, body=lowerer.body(function.body))
+
+
+class _MathLowerer:
+    """Rewrites the statements of one function."""
+
+    def __init__(self, namer: Namer, instructions: Collection[str]) -> None:
+        self._namer = namer
+        self._instructions = instructions
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(lowered for stmt in body for lowered in self._statement(stmt))
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case While():
+                return self._while(stmt)
+            case Store():
+                return self._store(stmt)
+            case ParallelFor():
+                self._require_none(stmt.weight)
+        bodies = {name: self.body(getattr(stmt, name)) for name in body_fields(type(stmt))}
+        # Load balancing evaluates the weight where no statement of the loop runs, so it may contain no
+        # call.
+        others = [name for name in FIELDS[type(stmt)] if name not in (*bodies, "weight")]
+        return self._with_lowered_calls(stmt, others, **bodies)
+
+    def _with_lowered_calls(
+        self, stmt: Stmt, fields: Iterable[str], **changed: object
+    ) -> tuple[Stmt, ...]:
+        """Return the statement after those that compute the calls in these fields."""
+        calls = CallLowerer(self._namer, self._instructions)
+        for name in fields:
+            value: Any = getattr(stmt, name)
+            if isinstance(value, tuple):
+                changed[name] = tuple(calls.any(item) for item in value)
+            elif isinstance(value, Buffer):
+                changed[name] = map_children(value, calls.expr)
+            else:
+                changed[name] = calls.any(value)
+        return (*calls.statements, msgspec.structs.replace(stmt, **changed))
+
+    def _store(self, stmt: Store) -> tuple[Stmt, ...]:
+        """Return a store. If its predicate is false, its other operands are not evaluated."""
+        calls = CallLowerer(self._namer, self._instructions)
+        predicate = None if stmt.predicate is None else calls.expr(stmt.predicate)
+        # A false predicate protects what the operands read.
+        inside = calls if predicate is None else calls.under(predicate)
+        indices = tuple(inside.expr(index) for index in stmt.indices)
+        stored = msgspec.structs.replace(
+            stmt, indices=indices, value=inside.expr(stmt.value), predicate=predicate
+        )
+        return (*calls.statements, stored)
+
+    def _while(self, stmt: While) -> tuple[Stmt, ...]:
+        """Return a while loop. A condition with calls is computed before it and after each iteration."""
+        calls = CallLowerer(self._namer, self._instructions)
+        condition = calls.expr(stmt.condition)
+        body = self.body(stmt.body)
+        # Without calls the condition stays an expression, which LLVM handles better than a flag in memory.
+        if not calls.statements:
+            return (While(condition, body),)
+        flag = Buffer(self._namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
+        # Computed anew: the values of the first test are not those after an iteration.
+        again = CallLowerer(self._namer, self._instructions)
+        test = again.expr(stmt.condition)
+        first = Store(flag.name, (build.ZERO,), condition)
+        next_ = Store(flag.name, (build.ZERO,), test)
+        loop = While(Load(flag.name, (build.ZERO,), "bool"), (*body, *again.statements, next_))
+        return (Allocate(flag), *calls.statements, first, loop)
+
+    def _require_none(self, weight: Expr | None) -> None:
+        nodes = () if weight is None else walk(weight)
+        for node in nodes:
+            if is_lowered(node, self._instructions):
+                name = node.function if isinstance(node, Call) else "//"
+                raise unsupported_error(name, "is called in the weight of a parallel loop")
