@@ -12,7 +12,7 @@ from gossamer.operators import NAMES
 from gossamer_formats import from_scipy
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import OPERATORS, operator_names, operator_of
-from gossamer_ir.errors import PluginError
+from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.plugins.installed_distributions import installed_entry_points
 from gossamer_testkit.matrices.oracles import spmv
 
@@ -99,6 +99,24 @@ def test_an_operator_that_the_format_lacks_converts_it_to_csr(plugin):
     vector = np.ones(3, np.float32)
     np.testing.assert_array_equal(gs.spmv(tensor, vector), spmv(MATRIX, vector))
     assert plugin.CALLS == []
+
+
+def test_bind_is_that_of_the_function_of_the_format(plugin, monkeypatch):
+    tensor, dense = from_scipy(MATRIX).asformat("lanes"), np.ones((3, 2), np.float32)
+    with pytest.raises(ArgumentError, match=r"'spmm' .* 'lanes' cannot be bound") as caught:
+        gs.spmm.bind(tensor, dense, out=np.zeros((3, 2), np.float32))
+    assert caught.value.code == "operator.bind"
+    given = {}
+
+    def bind(A, B, *, out, **options):
+        given.update(options)
+        return lambda: np.copyto(out, A.toarray() @ B)
+
+    monkeypatch.setattr(plugin.spmm, "bind", bind, raising=False)
+    out = np.zeros((3, 2), np.float32)
+    gs.spmm.bind(tensor, dense, out=out, target="generic-cpu")()
+    np.testing.assert_array_equal(out, MATRIX.toarray() @ dense)
+    assert given == {"target": "generic-cpu"}
 
 
 def test_an_operator_of_the_library_is_not_replaced(plugin):

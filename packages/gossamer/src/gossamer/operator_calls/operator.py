@@ -162,7 +162,9 @@ class Operator(Generic[P]):
     ) -> BoundCall:
         """Return the operator bound to these arrays, which are checked once: a call only runs the kernel.
 
-        Operands (also numbers), `out` and errors are as for a call; dense operands must be C-contiguous, as
+        Operands (also numbers), `out` and errors are as for a call. A tensor in a format for which a
+        distribution registers this operator is bound by the `bind` of its function, with the same options;
+        without one, `ArgumentError` (`operator.bind`) is raised. Dense operands must be C-contiguous, as
         they are read again at each call. The values of arrays may change between calls, but not the
         structure of a SciPy matrix or of a tensor that borrows its arrays. Rows of more than 2**24 elements
         are not added in blocks. A `SparseTensor`'s index arrays were checked when it was made; with `check`
@@ -180,6 +182,14 @@ class Operator(Generic[P]):
         >>> y
         array([20.,  0.])
         """
+        registered = format_operator(self.name, operands[0]) if operands else None
+        if registered is not None and registered is not self:
+            bind = _bind_of(registered, self.name, operands[0])
+            options = {
+                name: value for name, value in (("target", target), ("check", check)) if value
+            }
+            bound: BoundCall = bind(*operands, out=out, **options)
+            return bound
         checked = self.operands(*operands)
         for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
             # Numbers have no memory that the caller could write to later.
@@ -212,6 +222,19 @@ def operator(
         return Operator(program, function, operands=operands, adapt=adapt, variants=variants)
 
     return decorated
+
+
+def _bind_of(function: Callable[..., Any], name: str, tensor: Any) -> Callable[..., Any]:
+    """Return the `bind` of a function that a distribution registers for an operator."""
+    bind: Callable[..., Any] | None = getattr(function, "bind", None)
+    if bind is None:
+        raise ArgumentError(
+            "operator.bind",
+            f"The function that a distribution registers for '{name}' of tensors in the format "
+            f"'{tensor.format.name}' cannot be bound to arrays.",
+            hint="Call the operator, or convert the tensor with asformat('csr').",
+        )
+    return bind
 
 
 def _require_itself(operand: Array, dense: Array) -> None:
