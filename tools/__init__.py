@@ -7,9 +7,13 @@ ROOT = Path(__file__).resolve().parents[1]
 """The folder of the repository."""
 
 
-def with_table(text: str, *, header: str, rows: Iterable[str]) -> str:
-    """Return a document with other rows in the table that begins with this header."""
-    before, _, rest = text.partition(header + "\n")
+def with_table(text: str, *, header: str, rows: Iterable[str], indent: str = "") -> str:
+    """Return a document with other rows in the table that begins with this header, whose lines are
+    indented."""
+    before, found, rest = text.partition(f"{indent}{header}\n")
+    if not found:
+        raise ValueError(f"there is no table with the header {header!r}")
     _, _, after = rest.partition("\n\n")
     rule = "|" + "---|" * (header.count("|") - 1)
-    return before + "\n".join([header, rule, *rows]) + "\n\n" + after
+    table = "\n".join(f"{indent}{line}" for line in (header, rule, *rows))
+    return f"{before}{table}\n\n{after}"

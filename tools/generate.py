@@ -20,6 +20,7 @@ NAMES = (
     "primitives",
     "operators",
     "formats",
+    "file_formats",
     "pass_imports",
     "coefficients",
     "schema",

@@ -96,8 +96,8 @@ def _npz(path, **arrays):
 
 
 BAD_FILES = [
-    ("format.read.kind", "a.txt", b""),
-    ("format.read.kind", "mtx", b""),
+    ("format.read.suffix", "a.txt", b""),
+    ("format.read.suffix", "mtx", b""),
     ("format.read.malformed", "empty.mtx", b""),
     ("format.read.malformed", "noise.mtx", b"\x00\xff\x13" * 50),
     ("format.read.malformed", "header.mtx", b"%%MatrixMarket matrix\n1 1 1\n1 1 1\n"),

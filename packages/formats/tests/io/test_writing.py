@@ -120,7 +120,7 @@ def test_explicit_zeros_and_duplicates_are_written(tmp_path):
         ("format.write.pattern", "a.smtx", False),
         ("format.write.pattern", "a.npz", True),
         ("format.write.pattern", "a.tns", True),
-        ("format.read.kind", "a.txt", False),
+        ("format.read.suffix", "a.txt", False),
         ("format.write.failed", "none/a.mtx", False),
         ("format.write.failed", "none/a.npz", False),
     ],
@@ -135,6 +135,6 @@ def test_what_cannot_be_written_is_refused(code, name, pattern, tmp_path):
 @pytest.mark.parametrize("suffix", [".mtx", ".smtx", ".npz", ".bsp.h5"])
 def test_a_file_of_matrices_holds_two_dimensions(suffix, tmp_path):
     tensor = from_arrays("coo", (3,), indices_0=np.array([1]), data=np.ones(1))
-    with pytest.raises(FormatError, match="holds 2") as caught:
+    with pytest.raises(FormatError, match="files hold 2") as caught:
         write(tensor, tmp_path / f"a{suffix}")
     assert caught.value.code == "format.dimensions"

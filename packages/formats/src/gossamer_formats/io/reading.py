@@ -12,13 +12,8 @@ from typing import Any
 
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_dtype
-from gossamer_formats.io.binsparse import read_binsparse
 from gossamer_formats.io.declared_sizes import require_fits
-from gossamer_formats.io.dlmc import read_dlmc
-from gossamer_formats.io.file_kinds import EXPECTED, KINDS, kind_of
-from gossamer_formats.io.frostt import read_frostt
-from gossamer_formats.io.matrix_market import read_market
-from gossamer_formats.io.scipy_archives import read_archive
+from gossamer_formats.io.file_formats.by_suffix import suffix_of
 from gossamer_formats.io.scipy_conversion import from_scipy
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -35,13 +30,13 @@ def read(
 ) -> SparseTensor:
     """Read a sparse tensor; the suffix of the file selects the reader.
 
-    | suffix | file | format of the tensor |
+    | suffix | file | `read` returns |
     |---|---|---|
     | `.mtx`, `.mtx.gz` | Matrix Market, by coordinates | csr |
     | `.smtx` | a pattern of the Deep Learning Matrix Collection (DLMC) | csr, values 1 of float32 |
     | `.tns`, `.tns.gz` | FROSTT, any number of dimensions | coo |
     | `.npz` | SciPy's `save_npz` | csr; coo unless it has two dimensions |
-    | `.bsp.h5`, `.bsp.hdf5` | binsparse: CSR, CSC, COO, DCSR (`gossamer-formats[binsparse]`) | its own |
+    | `.bsp.h5`, `.bsp.hdf5` | binsparse 0.1 in HDF5: CSR, CSC, COO, DCSR | its own format |
 
     Values are converted to `dtype` (float32 or float64). By default float32 and float64 are kept, and
     other real numbers and patterns of Matrix Market become float64. `shape` is that of a `.tns` file, by
@@ -70,13 +65,13 @@ def read(
     limit = None if max_bytes is None else index(max_bytes)
     lengths = None if shape is None else require_shape(shape)
     file = Path(path)
-    reader = _READERS[KINDS[kind_of(file)]]
-    check = partial(require_fits, file, max_bytes=limit)
-    if reader is read_frostt:
-        reader = partial(read_frostt, shape=lengths)
+    _, format = suffix_of(file)
+    options: dict[str, Any] = {"require_fits": partial(require_fits, file, max_bytes=limit)}
+    if format.takes_shape:
+        options["shape"] = lengths
     try:
         _require_file(file)
-        tensor = _load(file, partial(reader, require_fits=check), dtype=dtype)
+        tensor = _load(file, partial(format.read, **options), dtype=dtype)
     except MemoryError as error:
         raise FormatError(
             "format.read.memory", f"'{file}' needs more memory than is available."
@@ -122,16 +117,6 @@ def _named(error: FormatError, file: Path) -> FormatError:
     return FormatError(diagnostic.code, f"In '{file}', {diagnostic.message}", hint=diagnostic.hint)
 
 
-_READERS: dict[str, Callable[..., Any]] = {
-    "Matrix Market": read_market,
-    "DLMC": read_dlmc,
-    "FROSTT": read_frostt,
-    "SciPy": read_archive,
-    "binsparse": read_binsparse,
-}
-"""The readers by the kind of the file. They return a tensor or a SciPy matrix."""
-
-
 _DAMAGED = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, ArithmeticError,
     IndexError, zlib.error,
@@ -145,7 +130,7 @@ LONGEST_REASON = 200
 def _require_file(file: Path) -> None:
     if not file.is_file():
         what = "is not a file" if file.exists() else "does not exist"
-        raise FormatError("format.read.missing", f"'{file}' {what}; expected {EXPECTED}.")
+        raise FormatError("format.read.missing", f"'{file}' {what}; expected the path of a file.")
 
 
 def _first_line(error: BaseException) -> str:

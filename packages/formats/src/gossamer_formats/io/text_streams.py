@@ -43,14 +43,14 @@ def _is_compressed(file: Path) -> bool:
     return file.name.lower().endswith(".gz")
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Lines that were read at once, and the number of the first one, from 1 on."""
 
     lines: list[str]
     first: int
 
 
-def line_blocks(stream: TextIO, *, first: int = 1) -> Iterator[Block]:
+def line_blocks(stream: TextIO, *, first: int = 1) -> Iterator[LineBlock]:
     """Yield all lines, block by block; raises `ValueError` for one that is too long.
 
     `first` is the number of the first line that has not been read.
@@ -61,9 +61,9 @@ def line_blocks(stream: TextIO, *, first: int = 1) -> Iterator[Block]:
         rest = lines.pop()
         if len(rest) > LONGEST_LINE:
             raise ValueError(f"line {first + len(lines)} has more than {LONGEST_LINE} characters")
-        yield Block(lines, first)
+        yield LineBlock(lines, first)
         first += len(lines)
-    yield Block([rest], first)
+    yield LineBlock([rest], first)
 
 
 def entry_problem(line: str, *, coordinates: int, has_value: bool = True) -> str | None:

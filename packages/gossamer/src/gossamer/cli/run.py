@@ -32,6 +32,7 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import read
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
 from gossamer_ir.support.counted import counted
 
 HELP = f"""\
@@ -47,9 +48,7 @@ Baselines: {"; ".join(f"{baseline_of(op).description} ({op})" for op in NAMES)}.
 def run(
     op: Annotated[str, typer.Argument(help=OPERATORS)],
     *,
-    matrix: Annotated[
-        str, typer.Option(help="a file .mtx, .mtx.gz, .smtx, .tns, .tns.gz, .npz or .bsp.h5")
-    ],
+    matrix: Annotated[str, typer.Option(help=f"a file that ends in {suffixes_in_words()}")],
     features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=" or ".join(VALUE_DTYPES))] = "float32",
     threads: Threads = None,

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.file_format import FileFormat
+from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.text_streams import (
     LONGEST_LINE,
     create_text,
@@ -77,7 +79,8 @@ def read_market(file: Path, *, require_fits: Callable[[Sizes], None]) -> coo_arr
 
 
 def write_market(tensor: SparseTensor, file: Path, *, pattern: bool) -> None:
-    """Write the elements of a tensor in the format coo, in its order; with `pattern`, without values."""
+    """Write the elements of a matrix in the order of the format coo; with `pattern`, without values."""
+    tensor = in_one_of(tensor, ("coo",))
     rows, columns = tensor.shape
     coordinates = [tensor.arrays["indices_0"], tensor.arrays["indices_1"]]
     with create_text(file) as stream:
@@ -214,3 +217,14 @@ def _with_mirror_entries(
         np.concatenate((column, row[is_off])),
         np.concatenate((value, sign * value[is_off])),
     )
+
+
+FILE_FORMAT = FileFormat(
+    (".mtx", ".mtx.gz"),
+    read_market,
+    write_market,
+    contents="Matrix Market, by coordinates",
+    read_as="csr",
+    written_as="coordinates; without values if `pattern=True`",
+    has_patterns=True,
+)

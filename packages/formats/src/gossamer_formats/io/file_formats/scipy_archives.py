@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.file_format import FileFormat
 from gossamer_formats.io.scipy_conversion import to_scipy
 from gossamer_formats.tensor import SparseTensor
 
@@ -147,3 +148,13 @@ def _matrix_shape(archive: ZipFile, header: _ArrayHeader) -> tuple[int, int]:
     with archive.open("shape.npy") as stream:
         sizes = np.lib.format.read_array(stream, allow_pickle=False).ravel().tolist()
     return (max(0, sizes[0]), max(0, sizes[1])) if len(sizes) == 2 else (0, 0)
+
+
+FILE_FORMAT = FileFormat(
+    (".npz",),
+    read_archive,
+    write_archive,
+    contents="SciPy's `save_npz`",
+    read_as="csr; coo unless it has two dimensions",
+    written_as="a SciPy matrix in the format that `to_scipy` returns",
+)

@@ -14,10 +14,13 @@ from typing import TextIO
 import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.file_format import FileFormat
+from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
 _LONGEST_HEADER = 1 << 10
@@ -54,13 +57,29 @@ def read_dlmc(file: Path, *, require_fits: Callable[[Sizes], None]) -> SparseTen
     return tensor_of_arrays("csr", (rows, columns), arrays)
 
 
-def write_dlmc(tensor: SparseTensor, file: Path) -> None:
-    """Write the pattern of a tensor in CSR."""
+def write_dlmc(tensor: SparseTensor, file: Path, *, pattern: bool) -> None:
+    """Write the pattern of a matrix. Without `pattern`, raise `FormatError` (`format.write.pattern`) for
+    values other than 1."""
+    tensor = in_one_of(tensor, ("csr",))
+    if not pattern:
+        _require_ones(tensor)
     with file.open("w", encoding="ascii") as stream:
         stream.write(f"{tensor.shape[0]}, {tensor.shape[1]}, {tensor.nnz}\n")
         for name in ("indptr", "indices"):
             stream.writelines(_text_parts(tensor.arrays[name]))
             stream.write("\n")
+
+
+def _require_ones(tensor: SparseTensor) -> None:
+    values = tensor.arrays["data"]
+    others = np.flatnonzero(values != 1)
+    if others.size:
+        at = int(others[0])
+        raise FormatError(
+            "format.write.pattern",
+            f"The value {at} of the tensor is {values[at]}, and a file '.smtx' has no values.",
+            hint="Use pattern=True to leave them out.",
+        )
 
 
 def _header(line: str) -> tuple[int, int, int]:
@@ -108,3 +127,14 @@ def _text_parts(numbers: Array) -> Iterable[str]:
     for start in range(0, numbers.size, _NUMBERS_WRITTEN):
         part = " ".join(map(str, numbers[start : start + _NUMBERS_WRITTEN].tolist()))
         yield part if start == 0 else f" {part}"
+
+
+FILE_FORMAT = FileFormat(
+    (".smtx",),
+    read_dlmc,
+    write_dlmc,
+    contents="a pattern of the Deep Learning Matrix Collection (DLMC)",
+    read_as="csr, values 1 of float32",
+    written_as="the pattern; values other than 1 are refused unless `pattern=True`",
+    has_patterns=True,
+)

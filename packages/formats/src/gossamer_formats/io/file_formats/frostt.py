@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from gossamer_formats.io.declared_sizes import EntriesRead, Sizes
+from gossamer_formats.io.file_format import FileFormat
+from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.io.text_streams import (
-    Block,
+    LineBlock,
     create_text,
     entry_problem,
     line_blocks,
@@ -75,13 +77,14 @@ def read_frostt(
 
 
 def write_frostt(tensor: SparseTensor, file: Path) -> None:
-    """Write the elements of a tensor in the format coo, in its order."""
+    """Write the elements of a tensor in the order of the format coo."""
+    tensor = in_one_of(tensor, ("coo",))
     coordinates = [tensor.arrays[f"indices_{number}"] for number in range(tensor.ndim)]
     with create_text(file) as stream:
         write_entries(stream, coordinates, tensor.arrays["data"])
 
 
-def _entry_lines(block: Block) -> tuple[list[int], list[str]]:
+def _entry_lines(block: LineBlock) -> tuple[list[int], list[str]]:
     """Return the lines with entries, and their numbers."""
     found = [
         (number, line)
@@ -146,3 +149,15 @@ def _joined(columns: list[list[Array]], dimensions: int) -> list[Array]:
             # Each column is freed as soon as it is copied.
             block[number] = block[number][:0]
     return joined
+
+
+FILE_FORMAT = FileFormat(
+    (".tns", ".tns.gz"),
+    read_frostt,
+    write_frostt,
+    contents="FROSTT, any number of dimensions",
+    read_as="coo",
+    written_as="coordinates, without the shape",
+    is_of_any_rank=True,
+    takes_shape=True,
+)

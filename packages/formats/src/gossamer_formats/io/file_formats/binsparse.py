@@ -21,10 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
+from gossamer_formats.io.file_format import FileFormat
+from gossamer_formats.io.standard_formats import in_one_of, is_sorted_and_unique
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
@@ -90,7 +92,8 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
 
 
 def write_binsparse(tensor: SparseTensor, file: Path) -> None:
-    """Write a tensor in the format csr, csc, coo or dcsr, whose coordinates are sorted and unique."""
+    """Write a matrix in the format csr, csc, coo or dcsr, others in csr; duplicates are added."""
+    tensor = _sorted(in_one_of(tensor, tuple(_NAMES)))
     names = {**_NAMES[tensor.format.name], "data": "values"}
     with _container(file, "w") as container:
         types = {}
@@ -106,6 +109,14 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
             "data_types": types,
         }
         container.attrs["binsparse"] = json.dumps({"binsparse": descriptor})
+
+
+def _sorted(tensor: SparseTensor) -> SparseTensor:
+    """Return the tensor with sorted coordinates and without duplicates, as the specification requires."""
+    # Coordinates of coo may be repeated, whatever the description declares.
+    if tensor.format.name != "coo" and is_sorted_and_unique(tensor):
+        return tensor
+    return convert(tensor, tensor.format.name).tensor
 
 
 def _container(file: Path, mode: str) -> Any:
@@ -196,3 +207,13 @@ def _index_array(name: str, array: Array) -> Array:
     if largest >= 2**63:
         raise ValueError(f"{name} has the index {largest}; expected less than 2**63")
     return array.astype(np.int64)
+
+
+FILE_FORMAT = FileFormat(
+    (".bsp.h5", ".bsp.hdf5"),
+    read_binsparse,
+    write_binsparse,
+    contents="binsparse 0.1 in HDF5: CSR, CSC, COO, DCSR",
+    read_as="its own format",
+    written_as="csr, csc, coo and dcsr as they are, others as csr; duplicates are added",
+)
