@@ -12,14 +12,11 @@ from gossamer_formats.io.sharing import require_shared
 from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
-from gossamer_formats.scipy_matrices.layouts import layout_of
+from gossamer_formats.scipy_matrices.shared_formats import SHARED_FORMATS, layout_of
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
-
-SHARED = ("csr", "csc", "bsr", "coo", "dia")
-"""The formats that SciPy has, too."""
 
 
 def from_scipy(
@@ -85,7 +82,8 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
     >>> matrix.format, matrix.data is tensor.arrays["data"]
     ('coo', True)
     """
-    wanted = SHARED if tensor.ndim == 2 else ("coo",)
+    shared = SHARED_FORMATS.items()
+    wanted = [name for name, format in shared if tensor.ndim == 2 or format.is_of_any_rank]
     found = in_one_of(tensor, wanted)
     if not copy and found is not tensor:
         raise FormatError(
@@ -93,29 +91,8 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
             f"The format '{tensor.format.name}' must be converted for SciPy, so its arrays cannot be shared.",
             hint="Use copy=True.",
         )
-    matrix = _scipy_array(found)
+    matrix = SHARED_FORMATS[found.format.name].to_scipy(found.storage)
     return matrix.copy() if copy else matrix
-
-
-def _scipy_array(tensor: SparseTensor) -> Any:
-    """Return a SciPy array over the arrays of a tensor in one of SciPy's formats."""
-    from scipy import sparse
-
-    classes: Any = sparse  # its stubs have one signature for each number of dimensions
-    arrays, sizes, shape = tensor.arrays, tensor.sizes, tensor.shape
-    data = arrays["data"]
-    if tensor.format.name == "coo":
-        coords = tuple(arrays[f"indices_{number}"] for number in range(tensor.ndim))
-        return classes.coo_array((data, coords), shape=shape)
-    if tensor.format.name == "dia":
-        diagonals = data.reshape(sizes["diagonals"], sizes["n"])
-        return classes.dia_array((diagonals, arrays["offsets"]), shape=shape)
-    parts = (arrays["indices"], arrays["indptr"])
-    if tensor.format.name == "bsr":
-        blocks = data.reshape(-1, sizes["block_rows"], sizes["block_columns"])
-        return classes.bsr_array((blocks, *parts), shape=shape)
-    made = classes.csr_array if tensor.format.name == "csr" else classes.csc_array
-    return made((data, *parts), shape=shape)
 
 
 def _arrays_of(matrix: Any) -> list[Array]:

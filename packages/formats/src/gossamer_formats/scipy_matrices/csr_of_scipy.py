@@ -10,26 +10,21 @@ from typing import Any
 
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
-    check_indices,
-    check_indptr,
     check_storage,
     require_value_dtype,
 )
 from gossamer_formats.conversion.csr_matrices import csr_storage
 from gossamer_formats.memory.available_memory import available_memory
-from gossamer_formats.scipy_matrices.layouts import compressed_arrays
-from gossamer_formats.scipy_matrices.matrix_checks import (
-    require_arrays,
-    require_matrix,
-    require_values,
-    used_slots,
+from gossamer_formats.scipy_matrices.matrix_checks import require_matrix
+from gossamer_formats.scipy_matrices.shared_formats import (
+    check_before_conversion,
+    compressed_arrays,
 )
 from gossamer_formats.storage import Array, Storage
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
 
-# The row pointer of so many rows takes 8 MB, which every machine has that runs NumPy.
+# A row pointer of this length takes 8 MB, which is always available.
 _FEW_ROWS = 1 << 20
 
 
@@ -65,7 +60,7 @@ def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
     (array([0, 2], dtype=int32), array([0, 1], dtype=int32), (2, 2, 2))
     """
     require_matrix(matrix)
-    _check_before_conversion(matrix)
+    check_before_conversion(matrix)
     arrays = compressed_arrays(matrix, None)
     return arrays["indptr"], arrays["indices"], arrays["data"]
 
@@ -77,7 +72,7 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
         require_value_dtype(dtype)
     if matrix.format != "csr":
         _require_memory(matrix)
-        _check_before_conversion(matrix)
+        check_before_conversion(matrix)
         matrix = _converted(matrix)
     arrays = compressed_arrays(matrix, dtype)
     return csr_storage(require_shape(matrix.shape, rank=2), arrays)
@@ -102,34 +97,4 @@ def _require_memory(matrix: Any) -> None:
             "format.memory",
             f"The row pointer of a matrix with {rows} rows does not fit in memory.",
             hint="Leave out empty rows.",
-        )
-
-
-def _check_before_conversion(matrix: Any) -> None:
-    """Check the arrays that SciPy's conversion to CSR reads without checks."""
-    rows, columns = matrix.shape
-    if matrix.format == "coo":
-        require_arrays(matrix, "row", "col", "data")
-        for name, length, coordinates in (("row", rows, matrix.row), ("col", columns, matrix.col)):
-            check_indices(coordinates, length=length, count=matrix.data.size, name=name)
-    elif matrix.format in ("csc", "bsr"):
-        require_arrays(matrix, "indptr", "indices", "data")
-        count = used_slots(matrix.indptr, matrix.indices)
-        require_values(matrix, dimensions=1 if matrix.format == "csc" else 3, count=count)
-        block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
-        outer, inner = (columns, rows) if matrix.format == "csc" else (rows, columns)
-        check_indptr(matrix.indptr, segments=outer // block[0], total=count)
-        check_indices(matrix.indices[:count], length=inner // block[1], count=count)
-    elif matrix.format == "dia":
-        require_arrays(matrix, "offsets", "data")
-        require_values(matrix, dimensions=2, count=matrix.offsets.size)
-        _require_no_more(matrix.data, matrix.offsets)
-
-
-def _require_no_more(diagonals: Array, offsets: Array) -> None:
-    if offsets.ndim != 1 or offsets.dtype.kind != "i" or len(diagonals) != offsets.size:
-        raise FormatError(
-            "format.length",
-            f"offsets has the shape {offsets.shape} and the dtype {offsets.dtype}; expected one integer "
-            f"for each of {counted(len(diagonals), 'diagonal')}.",
         )
