@@ -7,9 +7,11 @@ import pytest
 from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
+from gossamer_ir.core.constants import constant
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
-from gossamer_ir.nodes import Expr, Lanes, Load, Name, Node, Ramp, Stmt, Store
+from gossamer_ir.nodes import Buffer, Expr, Function, Lanes, Load, Name, Node, Ramp, Stmt, Store
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
+from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.effects import (
     BOUND_NAMES,
     EFFECTS,
@@ -30,6 +32,12 @@ class Twice(Node, frozen=True):
     """The double of a value, in each lane."""
 
     value: Expr
+
+
+class Nearest(Node, frozen=True):
+    """The value that is nearest to the first one, of values of one dtype."""
+
+    values: tuple[Expr, ...]
 
 
 class Repeat(Node, frozen=True):
@@ -75,6 +83,16 @@ def test_an_elementwise_expression_has_a_dtype_and_lanes(entries):
     ramp = Ramp(INDEX, index(3), Lanes(4))
     assert dtype_of(Twice(ramp)) == "int64x4"
     assert lane_of(Twice(ramp), ONE) == Twice(add(INDEX, index(3)))
+
+
+def test_operands_of_one_dtype_follow_a_retyped_one(monkeypatch):
+    kind = ExpressionKind(lambda expr: dtype_of(expr.values[0]), operands_of_one_dtype=("values",))
+    monkeypatch.setitem(EXPRESSION_KINDS, Nearest, kind)
+    nearest = Nearest((Load("X", (ZERO,), "float32"), constant(2, "float32")))
+    buffers = tuple(Buffer(name, (ONE,), "float32", name.lower()) for name in "XY")
+    function = Function("f", (), (Store("Y", (ZERO,), nearest),), buffers=buffers)
+    (store,) = retype_function(function, {"X": "float64", "Y": "float64"}).body
+    assert [dtype_of(value) for value in store.value.values] == ["float64", "float64"]
 
 
 def test_a_statement_has_its_effects(entries):

@@ -1,4 +1,4 @@
-"""The table of expression types: the dtype of each, what it reads, what it evaluates lazily, and its lanes.
+"""The table of expression types: the dtype of each, its operands, what it reads, and its lanes.
 
 Passes, primitives and backends ask this table about a type of expression, so that a new type needs one
 entry here. A test checks that the table covers the language.
@@ -48,6 +48,8 @@ class ExpressionKind(msgspec.Struct, frozen=True):
     """True if it reads memory, and so must be in bounds."""
     lazy: tuple[str, ...] = ()
     """The operands that are evaluated only if a condition selects them."""
+    operands_of_one_dtype: tuple[str, ...] = ()
+    """The fields of the operands that must have one dtype. It is that of a result whose dtype is declared."""
 
 
 def dtype_of(expr: Expr) -> str:
@@ -93,20 +95,26 @@ EXPRESSION_KINDS: dict[type[Any], ExpressionKind] = {
     Const: ExpressionKind(_declared, lanes="scalar"),
     Var: ExpressionKind(_declared, lanes="own rule"),
     Unary: ExpressionKind(lambda expr: dtype_of(expr.operand)),
-    Binary: ExpressionKind(lambda expr: dtype_of(expr.lhs)),
-    Compare: ExpressionKind(_dtype_of_comparison),
+    Binary: ExpressionKind(lambda expr: dtype_of(expr.lhs), operands_of_one_dtype=("lhs", "rhs")),
+    Compare: ExpressionKind(_dtype_of_comparison, operands_of_one_dtype=("lhs", "rhs")),
     Cast: ExpressionKind(_declared),
     Reinterpret: ExpressionKind(_declared),
-    Select: ExpressionKind(_dtype_of_choice),
-    IfThenElse: ExpressionKind(_dtype_of_choice, lazy=("if_true", "if_false")),
-    Call: ExpressionKind(_declared),
+    Select: ExpressionKind(_dtype_of_choice, operands_of_one_dtype=("if_true", "if_false")),
+    IfThenElse: ExpressionKind(
+        _dtype_of_choice,
+        lazy=("if_true", "if_false"),
+        operands_of_one_dtype=("if_true", "if_false"),
+    ),
+    Call: ExpressionKind(_declared, operands_of_one_dtype=("args",)),
     Load: ExpressionKind(_declared, reads=True),
     Search: ExpressionKind(_int64, lanes="scalar", reads=True),
     VScale: ExpressionKind(_int64, lanes="scalar"),
     Ramp: ExpressionKind(_dtype_of_ramp, lanes="own rule"),
     Broadcast: ExpressionKind(_dtype_of_broadcast, lanes="own rule"),
     LaneReduce: ExpressionKind(_dtype_of_lane_reduction, lanes="scalar"),
-    TransposeReduce: ExpressionKind(_dtype_of_transposed_reduction, lanes="own rule"),
+    TransposeReduce: ExpressionKind(
+        _dtype_of_transposed_reduction, lanes="own rule", operands_of_one_dtype=("values",)
+    ),
 }
 """One entry for each type of expression."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -10,26 +10,22 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Atomic,
     Binary,
     Broadcast,
     Buffer,
-    Call,
     Cast,
     Combine,
-    Compare,
     Const,
     Expr,
     Function,
-    IfThenElse,
     Let,
     Load,
     ReduceOp,
     Reducer,
-    Select,
     SparseBuffer,
     Store,
     Unary,
@@ -97,7 +93,11 @@ class _Retyper:
     def visit(self, node: Any) -> Any:
         inner = map_children(node, self.visit)
         rule = _RULES.get(type(inner))
-        return inner if rule is None else rule(self, inner)
+        if rule is not None:
+            return rule(self, inner)
+        kind = EXPRESSION_KINDS.get(type(inner))
+        fields = () if kind is None else kind.operands_of_one_dtype
+        return _with_operands_of_one_dtype(inner, fields) if fields else inner
 
     def buffer(self, node: SparseBuffer | Buffer) -> SparseBuffer | Buffer:
         dtype = self.buffers.get(node.name)
@@ -148,20 +148,6 @@ class _Retyper:
         identity, results = zip(*followed, strict=True)
         return replace(node, identity=identity, results=results)
 
-    def operands(self, node: Binary | Compare) -> Expr:
-        lhs, rhs = _with_one_dtype([node.lhs, node.rhs])
-        return node if lhs is node.lhs and rhs is node.rhs else replace(node, lhs=lhs, rhs=rhs)
-
-    def arms(self, node: Select | IfThenElse) -> Expr:
-        first, second = _with_one_dtype([node.if_true, node.if_false])
-        if first is node.if_true and second is node.if_false:
-            return node
-        return replace(node, if_true=first, if_false=second)
-
-    def call(self, node: Call) -> Expr:
-        args = _with_one_dtype(list(node.args))
-        return replace(node, args=tuple(args), dtype=dtype_of(args[0])) if args else node
-
     def cast(self, node: Cast) -> Expr:
         is_index = isinstance(node.value, Load) and node.value.buffer in self.buffers
         return node.value if is_index and dtype_of(node.value) == node.dtype else node
@@ -176,13 +162,10 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
     Store: _Retyper.store,
     Atomic: _Retyper.store,
     Reducer: _Retyper.reducer,
-    Binary: _Retyper.operands,
-    Compare: _Retyper.operands,
-    Select: _Retyper.arms,
-    IfThenElse: _Retyper.arms,
-    Call: _Retyper.call,
     Cast: _Retyper.cast,
 }
+"""The nodes whose dtypes depend on more than their operands; `EXPRESSION_KINDS` says which operands of other
+expressions have one dtype."""
 
 
 def _limit(value: Const, dtype: str) -> Const:
@@ -192,6 +175,28 @@ def _limit(value: Const, dtype: str) -> Const:
         if value == identity(op, value.dtype):
             return identity(op, dtype)
     return constant(value_of(value), dtype)
+
+
+def _with_operands_of_one_dtype(node: Any, fields: Sequence[str]) -> Any:
+    """Return the expression with one dtype for the operands in these fields, which its declared dtype
+    follows."""
+    changes: dict[str, Any] = {}
+    values = [getattr(node, field) for field in fields]
+    if isinstance(values[0], tuple):
+        operands = _with_one_dtype(list(values[0]))
+        changes[fields[0]] = tuple(operands)
+    else:
+        operands = _with_one_dtype(values)
+        changes |= zip(fields, operands, strict=True)
+    if operands and "dtype" in node.__struct_fields__:
+        changes["dtype"] = dtype_of(operands[0])
+    changed = {
+        name: value
+        for name, value in changes.items()
+        # Unchanged operands are the same objects, which need no comparison of what is in them.
+        if value is not (old := getattr(node, name)) and value != old
+    }
+    return replace(node, **changed) if changed else node
 
 
 def _with_one_dtype(nodes: list[Expr]) -> list[Expr]:
