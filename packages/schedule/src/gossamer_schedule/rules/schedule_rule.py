@@ -1,7 +1,7 @@
 """What a rule is: a function that recognizes a pattern and schedules it, and what it declares of itself.
 
-A rule is a function with the decorator `schedule_rule` in a file of its name. `patterns/__init__.py` lists
-the rules.
+A rule is a function with the decorator `schedule_rule` in a file of its name. `ordered_rules.py` lists the
+rules.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Programs of this form."""
     schedule: str
     """What the schedule does, and where that pays."""
+    parameters: frozenset[str]
+    """The names of the function's parameters."""
 
     @property
     def name(self) -> str:
@@ -56,7 +58,13 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     def has_parts(self) -> bool:
         """True if the rule also schedules one of several iterations over the same rows: it then takes an
         argument `part`, a `RowPart` for such an iteration and None for a program of its own."""
-        return "part" in signature(self.function).parameters
+        return "part" in self.parameters
+
+    @property
+    def takes_part_rules(self) -> bool:
+        """True if the rule schedules several iterations by other rules: it then takes those of `has_parts` as
+        an argument `part_rules`."""
+        return "part_rules" in self.parameters
 
 
 def schedule_rule(
@@ -77,7 +85,13 @@ def schedule_rule(
             match = implementation(*args, **keywords)
             return None if match is None else ScheduleReport(implementation.__name__, *match)
 
-        record = RuleRecord(function=rule, pattern=pattern, programs=programs, schedule=schedule)
+        record = RuleRecord(
+            function=rule,
+            pattern=pattern,
+            programs=programs,
+            schedule=schedule,
+            parameters=frozenset(signature(implementation).parameters),
+        )
         vars(rule)["schedule_rule"] = record
         return rule
 

@@ -20,7 +20,6 @@ from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_com
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
 from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.patterns import PATTERN_RULES
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
 from gossamer_schedule.rules.recognize.row_reduction import (
     axes_of,
@@ -28,7 +27,12 @@ from gossamer_schedule.rules.recognize.row_reduction import (
     names_used,
     slots_before,
 )
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import (
+    PatternMatch,
+    RowPart,
+    RuleRecord,
+    schedule_rule,
+)
 
 PREFETCH = PrefetchThresholds(least_row=128, least_operand=2, with_alignment=True)
 """When prefetching pays. Several computations per row keep the hardware prefetcher from reaching the next
@@ -43,9 +47,6 @@ loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 PART = RowPart(short_row=SHORT_ROW, prefetch=PREFETCH)
 """The thresholds for each part."""
 
-PART_RULES = tuple(rule for rule in PATTERN_RULES if rule.has_parts)
-"""The rules that are tried for each part, in this order."""
-
 WORK_PER_ROW = 16
 """Cost of a row besides its elements, in elements."""
 
@@ -58,15 +59,25 @@ WORK_PER_ROW = 16
         "are buffers of one row, one per thread, sized for its longest row"
     ),
 )
-def fused_rows(module: Module, target: Target, stats: Stats | None) -> PatternMatch | None:
-    """Return the schedule for iterations that all begin with the same rows; None for any other program."""
+def fused_rows(
+    module: Module,
+    target: Target,
+    stats: Stats | None,
+    *,
+    part_rules: Sequence[RuleRecord],
+) -> PatternMatch | None:
+    """Return the schedule for iterations that all begin with the same rows; None for any other program.
+
+    `part_rules` are tried for each iteration, in this order.
+    """
     found = _iterations(module)
     if found is None:
         return None
     function, iterations = found
     fused = _fused(module, iterations)
     parts = [
-        _part(module, function, iteration, target=target, stats=stats) for iteration in iterations
+        _part(_alone(module, function, iteration), iteration, target, stats, rules=part_rules)
+        for iteration in iterations
     ]
     known = [decisions for decisions in parts if decisions is not None]
     if fused is None or len(known) < len(parts):
@@ -119,18 +130,22 @@ def _fused(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
     return tuple(steps)
 
 
+def _alone(module: Module, function: Function, iteration: Iteration) -> Module:
+    """Return the program with one of the iterations only."""
+    return replace(module, functions=(replace(function, body=(iteration,)),))
+
+
 def _part(
-    module: Module,
-    function: Function,
+    alone: Module,
     iteration: Iteration,
-    *,
     target: Target,
     stats: Stats | None,
+    *,
+    rules: Sequence[RuleRecord],
 ) -> tuple[Decision, ...] | None:
-    """Return the decisions of the rule for an iteration by itself, without those on the loop over rows; None
-    if no rule matches."""
-    alone = replace(module, functions=(replace(function, body=(iteration,)),))
-    for rule in PART_RULES:
+    """Return the decisions of the first rule that matches an iteration by itself, without those on the loop
+    over rows; None if no rule matches."""
+    for rule in rules:
         choice = rule.function(alone, target, stats, part=PART)
         if choice is not None:
             return tuple(_within_rows(choice, row=iteration.vars[0]))

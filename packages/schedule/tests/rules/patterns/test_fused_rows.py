@@ -9,7 +9,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.fused_rows import SHORT_ROW
+from gossamer_schedule.rules.patterns.fused_rows import SHORT_ROW
 
 TARGET = Target.parse("generic-cpu")
 PROGRAM = """

@@ -1,0 +1,106 @@
+"""The default schedule of a program: that of the first rule whose pattern matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Stats, Target
+from gossamer_ir.nodes import Module
+from gossamer_ir.support.typed_calls import typed
+from gossamer_schedule.rules.canonical.ordered import ordered
+from gossamer_schedule.rules.canonical.unfused import unfused
+from gossamer_schedule.rules.ordered_rules import PART_RULES, RULES
+from gossamer_schedule.rules.schedule_rule import RuleRecord
+
+
+@typed
+def explain(module: Module, target: Target, stats: Stats | None = None) -> ScheduleReport:
+    """Return the schedule of the first rule whose pattern matches, with the reason of each decision.
+
+    The report has no decisions if no pattern matches, or if the module is of a later stage than coordinate.
+    Patterns are matched against the program without fused axes, first in its own order of axes, then with the
+    axes of the sparse tree first.
+
+    >>> from gossamer_ir import parse_module
+    >>> from gossamer_ir.interchange.records import Target
+    >>> program = parse_module('''
+    ... @T.prim_func
+    ... def sums(a: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    ...     T.func_attr({"sparse_tir_level": 2})
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.dense_varied(I, (n, nnz), p)
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ...     Y = T.sp.match_buffer(y, (I,), "float32")
+    ...     with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+    ...         with T.init():
+    ...             Y[i] = 0.0
+    ...         Y[i] = Y[i] + A[i, j]
+    ... ''')
+    >>> found = explain(program, Target("generic-cpu"))
+    >>> found.rule, found.decisions[1].what
+    ('spmv_rows', '16 partial results in lanes, the rest masked')
+    >>> found.schedule == choose(program, Target("generic-cpu"))
+    True
+    """
+    for form, decisions in _forms(module):
+        for rule in RULES:
+            choice = _report(rule, form, target, stats)
+            if choice is not None:
+                return replace(choice, decisions=(*decisions, *choice.decisions))
+    return ScheduleReport("", "not a pattern of any rule: the program runs as written")
+
+
+@typed
+def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
+    """Return the schedule of `explain`; an empty one if no rule matches."""
+    return explain(module, target, stats).schedule
+
+
+@typed
+def apply_rule(
+    name: str, module: Module, target: Target, stats: Stats | None = None
+) -> ScheduleReport | None:
+    """Return the schedule of one of `RULES`, by its name; None if its pattern does not match.
+
+    It takes what a rule of a plugin takes, so that such a rule can use those of gossamer. The pattern is
+    matched against the program as it is; `explain` also tries other forms of it.
+
+    Raises `ArgumentError`: `rule.name`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> apply_rule("sddmm", SCALE, Target("generic-cpu"))
+    >>> apply_rule("spmm", SCALE, Target("generic-cpu"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ArgumentError: There is no rule 'spmm'. ... [rule.name]
+    """
+    for rule in RULES:
+        if rule.name == name:
+            return _report(rule, module, target, stats)
+    raise ArgumentError(
+        "rule.name",
+        f"There is no rule '{name}'.",
+        hint=f"Rules are {', '.join(rule.name for rule in RULES)}.",
+    )
+
+
+def _report(
+    rule: RuleRecord, module: Module, target: Target, stats: Stats | None
+) -> ScheduleReport | None:
+    """Return the report of a rule, which is given the rules for parts if it takes them."""
+    if rule.takes_part_rules:
+        return rule.function(module, target, stats, part_rules=PART_RULES)
+    return rule.function(module, target, stats)
+
+
+def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:
+    """Yield the forms of a program in which rules match patterns, with the decisions that lead to each
+    form."""
+    plain, unfusing = unfused(module)
+    yield plain, unfusing
+    changed, reordering = ordered(plain)
+    if reordering:
+        yield changed, (*unfusing, *reordering)

@@ -1,0 +1,36 @@
+"""The rules in the order in which they are tried: the one list of them.
+
+A rule is added here by its import and by one line in `ORDERED_RULES`, at its place; the first rule that
+matches is used. The rules that `explain` tries, those that `fused_rows` tries for its parts, and the table in
+`docs/architecture.md` follow from this list and from what the decorator of each rule declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_ir.interchange.records import ScheduleReport
+from gossamer_schedule.rules.patterns.bsr_times_dense import bsr_times_dense
+from gossamer_schedule.rules.patterns.elementwise import elementwise
+from gossamer_schedule.rules.patterns.fused_rows import fused_rows
+from gossamer_schedule.rules.patterns.rowwise_dense import rowwise_dense
+from gossamer_schedule.rules.patterns.sddmm import sddmm
+from gossamer_schedule.rules.patterns.sparse_times_dense import sparse_times_dense
+from gossamer_schedule.rules.patterns.spmv_rows import spmv_rows
+from gossamer_schedule.rules.schedule_rule import rule_record
+
+ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
+    spmv_rows,
+    sparse_times_dense,
+    bsr_times_dense,
+    sddmm,
+    elementwise,
+    rowwise_dense,
+    fused_rows,
+)
+
+RULES = tuple(map(rule_record, ORDERED_RULES))
+"""The records of the rules, in this order; the first rule that matches is used."""
+
+PART_RULES = tuple(rule for rule in RULES if rule.has_parts)
+"""The rules that also schedule one of several iterations over the same rows."""
