@@ -269,3 +269,48 @@ def test_the_longest_row_is_allocated_before_the_rows():
         "row",
     ]
     assert not [node for node in walk(loop) if isinstance(node, Allocate)]
+
+
+TREE = """
+@T.prim_func
+def tree(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (m * 3 + 1,), "int64")
+    X = T.match_buffer(x, (n, 8), "float32")
+    Y = T.match_buffer(y, (n, 8), "float32")
+    T.assume(monotone(P))
+    T.assume(in_range(P, 0, n + 1))
+    tile = T.decl_buffer((n, 8), "float32", scope="local")
+    for i in T.serial(m):
+        for r in T.serial(3):
+            for j in T.serial(P[i * 3 + r + 1] - P[i * 3 + r]):
+                for k_0 in T.serial(8):
+                    tile[P[i * 3 + r] + j, k_0] = X[P[i * 3 + r] + j, k_0] * 2.0
+                for k_1 in T.serial(8):
+                    Y[P[i * 3 + r] + j, k_1] = tile[P[i * 3 + r] + j, k_1] + 1.0
+"""
+
+
+def allocations(module):
+    """The shapes of the allocated buffers, by the variable of the innermost loop around each."""
+    found = {}
+    for loop in walk(module):
+        for stmt in loop.body if isinstance(loop, For) else ():
+            if isinstance(stmt, Allocate):
+                found[loop.var] = tuple(map(print_expr, stmt.buffer.shape))
+    return found
+
+
+def test_one_fiber_of_a_tree_of_axes_lives_in_the_loop_over_it():
+    """The loop over parents has no range of elements of its own, but is proved to have no shared ones."""
+    assert allocations(contract_buffers(parse_module(TREE))) == {"j": ("8",)}
+
+
+def test_a_loop_without_a_range_does_not_allocate_the_whole_buffer_in_each_iteration():
+    """The elements of an iteration are those of a fiber, but two loops inside use them."""
+    whole = TREE.replace(
+        "                for k_1 in",
+        "            for j in T.serial(P[i * 3 + r + 1] - P[i * 3 + r]):\n                for k_1 in",
+    )
+    module = parse_module(whole.replace("for r in T.serial(3)", "for r in T.serial(m)"))
+    assert "i" not in allocations(contract_buffers(module))

@@ -175,8 +175,8 @@ def _body_with_allocation(
     # unrolled body would allocate.
     if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
         inside = index_ranges_of(buffer, only.body, function)
-        if _is_private(only, buffer, inside, function):
-            inner = _body_with_allocation(only.body, buffer, function, known=inside)
+        inner = _private_body(only, buffer, inside, function)
+        if inner is not None:
             placed = msgspec.structs.replace(only, body=inner)
             return (*body[:first], placed, *body[last:])
     # Moving the buffer into the only branch that uses it saves the allocation if the branch is not
@@ -206,6 +206,36 @@ def _is_in_one_side(stmt: If, name: str) -> bool:
     sides = (stmt.then_body, stmt.else_body)
     using = [_is_named(side, name) for side in sides]
     return using.count(True) == 1 and not _is_named((stmt.condition,), name)
+
+
+def _private_body(
+    loop: For, buffer: Buffer, inside: Intervals, function: Function
+) -> tuple[Stmt, ...] | None:
+    """Return the body of a loop with the buffer allocated inside it; None if the buffer has to stay outside.
+
+    `inside` are the ranges in the body.
+    """
+    if _is_private(loop, buffer, inside, function):
+        return _body_with_allocation(loop.body, buffer, function, known=inside)
+    unknown = [dim for dim, interval in enumerate(inside) if interval is None]
+    if not unknown or not _is_private_as_it_is(loop, buffer, function):
+        return None
+    # An inner loop may select a range that this one does not have, such as one fiber of a tree of axes.
+    # Without such a loop, each iteration would allocate the whole dimension.
+    inner = _body_with_allocation(loop.body, buffer, function, known=inside)
+    (allocated,) = (
+        stmt.buffer
+        for stmt in statements(inner)
+        if isinstance(stmt, Allocate) and stmt.buffer.name == buffer.name
+    )
+    is_contracted = all(buffer.shape[dim] not in allocated.shape for dim in unknown)
+    return inner if is_contracted else None
+
+
+def _is_private_as_it_is(loop: For, buffer: Buffer, function: Function) -> bool:
+    """Return whether different iterations access different elements of the whole buffer."""
+    listed = list(accesses(loop.body, buffers={buffer.name}))
+    return are_unshared(listed, loop, changing=written_in(loop.body, function), function=function)
 
 
 def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:

@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Expr,
     Function,
+    IndexMap,
     InRange,
     Load,
     Monotone,
@@ -37,6 +38,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.access import is_vector_access
+from gossamer_schedule.regions.iterator_map import layout_of
 
 
 class CacheDimension(msgspec.Struct, frozen=True):
@@ -150,8 +152,16 @@ def _iterators_determined_by(at: Expr, outer: Mapping[str, CacheDimension]) -> f
     """Return the iterators that one index determines."""
     if isinstance(at, Var):
         return frozenset({at.name})
-    same = (dimension.determines for dimension in outer.values() if dimension.index == at)
-    return next(same, frozenset())
+    for dimension in outer.values():
+        if dimension.index == at:
+            return dimension.determines
+    # The number of an element below nested dense axes, such as p * relations + r.
+    names = [name for name in outer if name in free_vars(at)]
+    if any(outer[name].index != index_var(name) for name in names):
+        return frozenset()
+    number = IndexMap(tuple(names), (at,))
+    is_one_to_one = layout_of(number, [outer[name].extent for name in names]) is not None
+    return frozenset(names) if is_one_to_one else frozenset()
 
 
 def cache_with_dimensions(

@@ -57,6 +57,21 @@ for i in T.serial(8):
                 T.where(vj < 8)
                 Z[vi, vj] = Q[vi, vj]
 """
+TREE = """
+Q = T.decl_buffer((64,), "float32")
+for a in T.serial(2):
+    for b in T.serial(4):
+        for c in T.serial(T.int64(P[a * 4 + b + 1]) - T.int64(P[a * 4 + b])):
+            with T.block("made"):
+                va, vb, vc = T.axis.remap("SSS", [a, b, c])
+                Q[T.int64(P[va * 4 + vb]) + vc] = 2.0 * V[T.int64(P[va * 4 + vb]) + vc]
+for i in T.serial(2):
+    for j in T.serial(4):
+        for k in T.serial(T.int64(P[i * 4 + j + 1]) - T.int64(P[i * 4 + j])):
+            with T.block("used"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                W[T.int64(P[vi * 4 + vj]) + vk] = Q[T.int64(P[vi * 4 + vj]) + vk]
+"""
 EVERY_OTHER = """
 Q = T.decl_buffer((2,), "float32")
 for a in T.serial(8):
@@ -116,6 +131,29 @@ for i in T.serial(8):
                 vb = T.axis.spatial(8, j_0 * 3 + b)
                 T.where(vb < 8)
                 Q[va, vb] = X[vb, va]
+""",
+    ),
+    "an element below the number of nested dense axes": (
+        TREE,
+        "k",
+        """
+for i in T.serial(2):
+    for j in T.serial(4):
+        for k in T.serial(T.int64(P[i * 4 + j + 1]) - T.int64(P[i * 4 + j])):
+            Q = T.alloc_buffer((64,), "float32")
+            with T.block("made"):
+                va, vb, vc = T.axis.remap("SSS", [i, j, k])
+""",
+    ),
+    "everything where the numbers of nested axes overlap": (
+        TREE.replace("* 4", "* 3").replace("2.0 * V", "X[va, vb] * V"),
+        "k",
+        """
+for i in T.serial(2):
+    for j in T.serial(4):
+        for k in T.serial(T.int64(P[i * 3 + j + 1]) - T.int64(P[i * 3 + j])):
+            Q = T.alloc_buffer((64,), "float32")
+            for a in T.serial(2):
 """,
     ),
     "everything where points meet in one element": (
