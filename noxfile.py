@@ -385,7 +385,7 @@ def types(session: nox.Session) -> None:
     """Run mypy --strict on each distribution, then on the files beside them."""
     install(session, DISTRIBUTIONS, *group_requirements("types"))
     targets = {d.short: [f"{d.path}/src"] for d in DISTRIBUTIONS}
-    targets["repository"] = ["noxfile.py", "benchmarks", "docs", "tools"]
+    targets["repository"] = ["noxfile.py", "benchmarks", "docs", "examples", "tools"]
     wrong = []
     for name, paths in targets.items():
         session.log(f"types of {name}")
