@@ -13,12 +13,11 @@ from gossamer_generic_cpu.target.architecture import architecture, vector_bits
 from gossamer_generic_cpu.target.host import host
 from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.cpu_options import CPU_OPTIONS
 from gossamer_ir.interchange.records import Target
 
-MODEL = ("vector_bits", "l2", "l3", "gathers")
-"""The options that describe a machine to the rules for schedules. They do not change how code is compiled."""
-
-OPTIONS = ("cpu", "features", "threads", *MODEL)
+_MODEL = {option.name: option for option in CPU_OPTIONS}
+OPTIONS = ("cpu", "features", "threads", *_MODEL)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -115,24 +114,15 @@ def _require_options(target: Target) -> None:
         _require_value(target, key)
 
 
-_VALUES = {"vector_bits": ("128", "256", "512"), "gathers": ("fast", "slow")}
-
-
 def _require_value(target: Target, key: str) -> None:
     """Raise if the value of an option of the model is not one of it."""
-    value, known = target.option(key), _VALUES.get(key, ())
-    is_size = key in ("l2", "l3")
-    if (is_size and not _is_size(value)) or (known and value not in known):
-        expected = "a number of bytes" if is_size else f"one of {', '.join(known)}"
+    option, value = _MODEL.get(key), target.option(key)
+    if option is not None and option.parse(value) is None:
         raise ArgumentError(
             "generic_cpu.option_value",
             f"The option {key} of '{target.text}' is '{value}'.",
-            hint=f"Expected {expected}.",
+            hint=f"Expected {option.expected}.",
         )
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 62
 
 
 def _resolved_host(name: str, digest: str) -> Cpu:

@@ -8,15 +8,16 @@ read the options of its targets themselves.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.cpu_options import CPU_OPTIONS
 from gossamer_ir.interchange.records import Target
 
 
 class HardwareParams(NamedTuple):
-    """The parameters of a CPU. The defaults describe a server with vectors of 512 bits; narrower machines
-    split such vectors.
+    """The parameters of a CPU, each with the default of its option in `CPU_OPTIONS`. Machines with narrower
+    vectors split those of the default.
 
     `private_cache` and `shared_cache` are bytes of the second and of the last level. `has_fast_gathers` is
     true if a vector of gathered elements is loaded faster than its elements one by one.
@@ -41,20 +42,14 @@ class HardwareParams(NamedTuple):
 
 
 def hardware_params(target: Target) -> HardwareParams:
-    """Return the parameters of the hardware that a target describes by its options `vector_bits`, `l2`,
-    `l3` (bytes) and `gathers` (`fast` or `slow`); an option that is not given has its default."""
-    default = HardwareParams()
-    return HardwareParams(
-        vector_bits=_number(target, "vector_bits", default.vector_bits),
-        private_cache=_number(target, "l2", default.private_cache),
-        shared_cache=_number(target, "l3", default.shared_cache),
-        has_fast_gathers=target.option("gathers", "fast") == "fast",
-    )
+    """Return the parameters of the hardware that a target describes by its `CPU_OPTIONS`; an option that is
+    not given has its default.
 
-
-def _number(target: Target, option: str, default: int) -> int:
-    text = target.option(option)
-    return int(text) if text.isdecimal() and int(text) else default
+    >>> hardware_params(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
+    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, has_fast_gathers=False)
+    """
+    values: dict[str, Any] = {option.parameter: option.value_of(target) for option in CPU_OPTIONS}
+    return HardwareParams(**values)
 
 
 FULL_VECTORS_PER_THREAD = 8_192

@@ -1,0 +1,58 @@
+"""The options of a target that describe a CPU to the rules for schedules: the one list of them.
+
+A backend for CPUs adds them to a resolved target and checks those that a user gives. Rules read them. They do
+not change how code is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gossamer_ir.interchange.records import Target
+
+
+class CpuOption(NamedTuple):
+    """An option: its name, the parameter of `HardwareParams` that it sets, the function that parses a value
+    (None: it is not valid), the default, and the values in words."""
+
+    name: str
+    parameter: str
+    parse: Callable[[str], int | None]
+    default: int
+    expected: str
+
+    def value_of(self, target: Target) -> int:
+        """Return the value that a target gives, the default if it gives none that is valid.
+
+        >>> CPU_OPTIONS[0].value_of(Target.parse("generic-cpu:vector_bits=256"))
+        256
+        """
+        value = self.parse(target.option(self.name))
+        return self.default if value is None else value
+
+
+def _bytes(text: str) -> int | None:
+    is_size = text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 62
+    return int(text) if is_size else None
+
+
+CPU_OPTIONS = (
+    CpuOption(
+        "vector_bits",
+        "vector_bits",
+        {"128": 128, "256": 256, "512": 512}.get,
+        512,
+        "one of 128, 256, 512",
+    ),
+    CpuOption("l2", "private_cache", _bytes, 1 << 20, "a number of bytes"),
+    CpuOption("l3", "shared_cache", _bytes, 32 << 20, "a number of bytes"),
+    CpuOption(
+        "gathers",
+        "has_fast_gathers",
+        {"fast": True, "slow": False}.get,
+        default=True,
+        expected="one of fast, slow",
+    ),
+)
+"""The defaults describe a server with vectors of 512 bits."""

@@ -1,0 +1,33 @@
+"""The parameters of a CPU follow from the options of a target."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.interchange.cpu_options import CPU_OPTIONS
+from gossamer_ir.interchange.records import Target
+from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
+
+
+def test_each_option_sets_a_parameter_whose_default_it_has():
+    assert hardware_params(Target("generic-cpu")) == HardwareParams()
+    assert [option.parameter for option in CPU_OPTIONS] == [*HardwareParams._fields]
+
+
+@pytest.mark.parametrize(
+    ("option", "parameter", "value"),
+    [
+        ("vector_bits=128", "vector_bits", 128),
+        ("l2=4096", "private_cache", 4096),
+        ("l3=65536", "shared_cache", 65536),
+        ("gathers=slow", "has_fast_gathers", False),
+    ],
+)
+def test_an_option_that_is_given_replaces_the_default(option, parameter, value):
+    found = hardware_params(Target.parse(f"generic-cpu:{option}"))
+    assert found == HardwareParams()._replace(**{parameter: value})
+
+
+@pytest.mark.parametrize("option", ["vector_bits=100", "l2=0", "l2=-1", "l3=1K", "gathers=none"])
+def test_a_value_that_is_not_valid_is_ignored_by_rules(option):
+    assert hardware_params(Target.parse(f"other-cpu:{option}")) == HardwareParams()
