@@ -70,7 +70,7 @@ def forget(monkeypatch):
     """Let gossamer look for plugins again, as a new process does."""
     points = resolve_target.extension_points
     monkeypatch.setattr(resolve_target, "registry", Registry(extension_points=points))
-    monkeypatch.setattr("gossamer.cli.backends.registry", resolve_target.registry)
+    monkeypatch.setattr("gossamer.cli.commands.backends.registry", resolve_target.registry)
     monkeypatch.setattr(kernel_cache, "_kernels_by_key", {})
     kernel_cache._extension_versions.cache_clear()
 

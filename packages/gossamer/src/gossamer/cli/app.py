@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from gossamer.cli.backends import backends
-from gossamer.cli.cache import cache
-from gossamer.cli.demo import demo
-from gossamer.cli.export import export
-from gossamer.cli.formats import formats
-from gossamer.cli.opt import opt
-from gossamer.cli.run import HELP as HELP_OF_RUN
-from gossamer.cli.run import run
-from gossamer.cli.show import show
+from gossamer.cli.commands.backends import backends
+from gossamer.cli.commands.cache import cache
+from gossamer.cli.commands.demo import demo
+from gossamer.cli.commands.export import export
+from gossamer.cli.commands.formats import formats
+from gossamer.cli.commands.opt import opt
+from gossamer.cli.commands.run import HELP as HELP_OF_RUN
+from gossamer.cli.commands.run import run
+from gossamer.cli.commands.show import show
 from gossamer.cli.versions import gossamer
 
 app = typer.Typer(

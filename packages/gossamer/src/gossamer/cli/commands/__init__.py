@@ -1,0 +1,1 @@
+"""The commands, one file each; `cli/app.py` lists them."""
