@@ -15,8 +15,9 @@ from gossamer_ir.traversal.references import free_vars
 
 
 class VisitedCoordinates(NamedTuple):
-    """The coordinates, in the order in which they are visited. `are_distinct` if no two slots of the axes on
-    which they depend have the same one, which the format declares or the contents of its map show."""
+    """The coordinates, in the order in which they are visited, each once for the slots of axes on which it
+    does not depend. `are_distinct` if loops over the axes, and over those above them, are known to visit each
+    coordinate once: by the declarations of the format, and by the contents of its map."""
 
     coordinates: Array
     are_distinct: bool
@@ -50,7 +51,7 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
             slots = slots.select(_first_slots(slots.elements, name))
     found = coordinates_of_slots(storage, slots, dimension)
     found = found[(found >= 0) & (found < storage.shape[dimension])]
-    is_declared = all(_is_distinct(storage, axes[name]) for name in used)
+    is_declared = all(_is_distinct(storage, axes[name], is_used=name in used) for name in needed)
     is_single = is_declared and not _has_repeated(found, storage.shape[dimension])
     return VisitedCoordinates(found, is_single)
 
@@ -72,9 +73,11 @@ def _first_slots(elements: dict[str, Array], axis: str) -> Array:
     return np.flatnonzero(begins)
 
 
-def _is_distinct(storage: Storage, axis: Axis) -> bool:
-    """Return whether an axis declares that it has each coordinate once: a loop over one that does not is not
-    proved to visit each once, whatever its array contains."""
+def _is_distinct(storage: Storage, axis: Axis, *, is_used: bool) -> bool:
+    """Return whether a loop over an axis is known to visit each coordinate once. One over an axis that does
+    not declare it is not, whatever its array contains."""
+    if not is_used:
+        return element_count(storage, axis.name) == 1
     indices = indices_of(axis)
     return indices is None or (indices.is_searchable and element_count(storage, axis.parent) == 1)
 
