@@ -13,6 +13,7 @@ from tests.fuzzing.checks.disagreements import verdict_of
 from tests.fuzzing.programs.decomposed import draw_decomposed
 from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.programs.handwritten import draw_written
+from tests.fuzzing.schedules.draw_schedule import random_schedule
 from tests.fuzzing.schedules.sequences import Sequence
 
 pytestmark = pytest.mark.unserialized
@@ -30,7 +31,9 @@ def test_parts_change_no_meaning():
             continue
         judged += 1
         formats.update(found.formats)
-        verdict = verdict_of(found, native=rng.random() < 0.3, schedule=Sequence(rng))
+        by_rules = rng.random() < 0.5
+        schedule = random_schedule(rng, found.module, rules=1) if by_rules else Sequence(rng)
+        verdict = verdict_of(found, native=rng.random() < 0.3, schedule=schedule)
         if verdict.disagreement is not None:
             failures.append(
                 f"{number}: {verdict.disagreement}\n{found.original.text}\n{found.formats}"

@@ -61,13 +61,17 @@ def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
         parts = _decomposition(rng, tensor)
         formats = tuple(print_format(part.tensor.format) for part in parts.parts)
         names = tuple(part.name for part in parts.parts)
-        module = decompose_format(
-            program.module, (buffer.name,), names=names, formats=formats
-        ).module
+        # Only `rewrite` knows the rows of parts.
+        if is_rewritten := rng.random() < 0.5:
+            module = parts.rewrite(program.module, buffer.name)
+        else:
+            module = decompose_format(
+                program.module, (buffer.name,), names=names, formats=formats
+            ).module
     except (FormatError, ScheduleError, UnsupportedError):
         return None
     given: dict[str, Any] = {**program.arrays, **program.sizes, **parts.arguments}
-    for part in parts.parts:
+    for part in () if is_rewritten else parts.parts:
         given |= {f"{name}_{part.name}": size for name, size in part.fixed_sizes.items()}
     params = [param.name for param in module.functions[0].params]
     arrays = {name: given[name] for name in params if isinstance(given[name], np.ndarray)}

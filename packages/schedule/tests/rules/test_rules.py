@@ -257,7 +257,6 @@ SECOND = """
         C[h] = C[0]
 """
 LEFT_ALONE = {
-    "rows that read another row": CSR + SUM + SECOND,
     "elements elsewhere": scaled("csr", "A[i, j] * X[i]"),
     "elements of another length": scaled("csr", "A[i, j] * R[j]"),
     "elements looked up": scaled("csr", "A[j, j]"),
@@ -291,6 +290,10 @@ LEFT_ALONE = {
 def test_other_programs_are_left_alone(why):
     sizes = {"f": 0} if why == "no features" else {}
     assert choose(module_of(LEFT_ALONE[why], **sizes), TARGET) == Schedule()
+
+
+def test_rows_that_read_another_row_are_not_fused():
+    assert explain(module_of(CSR + SUM + SECOND), TARGET).rule == "separate_iterations"
 
 
 def test_modules_of_later_stages_are_left_alone():
@@ -444,8 +447,14 @@ SCRIPTS = {
     "elementwise": "csr_scaled",
 }
 """A script of the testkit that each rule matches."""
-OF_SEVERAL_ITERATIONS = ("rowwise_dense", "fused_rows")
-"""Rules for programs of several iterations, and for their parts (`test_fused_rows.py`)."""
+OF_SEVERAL_ITERATIONS = (
+    "rowwise_dense",
+    "tiles_of_features",
+    "fused_rows",
+    "separate_iterations",
+)
+"""Rules for programs of several iterations, and for their parts (`test_fused_rows.py`,
+`test_separate_iterations.py`, `patterns/test_tiles_of_features.py`)."""
 
 
 def test_every_rule_has_a_program_that_it_matches():

@@ -34,6 +34,15 @@ def cache_name(buffer: str, scope: str) -> str:
     return f"{buffer}_{scope}"
 
 
+def numbered_name(name: str, number: int) -> str:
+    """Return the name that a primitive makes instead of one that is taken so many times.
+
+    >>> numbered_name("C_local", 0), numbered_name("C_local", 2)
+    ('C_local', 'C_local_2')
+    """
+    return f"{name}_{number}" if number else name
+
+
 def copy_block_name(block: str, cache: str) -> str:
     """Return the name of the block that copies between a buffer and its cache."""
     return f"{block}_{cache}"

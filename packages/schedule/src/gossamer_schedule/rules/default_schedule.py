@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
-from gossamer_schedule.rules.ordered_rules import PART_RULES, RULES
+from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, PART_RULES, RULES
 from gossamer_schedule.rules.schedule_rule import RuleRecord
 
 
@@ -90,9 +90,11 @@ def apply_rule(
 def _report(
     rule: RuleRecord, module: Module, target: Target, stats: Stats | None
 ) -> ScheduleReport | None:
-    """Return the report of a rule, which is given the rules for parts if it takes them."""
+    """Return the report of a rule, which is given the rules for parts or iterations if it takes them."""
     if rule.takes_part_rules:
         return rule.function(module, target, stats, part_rules=PART_RULES)
+    if rule.takes_iteration_rules:
+        return rule.function(module, target, stats, iteration_rules=ITERATION_RULES)
     return rule.function(module, target, stats)
 
 

@@ -15,8 +15,10 @@ from gossamer_schedule.rules.patterns.elementwise import elementwise
 from gossamer_schedule.rules.patterns.fused_rows import fused_rows
 from gossamer_schedule.rules.patterns.rowwise_dense import rowwise_dense
 from gossamer_schedule.rules.patterns.sddmm import sddmm
+from gossamer_schedule.rules.patterns.separate_iterations import separate_iterations
 from gossamer_schedule.rules.patterns.sparse_times_dense import sparse_times_dense
 from gossamer_schedule.rules.patterns.spmv_rows import spmv_rows
+from gossamer_schedule.rules.patterns.tiles_of_features import tiles_of_features
 from gossamer_schedule.rules.schedule_rule import rule_record
 
 ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
@@ -26,7 +28,9 @@ ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
     sddmm,
     elementwise,
     rowwise_dense,
+    tiles_of_features,
     fused_rows,
+    separate_iterations,
 )
 
 RULES = tuple(map(rule_record, ORDERED_RULES))
@@ -34,3 +38,8 @@ RULES = tuple(map(rule_record, ORDERED_RULES))
 
 PART_RULES = tuple(rule for rule in RULES if rule.has_parts)
 """The rules that also schedule one of several iterations over the same rows."""
+
+ITERATION_RULES = tuple(
+    rule for rule in RULES if not rule.takes_part_rules and not rule.takes_iteration_rules
+)
+"""The rules for programs of one iteration."""

@@ -66,6 +66,12 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         an argument `part_rules`."""
         return "part_rules" in self.parameters
 
+    @property
+    def takes_iteration_rules(self) -> bool:
+        """True if the rule schedules several iterations apart from each other: it then takes the rules for
+        programs of one iteration as an argument `iteration_rules`."""
+        return "iteration_rules" in self.parameters
+
 
 def schedule_rule(
     *, pattern: str, programs: str, schedule: str

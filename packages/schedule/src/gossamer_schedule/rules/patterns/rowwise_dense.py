@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Decision, Stats, Target
-from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
+from gossamer_ir.nodes import Module, SparseBuffer, Store
 from gossamer_schedule.rules.cost.hardware_params import hardware_params
 from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.recognize.row_reduction import axes_of, single_iteration
+from gossamer_schedule.rules.recognize.row_reduction import (
+    axes_of,
+    is_assignment,
+    single_iteration,
+)
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
@@ -29,7 +33,7 @@ def rowwise_dense(
         return None
     function, iteration = found
     axes = axes_of(function, iteration)
-    if not axes or not all(map(is_dense_root, axes)) or not _is_assignment(iteration):
+    if not axes or not all(map(is_dense_root, axes)) or not is_assignment(iteration):
         return None
     if len(axes) == 1:
         return PatternMatch(f"a value for each row {iteration.vars[0]}")
@@ -49,16 +53,6 @@ def rowwise_dense(
     )
     text = f"a value for each feature {iteration.vars[1]} of row {iteration.vars[0]}"
     return PatternMatch(text, (vectors,))
-
-
-def _is_assignment(iteration: Iteration) -> bool:
-    """Return whether an iteration is one unconditional assignment to the element at its variables."""
-    if set(iteration.kinds) != {"S"} or iteration.init or len(iteration.body) != 1:
-        return False
-    store = iteration.body[0]
-    if not isinstance(store, Store) or store.predicate is not None:
-        return False
-    return tuple(getattr(index, "name", "") for index in store.indices) == iteration.vars
 
 
 def _vectors(feature: str, count: int | None, *, lanes: int, most: int) -> Decision:

@@ -309,3 +309,13 @@ def _is_contiguous(function: Function, iteration: Iteration, fiber: Axis) -> boo
             ):
                 return False
     return True
+
+
+def is_assignment(iteration: Iteration) -> bool:
+    """Return whether an iteration is one unconditional assignment to the element at its variables."""
+    if set(iteration.kinds) != {"S"} or iteration.init or len(iteration.body) != 1:
+        return False
+    store = iteration.body[0]
+    if not isinstance(store, Store) or store.predicate is not None:
+        return False
+    return tuple(getattr(index, "name", "") for index in store.indices) == iteration.vars

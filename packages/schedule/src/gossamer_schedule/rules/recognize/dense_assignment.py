@@ -1,0 +1,53 @@
+"""The pattern of an assignment to each element over dense axes, such as the init of a result."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.lowered_names import data_name
+from gossamer_ir.nodes import Module, SparseBuffer, Store
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.recognize.row_reduction import (
+    axes_of,
+    has_taken,
+    is_assignment,
+    single_iteration,
+)
+
+
+class DenseAssignment(NamedTuple):
+    """`out[i, k] = ...` or `out[k] = ...`: the loop over rows ("": there is none), the loop over contiguous
+    elements with its extent (None: symbolic), and the dtype of the output."""
+
+    row: str
+    feature: str
+    features: int | None
+    dtype: str
+
+
+def dense_assignment(module: Module) -> DenseAssignment | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
+    found = single_iteration(module)
+    if found is None:
+        return None
+    function, iteration = found
+    axes = axes_of(function, iteration)
+    if len(axes) not in (1, 2) or not all(map(is_dense_root, axes)) or not is_assignment(iteration):
+        return None
+    (store,) = iteration.body
+    assert isinstance(store, Store)
+    *rows, feature = iteration.vars
+    if not reads_regularly(function, iteration, lane=feature):
+        return None
+    if has_taken(function, iteration, names={data_name(store.buffer)}):
+        return None
+    dtypes = {
+        buffer.name: buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
+    return DenseAssignment(
+        row=rows[0] if rows else "",
+        feature=feature,
+        features=integer_value(axes[-1].length),
+        dtype=dtypes[store.buffer],
+    )

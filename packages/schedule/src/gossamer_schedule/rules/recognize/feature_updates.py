@@ -1,0 +1,140 @@
+"""The pattern of updates of whole rows of features, in any order and any number for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.lowered_names import data_name
+from gossamer_ir.nodes import (
+    Axis,
+    Expr,
+    Function,
+    If,
+    Iteration,
+    Load,
+    Module,
+    SparseBuffer,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.definition.made_names import cache_name, copy_block_name
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
+from gossamer_schedule.rules.recognize.row_reduction import axes_of, has_taken, single_iteration
+
+
+class FeatureUpdates(msgspec.Struct, frozen=True):
+    """`out[..., k] = out[..., k] + ...` over any axes and a dense axis of features, without an init.
+
+    Names of loops, the block and the output are those of the loop stage. `outer` are the loops before
+    `feature`, whose extent is `features` (None: symbolic). `reduction` is the innermost of them if the
+    element does not depend on it and it has several slots, else "".
+    """
+
+    block: str
+    outer: tuple[str, ...]
+    reduction: str
+    feature: str
+    features: int | None
+    output: str
+    dtype: str
+
+    @property
+    def text(self) -> str:
+        """Return the pattern in words."""
+        return (
+            f"features {self.feature} of {self.output} are updated for each {', '.join(self.outer)}"
+        )
+
+
+def feature_updates(module: Module) -> FeatureUpdates | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
+    found = single_iteration(module)
+    if found is None:
+        return None
+    function, iteration = found
+    axes = axes_of(function, iteration)
+    store = _updated(iteration)
+    if store is None or len(axes) < 2 or not is_dense_root(axes[-1]) or iteration.kinds[-1] != "S":
+        return None
+    if not _is_over_features(function, iteration, store, axes[-1]):
+        return None
+    (output,) = (buffer for buffer in function.buffers if buffer.name == store.buffer)
+    data = data_name(store.buffer)
+    cache = cache_name(data, "local")
+    names = {data, cache, copy_block_name(iteration.name, cache)}
+    if has_taken(function, iteration, names=names):
+        return None
+    *outer, feature = iteration.vars
+    return FeatureUpdates(
+        block=iteration.name,
+        outer=tuple(outer),
+        reduction=_reduction(iteration, axes, store),
+        feature=feature,
+        features=integer_value(axes[-1].length),
+        output=data,
+        dtype=output.dtype,
+    )
+
+
+def _updated(iteration: Iteration) -> Store | None:
+    """Return the one reduction of an iteration without an init, which may be under conditions that do not
+    depend on the output."""
+    if iteration.init:
+        return None
+    body: tuple[Stmt, ...] = iteration.body
+    written = buffers_written(body)
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
+        if buffers_read(body[0].condition) & written or iteration.vars[-1] in free_vars(
+            body[0].condition
+        ):
+            return None
+        body = body[0].then_body
+    if len(body) != 1 or not isinstance(body[0], Store) or body[0].predicate is not None:
+        return None
+    return body[0] if match_reduction(body[0]) is not None else None
+
+
+def _is_over_features(
+    function: Function, iteration: Iteration, store: Store, features: Axis
+) -> bool:
+    """Return whether features are contiguous in all accesses, and in bounds: they are the last index or none,
+    along a dense axis of their number."""
+    feature = iteration.vars[-1]
+    axes = {axis.name: axis for axis in function.axes}
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
+
+    def is_last(buffer: str, indices: Sequence[Expr], *, is_required: bool) -> bool:
+        if any(feature in free_vars(index) for index in indices[:-1]) or buffer not in buffers:
+            return False
+        if not indices or feature not in free_vars(indices[-1]):
+            return not is_required
+        last = axes[buffers[buffer].axes[-1]]
+        is_whole = is_dense_root(last) and last.length == features.length
+        return is_whole and indices[-1] == index_var(feature)
+
+    loads = collect(Load, store.value)
+    return is_last(store.buffer, store.indices, is_required=True) and all(
+        is_last(load.buffer, load.indices, is_required=False) for load in loads
+    )
+
+
+def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str:
+    """Return the innermost loop before the features if several of its slots update one element."""
+    variable, axis = iteration.vars[-2], axes[-2]
+    if variable in free_vars(*store.indices) or axis.parent is None:
+        return ""
+    # Conditions on it are predicates of the block; a sum in a cache must run in any case.
+    if not isinstance(iteration.body[0], Store) or indices_of(axis) is None:
+        return ""
+    width = None if is_varied(axis) else integer_value(width_of(axis))
+    return "" if width is not None and width <= 1 else variable
