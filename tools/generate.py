@@ -22,6 +22,7 @@ NAMES = (
     "formats",
     "file_formats",
     "pass_imports",
+    "exports",
     "coefficients",
     "schema",
     "corpus",

@@ -1,4 +1,4 @@
-"""The imports in `gossamer_lower/passes.py` and the exports of `gossamer_lower`.
+"""The imports in `gossamer_lower/passes.py` and `gossamer_lower/__init__.py`.
 
 The tuple `ORDERED_PASSES` of `passes.py` is the only list of passes that is kept by hand; the file of a pass
 has its name. The imports are written out, because type checkers, the checks of imports and the documentation
@@ -17,7 +17,6 @@ from tools import ROOT
 PACKAGE = ROOT / "packages/lower/src/gossamer_lower"
 _IMPORTS = re.compile(r"(?:from gossamer_\w+(?:\.\w+)* import .*\n)+")
 _OF_PASS = re.compile(r"from gossamer_lower\.\w+\.\w+ import ")
-_EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
 _COMPOSED = {
     "bounds_check_flat": "gossamer_lower.bounds_check_flat",
     "FLAT_PASSES, lower_to_flat": "gossamer_lower.lower_to_flat",
@@ -34,12 +33,9 @@ def files() -> dict[Path, str]:
     # Every pass is in a folder; what is imported from elsewhere is not a pass of the list.
     kept = [line for line in imported[0].splitlines(keepends=True) if not _OF_PASS.match(line)]
     exports = {**homes, **_COMPOSED}
-    names = sorted(", ".join(exports).split(", "), key=lambda name: (not name.isupper(), name))
-    listed = "".join(f'    "{name}",\n' for name in names)
-    exporting = _EXPORTS.sub(f"__all__ = [\n{listed}]\n", package.read_text())
     return {
         passes: _IMPORTS.sub(_sorted([*kept, *_imports(homes)]), passes.read_text(), count=1),
-        package: _IMPORTS.sub(_sorted(_imports(exports)), exporting, count=1),
+        package: _IMPORTS.sub(_sorted(_imports(exports)), package.read_text(), count=1),
     }
 
 

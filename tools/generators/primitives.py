@@ -2,7 +2,7 @@
 
 The folder `primitives` is the only list that is kept by hand: a primitive is a module with a function
 of its own name under `@primitive`. From the folder follow the names of `trace/primitive_table.py`, the
-methods of `trace/fluent_primitives.py`, the lists of the package's `__init__.py`, and the tables of its
+methods of `trace/fluent_primitives.py`, the imports of the package's `__init__.py`, and the tables of its
 README. They are written out, not computed when the package is imported, so that type checkers and the
 documentation site see each of them.
 """
@@ -15,14 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools import ROOT
-from tools.generators.operators import imported_names
 
 PACKAGE = ROOT / "packages/schedule/src/gossamer_schedule"
 README = ROOT / "packages/schedule/README.md"
 _IMPORTS = re.compile(r"(?: *from gossamer_schedule\.primitives\.(?:[^(\n]*|[^)]*\))\n)+")
 _LINE_LENGTH = 100
 _METHODS = re.compile(r"(?:    \w+ = fluent\(\w+\)\n)+")
-_EXPORTS = re.compile(r"__all__ = \[.*?\]\n", re.DOTALL)
 _HOMES = re.compile(r"_HOMES = \{.*?\}\n", re.DOTALL)
 _TABLES = re.compile(r"(?<=## Primitives\n\n).*?(?=\n## )", re.DOTALL)
 _STAGES = {"LOOP_STAGES": "position, loop", "STAGES": "any"}
@@ -50,12 +48,10 @@ def files() -> dict[Path, str]:
     homes = _homes({name: module for module, name in named})
     table, fluent = PACKAGE / "trace/primitive_table.py", PACKAGE / "trace/fluent_primitives.py"
     package = PACKAGE / "__init__.py"
-    exporting = _IMPORTS.sub(guarded, package.read_text())
-    exported = imported_names(exporting)
     return {
         table: _HOMES.sub(homes, table.read_text()),
         fluent: _METHODS.sub(methods, _IMPORTS.sub(imports, fluent.read_text())),
-        package: _HOMES.sub(_homes(exported), _EXPORTS.sub(_listed([*exported]), exporting)),
+        package: _IMPORTS.sub(guarded, package.read_text()),
         README: _TABLES.sub(lambda _: tables(), README.read_text()),
     }
 
@@ -107,9 +103,3 @@ def _row(path: Path) -> str:
     line = (ast.get_docstring(node) or "").partition("\n")[0]
     sentence = re.split(r"(?<!\.)\.(?: |$)", line)[0]
     return f"| `{path.stem}({', '.join(arguments)})` | {stages} | {sentence} |"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`__all__` with these names: constants and classes first, as `ruff` sorts imports."""
-    ordered = sorted(names, key=lambda name: (not name.isupper(), name))
-    return "".join(["__all__ = [\n", *(f'    "{name}",\n' for name in ordered), "]\n"])

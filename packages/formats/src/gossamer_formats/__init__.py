@@ -6,8 +6,9 @@ them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_formats.checks.storage_checks import check_indices, check_indptr, check_storage
@@ -79,9 +80,9 @@ __all__ = [
     "convert",
     "csr",
     "decompose",
-    "from_arrays",
     "format_named",
     "format_names",
+    "from_arrays",
     "from_scipy",
     "from_torch",
     "read",
@@ -92,10 +93,4 @@ __all__ = [
     "write",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gossamer_formats' has no attribute '{name}'")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -1,7 +1,7 @@
 """A compiler for sparse tensor programs: operators, build pipeline and command line.
 
 Importing this package is cheap: modules are imported when a name is first used. `python -m tools.generate
-operators` writes the imports of operators, `__all__` and `_HOMES`.
+operators exports` writes the imports of operators, `__all__` and `_HOMES`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer.api.compile import compile
@@ -100,15 +101,4 @@ if hasattr(os, "register_at_fork"):
         after_in_child=_importing.release,
     )
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gossamer' has no attribute '{name}'")
-    with _importing:
-        value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES, lock=_importing)

@@ -8,8 +8,9 @@ name as their module are not among them; import them from that module:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_ir.interchange.serialization import dumps, loads
@@ -25,25 +26,25 @@ if TYPE_CHECKING:
     from gossamer_ir.verify import diagnostics
 
 _HOMES = {
-    "FormatDescription": "nodes",
-    "Function": "nodes",
-    "Module": "nodes",
-    "T": "script.namespace",
-    "diagnostics": "verify",
-    "dumps": "interchange.serialization",
-    "loads": "interchange.serialization",
-    "parse_expr": "script.parse",
-    "parse_format": "script.formats",
-    "parse_function": "script.parse",
-    "parse_module": "script.parse",
-    "print_expr": "script.print",
-    "print_format": "script.formats",
-    "print_module": "script.print",
-    "render": "script.render",
-    "run": "interpret",
-    "signature_of": "interchange.signature",
-    "structural_equal": "traversal.equality",
-    "structural_hash": "traversal.equality",
+    "FormatDescription": "gossamer_ir.nodes",
+    "Function": "gossamer_ir.nodes",
+    "Module": "gossamer_ir.nodes",
+    "T": "gossamer_ir.script.namespace",
+    "diagnostics": "gossamer_ir.verify",
+    "dumps": "gossamer_ir.interchange.serialization",
+    "loads": "gossamer_ir.interchange.serialization",
+    "parse_expr": "gossamer_ir.script.parse",
+    "parse_format": "gossamer_ir.script.formats",
+    "parse_function": "gossamer_ir.script.parse",
+    "parse_module": "gossamer_ir.script.parse",
+    "print_expr": "gossamer_ir.script.print",
+    "print_format": "gossamer_ir.script.formats",
+    "print_module": "gossamer_ir.script.print",
+    "render": "gossamer_ir.script.render",
+    "run": "gossamer_ir.interpret",
+    "signature_of": "gossamer_ir.interchange.signature",
+    "structural_equal": "gossamer_ir.traversal.equality",
+    "structural_hash": "gossamer_ir.traversal.equality",
 }
 
 __all__ = [
@@ -68,10 +69,4 @@ __all__ = [
     "structural_hash",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gossamer_ir' has no attribute '{name}'")
-    value = getattr(import_module(f"gossamer_ir.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -3,4 +3,9 @@
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
 from gossamer_llvm.module import emit, guarded_buffers
 
-__all__ = ["ENTRY_SYMBOL", "Abi", "emit", "guarded_buffers"]
+__all__ = [
+    "Abi",
+    "ENTRY_SYMBOL",
+    "emit",
+    "guarded_buffers",
+]

@@ -1,13 +1,14 @@
 """Schedule primitives, traces, and the rules for default schedules.
 
 Importing this package is cheap: modules are imported when a name is first used. `python -m tools.generate
-primitives` writes the imports of primitives, `__all__` and `_HOMES`.
+primitives exports` writes the imports of primitives, `__all__` and `_HOMES`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_schedule.builder import ScheduleBuilder
@@ -85,9 +86,9 @@ if TYPE_CHECKING:
     from gossamer_schedule.trace.replay import apply, replay
 
 __all__ = [
-    "PRIMITIVES",
     "AmbiguousNameWarning",
     "FormatRewriteRule",
+    "PRIMITIVES",
     "Result",
     "ScheduleBuilder",
     "add_unit_loop",
@@ -230,14 +231,4 @@ _HOMES = {
     "vectorize": "gossamer_schedule.primitives.loops.vectorize",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gossamer_schedule' has no attribute '{name}'")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -5,8 +5,9 @@ The names below are imported on first access: a program that is only parsed need
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_ir.script.formats import parse_format, print_format
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
     from gossamer_ir.script.print import Printed, print_expr, print_module, print_with_places
 
 _HOMES = {
-    "MAX_DEPTH": "limits",
-    "MAX_INDENT": "limits",
-    "Parsed": "parser.modules",
-    "Printed": "print",
-    "T": "namespace",
-    "parse_expr": "parse",
-    "parse_format": "formats",
-    "parse_function": "parse",
-    "parse_module": "parse",
-    "parse_source": "parse",
-    "print_expr": "print",
-    "print_format": "formats",
-    "print_module": "print",
-    "print_with_places": "print",
+    "MAX_DEPTH": "gossamer_ir.script.limits",
+    "MAX_INDENT": "gossamer_ir.script.limits",
+    "Parsed": "gossamer_ir.script.parser.modules",
+    "Printed": "gossamer_ir.script.print",
+    "T": "gossamer_ir.script.namespace",
+    "parse_expr": "gossamer_ir.script.parse",
+    "parse_format": "gossamer_ir.script.formats",
+    "parse_function": "gossamer_ir.script.parse",
+    "parse_module": "gossamer_ir.script.parse",
+    "parse_source": "gossamer_ir.script.parse",
+    "print_expr": "gossamer_ir.script.print",
+    "print_format": "gossamer_ir.script.formats",
+    "print_module": "gossamer_ir.script.print",
+    "print_with_places": "gossamer_ir.script.print",
 }
 
 __all__ = [
@@ -50,10 +51,4 @@ __all__ = [
     "print_with_places",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gossamer_ir.script' has no attribute '{name}'")
-    value = getattr(import_module(f"gossamer_ir.script.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

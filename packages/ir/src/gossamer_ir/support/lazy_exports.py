@@ -1,0 +1,44 @@
+"""Exports of a package that are imported on first access, so that importing the package is fast."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import Any
+
+
+def lazy_exports(
+    package: str,
+    homes: Mapping[str, str],
+    *,
+    lock: AbstractContextManager[Any] = nullcontext(),  # noqa: B008  (it has no state)
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package, which exports names from other modules.
+
+    `homes` has the module of each name. A name is imported when it is first used, under the lock, and is from
+    then on an attribute of the package. `python -m tools.generate exports` writes `homes` and `__all__` from
+    the imports that the package has for type checkers.
+
+    >>> get, _ = lazy_exports("gossamer_ir", {"index": "gossamer_ir.core.build"})
+    >>> get("index")(3).text
+    '3'
+    >>> get("missing")
+    Traceback (most recent call last):
+    ...
+    AttributeError: module 'gossamer_ir' has no attribute 'missing'
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        with lock:
+            value = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return get, names
