@@ -2,6 +2,7 @@
 
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import Workspace
+from gossamer_backend.call.joint_plan import JointPlan
 from gossamer_backend.call.kernel import BoundCall, Kernel
 from gossamer_backend.call.plan import CallPlan
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
@@ -27,6 +28,7 @@ __all__ = [
     "ExtensionInfo",
     "FactChecker",
     "GeneratedCheck",
+    "JointPlan",
     "Kernel",
     "PluginWarning",
     "Probe",

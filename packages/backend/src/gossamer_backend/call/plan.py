@@ -124,16 +124,16 @@ class CallPlan:
             "aligned_empty": aligned_empty,
             "from_buffer": ctypes.c_char.from_buffer,
             "addressof": ctypes.addressof,
-            "read_only_start": _read_only_start,
-            "thread": _workspaces,
-            "workspace_of": _workspace_of,
+            "read_only_start": read_only_start,
+            "thread": workspaces,
+            "workspace_of": kept_workspace,
             "parallelism": kernel.parallelism,
             "function": function_of_integers(kernel),
             "fail": kernel.raise_status,
         }
         names |= {f"dtype_{name}": numpy_dtype(params[name]) for name in passed}
         # Generated code: loops over parameters and calls of helpers would take longer than a small kernel.
-        exec(_compiled_source("\n".join(lines)), names)
+        exec(compiled_source("\n".join(lines)), names)
         self.kernel, self.inputs = kernel, len(passed) - 1
         self.run: Callable[..., Array | None] = names["run"]
 
@@ -158,7 +158,7 @@ def _require_parameters(signature: Signature, given: set[str], passed: Sequence[
 
 
 @lru_cache(maxsize=64)
-def _compiled_source(source: str) -> CodeType:
+def compiled_source(source: str) -> CodeType:
     return compile(source, "<call plan>", "exec")
 
 
@@ -177,20 +177,20 @@ def _source_lines(
     yield f"    {_unpacked('start_', pointers)} = pointers"
     yield f"    {_unpacked('size_', scalars)} = scalars"
     for param in passed[:-1]:
-        yield from _check_lines(param, "    ")
+        yield from check_lines(param, "    ")
     name = output.name
     # A new array overlaps no other one and has the right form, so it needs no checks.
     yield f"    if array_{name} is None:"
-    yield f"        array_{name} = empty({_shape_text(output)}, dtype_{name})"
+    yield f"        array_{name} = empty({shape_text(output)}, dtype_{name})"
     # `empty` first: its size is known without computing the product of the shape here.
     yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
-    yield f"            array_{name} = aligned_empty({_shape_text(output)}, dtype_{name})"
+    yield f"            array_{name} = aligned_empty({shape_text(output)}, dtype_{name})"
     yield "        try:"
     yield f"            start_{name} = addressof(from_buffer(array_{name}))"
     yield "        except ValueError:  # it is empty"
     yield "            return None"
     yield "    else:"
-    yield from _check_lines(output, "        ")
+    yield from check_lines(output, "        ")
     yield from _overlap_lines(output, passed[:-1], pointers=pointers)
     yield "    threads = parallelism()"
     yield "    workspace, address = thread.by_parallelism.get(threads) or workspace_of(threads)"
@@ -208,14 +208,14 @@ def _unpacked(prefix: str, names: Sequence[str]) -> str:
     return "".join(f"{prefix}{name}, " for name in names).rstrip() or "()"
 
 
-def _check_lines(param: BufferParam, indent: str) -> Iterator[str]:
+def check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     """Yield the checks of one array. An empty array has no address, and a subclass may have another
     meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
     array, start = f"array_{param.name}", f"start_{param.name}"
     # `type`, not isinstance: a subclass such as a masked array may give its elements another meaning.
     yield f"{indent}if type({array}) is not ndarray or {array}.dtype != dtype_{param.name}:"
     yield f"{indent}    return None"
-    yield f"{indent}if {array}.shape != {_shape_text(param)}:"
+    yield f"{indent}if {array}.shape != {shape_text(param)}:"
     yield f"{indent}    return None"
     yield f"{indent}try:"
     yield f"{indent}    {start} = addressof(from_buffer({array}))"
@@ -232,7 +232,7 @@ def _check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     yield f"{indent}    return None"
 
 
-def _read_only_start(array: Array) -> int | None:
+def read_only_start(array: Array) -> int | None:
     """Return the address of an array that is only read; None if it is empty or not contiguous."""
     return address(array) if array.size and array.flags.c_contiguous else None
 
@@ -254,7 +254,7 @@ def _overlap_lines(
         yield "            return None"
 
 
-def _shape_text(param: BufferParam) -> str:
+def shape_text(param: BufferParam) -> str:
     return f"({''.join(f'{_size_text(size, param)}, ' for size in param.shape)})"
 
 
@@ -282,13 +282,13 @@ class _Workspaces(threading.local):
         self.by_parallelism: dict[Parallelism, _AddressedWorkspace] = {}
 
 
-_workspaces = _Workspaces()
+workspaces = _Workspaces()
 
 
-def _workspace_of(parallelism: Parallelism) -> _AddressedWorkspace:
+def kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
     """Return a new workspace for kernels that this thread calls, and keep it."""
     workspace = Workspace(*parallelism, NOT_GUARDED)
-    pair = _workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
+    pair = workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
     return pair
 
 

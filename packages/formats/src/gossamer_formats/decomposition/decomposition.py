@@ -52,6 +52,12 @@ class Decomposition:
         self.parts = tuple(parts)
         self.value_count = value_count
         self._coverage: dict[int, Coverage] = {}
+        self._memo: dict[str, Any] = {}
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """Values that other packages derive once from the read-only arrays, by the name of the module."""
+        return self._memo
 
     def coverage(self, dimension: int = 0) -> Coverage:
         """Return the parts that may initialize a result along a dimension, and what they leave out.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 import numpy as np
 from numpy import ndarray
 
+from gossamer.operator_calls.fast_path.part_plans import forget_plans_of_parts, plan_of_parts
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.fast_path.structure import structure_of
 from gossamer.operator_calls.format_operators import format_operator
@@ -22,7 +23,7 @@ from gossamer.operator_calls.portions import BoundPortions, is_much_work, row_po
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.run_program import run_program
 from gossamer_backend import BoundCall, CallPlan
-from gossamer_formats import Array
+from gossamer_formats import Array, Decomposition
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
@@ -71,6 +72,7 @@ class Operator(Generic[P]):
     def forget(self) -> None:
         """Drop all plans; later calls make them again."""
         self._plans.by_key.clear()
+        forget_plans_of_parts(self.name)
 
     @property
     def name(self) -> str:
@@ -116,8 +118,13 @@ class Operator(Generic[P]):
     ) -> Array | None:
         """Return the result by the plan of an earlier call; None if there is none that accepts the
         operands."""
-        first = operands[1]
-        structure = structure_of(operands[0]) if type(first) is ndarray else None
+        matrix, first = operands[0], operands[1]
+        if type(first) is not ndarray:
+            return None
+        if type(matrix) is Decomposition:
+            joint = plan_of_parts(self.name, matrix, target, first.shape[1:])
+            return None if joint is None else joint.run(*operands[1:], out)
+        structure = structure_of(matrix)
         if structure is None:
             return None
         key, arguments, _ = structure

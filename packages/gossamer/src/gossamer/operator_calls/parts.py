@@ -7,10 +7,12 @@ the number of parts is decided at run time, and does not change what is compiled
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
+from gossamer.operator_calls.fast_path.part_plans import keep_plan_of_parts
 from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.csr_operands import number_operand, output
 from gossamer.operator_calls.operands.matrices import NATIVE
@@ -84,21 +86,36 @@ def product_of_parts(
                 target=target,
             )
         )
+    prepare = _zeroing(coverage.left, count=operands.matrix.shape[0])
     if beta == 0:
-        _set_zero(array, coverage.left)
+        prepare(array)
     elif beta != 1:
         array *= beta
     for call in calls:
         call()
+    if calls and not is_scaled(alpha, beta):
+        keep_plan_of_parts(
+            program.name,
+            operands.matrix,
+            target,
+            calls=calls,
+            dense=tuple(operands.dense),
+            output=operands.output,
+            prepare=prepare if coverage.left.size else None,
+        )
     return result
 
 
-def _set_zero(array: Array, rows: Array) -> None:
-    """Set some rows to zero; all of them without an array of their numbers."""
-    if rows.size == len(array):
-        array[...] = 0
-    elif rows.size:
-        array[rows] = 0
+def _zeroing(rows: Array, *, count: int) -> Callable[[Array], None]:
+    """Return a function that sets some rows of an array to zero; all of them without their numbers."""
+
+    def set_zero(array: Array) -> None:
+        if rows.size == count:
+            array.fill(0)
+        elif rows.size:
+            array[rows] = 0
+
+    return set_zero
 
 
 def sampled_values(
