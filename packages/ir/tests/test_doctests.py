@@ -1,35 +1,22 @@
 """Runs the examples of the docstrings and of the README."""
 
-import doctest
-import importlib.util
-import pkgutil
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
 
 import gossamer_ir
+from tests.support.docstrings import modules_with_examples, run_docstrings
+from tests.support.examples import run_examples
+
+README = Path(__file__).parents[1] / "README.md"
 
 
-def has_examples(name):
-    return ">>> " in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")
-
-
-MODULES = [
-    found.name
-    for found in pkgutil.walk_packages(gossamer_ir.__path__, "gossamer_ir.")
-    if has_examples(found.name)
-]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_of_a_module(name):
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.attempted > 0
-    assert result.failed == 0
+@pytest.mark.parametrize("name", modules_with_examples(gossamer_ir))
+def test_examples_of_docstrings(name):
+    run_docstrings(name)
 
 
 def test_examples_of_the_readme():
-    readme = Path(__file__).parents[1] / "README.md"
-    result = doctest.testfile(str(readme), module_relative=False)
-    assert result.attempted > 0
-    assert result.failed == 0
+    assert run_examples(README) > 0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib.util
-import pkgutil
 import re
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_lower.lower_to_flat import LISTED
 from gossamer_lower.pass_manager import PASSES
+from tests.support.docstrings import modules_with_examples, run_docstrings
 
 
 def test_the_example_of_the_readme():
@@ -26,27 +24,9 @@ def test_the_example_of_the_readme():
     assert list(names["y"]) == [3, 4]
 
 
-def run_examples(name):
-    """Run the examples of a module."""
-    return doctest.testmod(importlib.import_module(name))
-
-
-def has_examples(name):
-    return ">>> " in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        info.name
-        for info in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower.")
-        if has_examples(info.name)
-    ],
-)
+@pytest.mark.parametrize("name", modules_with_examples(gossamer_lower))
 def test_the_examples_of_the_docstrings(name):
-    result = run_examples(name)
-    assert result.attempted > 0
-    assert result.failed == 0
+    run_docstrings(name)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +34,7 @@ def test_the_examples_of_the_docstrings(name):
     [record.name for record in LISTED],
 )
 def test_every_pass_shows_a_before_and_after(name):
-    assert run_examples(getattr(gossamer_lower, name).__module__).attempted >= 2
+    assert run_docstrings(getattr(gossamer_lower, name).__module__) >= 2
 
 
 def test_the_readme_lists_every_pass():

@@ -1,38 +1,22 @@
-"""Runs the examples of the modules and of the README."""
+"""Runs the examples of the docstrings and of the README."""
 
-import doctest
-import importlib.util
-import pkgutil
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
 
 import gossamer_generic_cpu
+from tests.support.docstrings import modules_with_examples, run_docstrings
+from tests.support.examples import run_examples
 
-PREFIX = "gossamer_generic_cpu."
-
-
-def has_examples(name):
-    return ">>> " in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")
+README = Path(__file__).parents[1] / "README.md"
 
 
-MODULES = [
-    found.name.removeprefix(PREFIX)
-    for found in pkgutil.walk_packages(gossamer_generic_cpu.__path__, PREFIX)
-    if has_examples(found.name)
-]
+@pytest.mark.parametrize("name", modules_with_examples(gossamer_generic_cpu))
+def test_examples_of_docstrings(name):
+    run_docstrings(name)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_of(name):
-    failed, tried = doctest.testmod(importlib.import_module(f"gossamer_generic_cpu.{name}"))
-    assert failed == 0
-    assert tried > 0
-
-
-def test_example_of_the_readme():
-    failed, tried = doctest.testfile(
-        str(Path(__file__).parents[1] / "README.md"), module_relative=False
-    )
-    assert failed == 0
-    assert tried > 0
+def test_examples_of_the_readme():
+    assert run_examples(README) > 0
