@@ -132,7 +132,7 @@ def test_without_standard_input_only_a_command_that_reads_it_fails(tmp_path):
     found = outcomes(tmp_path, QUICK | {"stdin": "opt -"}, closed=["stdin"])
     code, errors = found.pop("stdin")
     assert (code, errors.count("\n")) == (2, 1)
-    assert errors.startswith("error: The program cannot be read from standard input: it is closed.")
+    assert errors.startswith("error: The program on standard input cannot be read: it is closed.")
     assert {code for code, _ in found.values()} == {0}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.cli.options import require_range
-from gossamer.cli.texts import read_text
+from gossamer.cli.texts import read_input
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
@@ -25,20 +25,11 @@ def is_script(program: str) -> bool:
 
 
 def read_script(path: str) -> Module:
-    """Return the module of a script's file."""
+    """Return the module of a script's file, or of standard input."""
     from gossamer_ir.script import parse_module
 
-    try:
-        text = read_text(path)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else None
-        if isinstance(error, UnicodeDecodeError):
-            why = "it is not text"
-        raise ArgumentError(
-            "option.script",
-            f"The script '{path}' cannot be read: {why or error}.",
-            hint=f"Give a script's file, or one of {', '.join(NAMES)}.",
-        ) from error
+    hint = f"Give a script's file, or one of {', '.join(NAMES)}."
+    text = read_input(path, what="script", code="option.script", hint=hint)
     return parse_module(text)
 
 

@@ -155,7 +155,7 @@ def test_bad_input_is_exit_code_2_with_carets_where_there_is_text(text, words, c
 def test_a_file_or_trace_that_cannot_be_read_is_named(opt, tmp_path):
     missing = opt("", str(tmp_path / "none.py"))
     assert missing.status == 2
-    assert "none.py: No such file or directory" in missing.err
+    assert "none.py' cannot be read: No such file or directory" in missing.err
     path = tmp_path / "trace.json"
     path.write_text('[{"op": 3}]')
     found = opt(SCALE, "--trace", str(path))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from gossamer.cli.options import TargetName
-from gossamer.cli.texts import read_stream, read_text
+from gossamer.cli.texts import STANDARD_INPUT, read_input
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 
 
@@ -48,10 +46,10 @@ def opt(
     if listed:
         print(steps_text())
         return
-    wanted = [*trace_from_json(_read(trace, "--trace"))] if trace is not None else []
+    wanted = [*trace_from_json(_read(trace, "trace"))] if trace is not None else []
     wanted += map(to_step, steps or [])
     module = apply_steps(
-        to_module(_read(file, "The program"), name=_file_name(file)),
+        to_module(_read(file, "program"), name=_file_name(file)),
         wanted,
         verify_each=verify_each,
         target=target,
@@ -67,23 +65,9 @@ def _module_text(module: Module, *, as_json: bool) -> str:
 
 
 def _file_name(file: str) -> str:
-    return "standard input" if file == "-" else file
+    return "standard input" if file == STANDARD_INPUT else file
 
 
 def _read(file: str, what: str) -> str:
-    """Return the text of a file, or of standard input."""
-    try:
-        if file != "-":
-            return read_text(file)
-        if sys.stdin is None:
-            raise ValueError("it is closed")
-        return read_stream(sys.stdin.buffer)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else None
-        if isinstance(error, UnicodeDecodeError):
-            why = "it is not text"
-        raise ArgumentError(
-            "option.file",
-            f"{what} cannot be read from {_file_name(file)}: {why or error}.",
-            hint="Give a file, or - for standard input.",
-        ) from error
+    hint = "Give a file, or - for standard input."
+    return read_input(file, what=what, code="option.file", hint=hint)
