@@ -85,11 +85,7 @@ def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
         T.guard(P[i] >= 0 and P[i] < n, X)
         Y[i] = X[P[i]]
     """
-    for record in _TO_FLAT:
-        module = record.function(module)
-        if verify_each:
-            record.require_kept_promise(module)
-    return module
+    return _run_passes(module, around=_run_verified if verify_each else _run)
 
 
 def lower_with_extensions(
@@ -107,11 +103,30 @@ def lower_with_extensions(
     >>> flat.stage, names == [*EXTENSION_POINTS], names[:2]
     ('flat', True, ['before lower_blocks', 'after lower_blocks'])
     """
-    for record in _TO_FLAT:
+
+    def run_extended(record: PassRecord, module: Module) -> Module:
         module = _extended(module, f"before {record.name}", extend)
         module = record.function(module)
-        module = _extended(module, f"after {record.name}", extend)
+        return _extended(module, f"after {record.name}", extend)
+
+    return _run_passes(module, around=run_extended)
+
+
+def _run_passes(module: Module, *, around: Callable[[PassRecord, Module], Module]) -> Module:
+    """Return the flat module of a module of the loop stage; `around` runs each pass."""
+    for record in _TO_FLAT:
+        module = around(record, module)
     return module
+
+
+def _run(record: PassRecord, module: Module) -> Module:
+    return record.function(module)
+
+
+def _run_verified(record: PassRecord, module: Module) -> Module:
+    result = record.function(module)
+    record.require_kept_promise(result)
+    return result
 
 
 def _extended(
