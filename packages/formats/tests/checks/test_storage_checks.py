@@ -12,11 +12,13 @@ from gossamer_formats import (
     Storage,
     check_indices,
     check_storage,
+    convert,
     csr,
     from_arrays,
     from_scipy,
 )
 from gossamer_formats.checks.storage_checks import axis_facts
+from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.errors import FormatError, UserError
 from gossamer_ir.nodes import VScale
 
@@ -87,6 +89,15 @@ def test_a_promised_order_is_checked(promise, code, arrays):
     with pytest.raises(FormatError) as caught:
         SparseTensor(storage)
     assert caught.value.code == code
+
+
+def test_rows_of_slices_are_distinct():
+    matrix = convert(from_scipy(sparse.csr_array(np.eye(3, dtype=np.float32))), "sell", height=2)
+    arrays = {name: np.array(array) for name, array in matrix.tensor.arrays.items()}
+    arrays["rows"][3] = 1
+    with pytest.raises(FormatError, match=r"rows\[3\] is 1, as is rows\[1\]") as caught:
+        SparseTensor(Storage(sell(), matrix.tensor.sizes, arrays))
+    assert caught.value.code == "format.indices.repeated"
 
 
 def test_the_last_offset_is_the_number_of_nonzeros(changed):

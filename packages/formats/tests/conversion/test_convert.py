@@ -377,6 +377,16 @@ def shifted(data: T.handle, rows: T.handle, m: T.int64, n: T.int64) -> None:
     ROWS = T.match_buffer(rows, (m + 1,), "int32")
     T.sp.map(lambda i, j: (T.int64(ROWS[i + 1]), j), shape=(m, n))
 """
+REPEATED = """
+@T.format
+def repeated(data: T.handle, offsets: T.handle, m: T.int64, n: T.int64, most: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    D = T.sp.dense_fixed(most)
+    A = T.sp.match_buffer(data, (I, D), "float32")
+    OFFSETS = T.match_buffer(offsets, (m, most), "int32")
+    T.assume(distinct(OFFSETS))
+    T.sp.map(lambda i, d: (i, i + T.int64(OFFSETS[i, d])), shape=(m, n))
+"""
 REFUSED = {
     "a name": ("rows", {}, "format.unknown"),
     "a missing parameter": ("bsr", {"block_rows": 2}, "format.parameter.missing"),
@@ -400,6 +410,9 @@ REFUSED = {
         parse_format(SQUARES.format(map="i, j + 1")), {}, "format.coordinate",
     ),
     "a map with gaps": (parse_format(SQUARES.format(map="i, 2 * j")), {}, "format.map"),
+    "distinct contents in several places": (
+        parse_format(REPEATED), {}, "format.indices.repeated",
+    ),
     "siblings that vary": (parse_format(TWO_VARIED), {}, "format.nesting"),
     "another shape": (
         parse_format(SQUARES.format(map="i, j").replace("shape=(m, n)", "shape=(m, n // 2 * 2)")),

@@ -683,7 +683,8 @@ class FormatDescription(Node, frozen=True, omit_defaults=True):
     """The storage of a tensor: axes, a buffer of values, further index arrays, and the map from the
     coordinates of the buffer's axes to logical coordinates (None: the identity). `more_buffers` belong to
     other tensors that share the axes. `shape` has the logical sizes: a slot whose coordinates are beyond them
-    is not an element (None: the lengths of the axes, or all that the map reaches)."""
+    is not an element (None: the lengths of the axes, or all that the map reaches). `facts` say which index
+    arrays have distinct values."""
 
     name: str
     params: tuple[Param, ...]
@@ -693,6 +694,7 @@ class FormatDescription(Node, frozen=True, omit_defaults=True):
     map: IndexMap | None = None
     more_buffers: tuple[SparseBuffer, ...] = ()
     shape: tuple[Expr, ...] | None = None
+    facts: tuple[Fact, ...] = ()
 
 
 EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)

@@ -673,4 +673,7 @@ def formats(draw: Callable[..., Any]) -> FormatDescription:
     del generator.vars[-len(names) :]
     shape = tuple(generator.index() for _ in results) if index_map and generator.flip() else None
     params, axes = tuple(generator.params), tuple(generator.axes)
-    return FormatDescription("described", params, axes, buffer, arrays, index_map, shape=shape)
+    facts = tuple(Distinct(array.name) for array in arrays if generator.flip())
+    return FormatDescription(
+        "described", params, axes, buffer, arrays, index_map, shape=shape, facts=facts
+    )

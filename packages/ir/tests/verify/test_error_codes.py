@@ -321,7 +321,7 @@ CASES = {
         flat(Launch("g", (N,)), more=(callee(Param("p", "handle")),)), (*BODY, "args", 0)
     ),
 }  # fmt: skip
-FORMAT_CODES = {"verify.format.map", "verify.format.shape"}
+FORMAT_CODES = {"verify.format.fact", "verify.format.map", "verify.format.shape"}
 
 
 @pytest.mark.parametrize(("code", "case"), CASES.items(), ids=CASES)

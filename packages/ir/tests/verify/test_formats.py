@@ -6,6 +6,7 @@ from verified_modules import AXES
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import (
     Cast,
+    Distinct,
     FormatDescription,
     IndexMap,
     Load,
@@ -39,6 +40,10 @@ FORMATS = {
     ),
     "a shape without a map": (
         FormatDescription("csr", FORMAT.params, AXES, FORMAT.buffer, shape=(ZERO,)), "verify.format.shape"
+    ),
+    "a fact about an axis": (
+        FormatDescription("csr", FORMAT.params, AXES, FORMAT.buffer, facts=(Distinct("J_indices"),)),
+        "verify.format.fact",
     ),
     "a map by an unknown array": (
         FormatDescription(

@@ -133,6 +133,57 @@ def test_lane_masks_compare_32_bit_lanes(loop, text, checked):
     assert "<16 x i64>" not in source
 
 
+EIGHT = Ramp(mul(ROW, index(8)), index(1), Lanes(8))
+NARROW = (
+    Buffer("J", (N, index(8), index(1)), "int32", "j"),
+    Buffer("X", (N,), "float32", "x"),
+    Buffer("Y", (N,), "float32", "y"),
+)
+
+
+def test_few_lanes_are_gathered_with_indices_in_pairs(module, text, checked):
+    lane = Ramp(ZERO, index(1), Lanes(8))
+    where = Cast("int64x8", Load("J", (ROW, lane, ZERO), "int32x8"))
+    gather = Store("Y", (EIGHT,), Load("X", (where,), "float32x8"))
+    source = text(module(For("i", ZERO, N, (gather,)), buffers=NARROW))
+    assert checked(source)
+    assert len(re.findall(r"load i64, ptr %v\d+, align 4", source)) == 4
+    assert source.count("load float, ptr") == 8
+    assert "llvm.masked" not in source
+
+
+def test_few_lanes_are_scattered_as_scalar_stores(module, text, checked):
+    lane = Ramp(ZERO, index(1), Lanes(8))
+    where = Cast("int64x8", Load("J", (ROW, lane, ZERO), "int32x8"))
+    scatter = Store("Y", (where,), Load("X", (EIGHT,), "float32x8"))
+    source = text(module(For("i", ZERO, N, (scatter,)), buffers=NARROW))
+    assert checked(source)
+    assert source.count("store float") == 8
+    assert "llvm.masked" not in source
+
+
+def test_indices_that_the_function_writes_are_loaded_one_by_one(module, text, checked):
+    lane = Ramp(ZERO, index(1), Lanes(8))
+    narrow = Load("J", (ROW, lane, ZERO), "int32x8")
+    gather = Store("Y", (EIGHT,), Load("X", (Cast("int64x8", narrow),), "float32x8"))
+    written = Store("J", (ROW, ZERO, ZERO), constant(0, "int32"))
+    source = text(module(For("i", ZERO, N, (gather, written)), buffers=NARROW))
+    assert checked(source)
+    assert not re.findall(r"load i64, ptr %v\d+, align 4", source)
+
+
+def test_a_run_in_front_of_single_elements_is_a_vector(module, text, checked):
+    lane = Ramp(ZERO, index(1), Lanes(8))
+    at = (ROW, lane, ZERO)
+    mask = Compare("lt", Load("J", at, "int32x8"), Broadcast(constant(3, "int32"), Lanes(8)))
+    nothing = Broadcast(constant(0, "int32"), Lanes(8))
+    run = Store("J", at, Load("J", at, "int32x8", mask, nothing), mask)
+    source = text(module(For("i", ZERO, N, (run,)), buffers=NARROW))
+    assert checked(source)
+    assert "llvm.masked.load.v8i32.p0" in source
+    assert "llvm.masked.store.v8i32.p0" in source
+
+
 def test_vector_indices_gather_and_scatter(loop, text, checked):
     where = Load("P", (RUN,), "int64x16")
     source = text(loop(Store("Y", (where,), Load("X", (where,), "float32x16"))))

@@ -299,6 +299,21 @@ def test_few_lanes_are_gathered_one_by_one():
     np.testing.assert_array_equal(arrays["OUT"], arrays["X"][2 * arrays["P"]])
 
 
+def test_few_lanes_are_scattered_one_by_one():
+    """In the order of the lanes, also where the index array has a last dimension of one element."""
+    row = Ramp(mul(ROW, index(LANES)), index(1), Lanes(LANES))
+    position = Load("P", (row,), "int32x4")
+    where = Cast("int64x4", position)
+    arrays = {
+        "X": np.arange(1.0, 9.0),
+        "P": np.array([3, 0, 7, 7, 1, 9, 2, 4], "int32"),
+        "OUT": np.zeros(10),
+    }
+    store = Store("OUT", (where,), Load("X", (row,), "float64x4"))
+    assert run([For("i", ZERO, index(2), (store,))], arrays, n=10) == OK
+    assert arrays["OUT"].tolist() == [2, 5, 7, 1, 8, 0, 0, 4, 0, 6]
+
+
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [

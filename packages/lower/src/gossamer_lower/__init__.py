@@ -30,6 +30,7 @@ from gossamer_lower.parameters.substitute_buffer import substitute_buffer
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches
+from gossamer_lower.vector.branch_on_full_masks import branch_on_full_masks
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
@@ -38,6 +39,7 @@ from gossamer_lower.vector.vectorize_loops import vectorize_loops
 __all__ = [
     "FLAT_PASSES",
     "bounds_check_flat",
+    "branch_on_full_masks",
     "check_index_arrays",
     "combine_lane_reductions",
     "contract_buffers",

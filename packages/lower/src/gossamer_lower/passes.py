@@ -39,6 +39,7 @@ from gossamer_lower.parameters.substitute_buffer import substitute_buffer
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches
+from gossamer_lower.vector.branch_on_full_masks import branch_on_full_masks
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
@@ -98,6 +99,9 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     combine_lane_reductions,
     # After `unroll_loops`, so that equal loads of several copies share one register and count once.
     hoist_invariant_loads,
+    # After `hoist_invariant_loads`: it copies statements, and a load in both copies is hoisted once. Before
+    # the searches, so that each copy gets its own.
+    branch_on_full_masks,
     # --- Searches are hoisted and merged as expressions, before they become loops.
     # After all passes that match the shape of a body: a let before a vectorized loop hides the loop
     # from `vectorize_loops`, and a let among stores disables the common subexpressions of

@@ -443,6 +443,7 @@ SCRIPTS = {
     "spmv_rows": "csr_reduce",
     "sparse_times_dense": "csr_spmm",
     "bsr_times_dense": "bsr_spmm",
+    "sliced_rows": "sell_spmv_of_distinct_rows",
     "sddmm": "sddmm",
     "elementwise": "csr_scaled",
 }
@@ -455,6 +456,35 @@ OF_SEVERAL_ITERATIONS = (
 )
 """Rules for programs of several iterations, and for their parts (`test_fused_rows.py`,
 `test_separate_iterations.py`, `patterns/test_tiles_of_features.py`)."""
+
+
+SLICED = script("sell_spmv_of_distinct_rows")
+NOT_SLICED = {
+    "rows may be repeated": SLICED.replace("    T.assume(distinct(ROWS))\n", ""),
+    "rows may not exist": SLICED.replace("T.int64(ROWS[s, r]) < m", "T.int64(ROWS[s, r]) < n"),
+    "a height that no vector has": SLICED.replace("fixed(8", "fixed(12"),
+    "a symbolic height": SLICED.replace("fixed(8", "fixed(longest"),
+    "several elements of a row in a slot": SLICED.replace("(n, 1)", "(n, 2)"),
+    "another place of the row": SLICED.replace("ROWS[s, r]", "ROWS[s, r - r]"),
+    "no reduction": SLICED.replace("Y[T.int64(ROWS[s, r])] + A", "A"),
+    "a name that lowering makes": SLICED.replace("T.match_buffer", "T.sp.match_buffer").replace(
+        "x: T.handle", "x: T.handle, Y_data_local: T.int64"
+    ),
+}
+
+
+@pytest.mark.parametrize("height", [2, 6, 8, 16, 24])
+def test_rows_of_a_slice_are_lanes(height):
+    module = parse_module(SLICED.replace("fixed(8", f"fixed({height}"))
+    found = explain(module, TARGET)
+    assert found.rule == "sliced_rows"
+    lanes = min(height, 8)
+    assert found.decisions[0].what == f"the {height} rows of a slice in vectors of {lanes}"
+
+
+@pytest.mark.parametrize("text", NOT_SLICED.values(), ids=NOT_SLICED)
+def test_other_slices_run_as_written(text):
+    assert explain(parse_module(text), TARGET).rule == ""
 
 
 def test_every_rule_has_a_program_that_it_matches():

@@ -39,8 +39,12 @@ from gossamer_ir.support.index_arrays import (
     first_unsorted,
     segments_of,
 )
+from gossamer_ir.support.index_arrays import (
+    first_repeated as first_repeated_value,
+)
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fact_index import stated_fact_index
+from gossamer_ir.traversal.fact_kinds import subject_of
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
@@ -70,6 +74,8 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
         _check_shapes(storage, axis)
     for array in storage.format.index_arrays:
         _check_map_array(storage, array)
+    for fact in storage.format.facts:
+        _check_distinct(storage, fact)
     check_values(storage)
     facts = axis_facts(storage.format)
     if check is None or not check(facts, storage.sizes, storage.arrays):
@@ -184,13 +190,29 @@ def _check_indices_shape(
 
 
 def _check_map_array(storage: Storage, array: Buffer) -> None:
-    """Check an array that the map reads. Any contents are valid: what they map beyond the shape is unused."""
+    """Check an array that the map reads. Any contents are valid, unless a fact says that they are distinct:
+    what they map beyond the shape is unused."""
     name = array.handle or array.name
     stored = storage.arrays[name]
     _require_vector(name, stored)
     require_dtype(name, stored, (array.dtype,))
     count = prod(evaluate(size, storage.sizes) for size in array.shape)
     _require_length(name, stored, count, reason="the product of its dimensions")
+
+
+def _check_distinct(storage: Storage, fact: Fact) -> None:
+    """Check that an index array of the map has distinct values."""
+    found = (array for array in storage.format.index_arrays if array.name == subject_of(fact))
+    for array in found:
+        name = array.handle or array.name
+        repeated = first_repeated_value(storage.arrays[name])
+        if repeated is not None:
+            at, before = repeated
+            raise FormatError(
+                "format.indices.repeated",
+                f"{name}[{at}] is {storage.arrays[name][at]}, as is {name}[{before}], but the description "
+                "declares that the values are distinct.",
+            )
 
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:

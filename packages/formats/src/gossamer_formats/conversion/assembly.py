@@ -11,14 +11,16 @@ Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor forma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axis_coordinates import axis_coordinates
+from gossamer_formats.conversion.axis_coordinates import Contents, axis_coordinates
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.distinct import distinct, occurrences, ranks_within
+from gossamer_formats.conversion.index_contents import listed_array, placed_array
 from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_formats.storage import Array, ancestors, axes_by_name, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
@@ -67,14 +69,31 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
     arrays = builder.arrays
     for item in contents:
         buffer = next(array for array in description.index_arrays if array.name == item.buffer)
-        array = np.full(_shape(buffer, known), item.unused, np.int64)
-        if item.listed is not None:
-            array.reshape(-1)[: item.listed.size] = item.listed
-        else:
-            array[tuple(coordinates[name] for name in item.axes)] = item.values
-        arrays[buffer.handle or buffer.name] = array.reshape(-1)
+        arrays[buffer.handle or buffer.name] = _contents(target, buffer, item, known, coordinates)
     value_count = builder.value_count + description.buffer.extra_storage
     return Assembly(known.known, arrays, builder.positions, value_count)
+
+
+def _contents(
+    target: ConversionTarget,
+    buffer: Buffer,
+    item: Contents,
+    known: KnownSizes,
+    coordinates: Mapping[str, Array],
+) -> Array:
+    shape, unused = _shape(buffer, known), item.unused
+    if item.listed is not None:
+        return listed_array(
+            target.description, item.buffer, item.listed, size=prod(shape), unused=unused
+        )
+    return placed_array(
+        target.description,
+        item.buffer,
+        shape=shape,
+        places=tuple(coordinates[name] for name in item.axes),
+        values=item.values,
+        unused=unused,
+    ).reshape(-1)
 
 
 def _shape(buffer: Buffer, sizes: KnownSizes) -> list[int]:

@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     CompressedFixed,
     DenseFixed,
     DenseVaried,
+    Distinct,
     FormatDescription,
     IndexMap,
     Load,
@@ -33,8 +34,8 @@ def sell(dtype: str = "float32") -> FormatDescription:
     * `indptr` (slices + 1): the first slot of each slice;
     * `data` and `indices` (slots by height by 1): for each slot and each row of the slice an element and
       its column; unused slots have the column n;
-    * `rows` (slices by height): the row of the matrix. Where the last slice has fewer rows, it lists the
-      row m.
+    * `rows` (slices by height): the row of the matrix, each once. Where the last slice has fewer rows, it
+      lists the rows m, m + 1, ...
 
     A conversion sorts the rows by length, the longest first, in windows of `sigma` rows.
 
@@ -59,6 +60,7 @@ def sell(dtype: str = "float32") -> FormatDescription:
         index_arrays=(Buffer("ROWS", (slices, height), "int32", handle="rows"),),
         map=IndexMap(("s", "w", "r", "j"), (widen(Load("ROWS", (s, r), "int32")), j)),
         shape=(m, n),
+        facts=(Distinct("ROWS"),),
     )
 
 

@@ -15,7 +15,7 @@ from gossamer_ir.script.parser.context import Captured, ParserContext
 from gossamer_ir.script.parser.functions import read_parts
 from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.print import write_signature
-from gossamer_ir.script.printer.declarations import write_axis, write_buffer
+from gossamer_ir.script.printer.declarations import write_axis, write_buffer, write_fact
 from gossamer_ir.script.printer.index_maps import write_map, write_shape
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
@@ -27,8 +27,9 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
     """Return the format description in a text or a decorated function.
 
     A description declares axes, a sparse buffer (or several, for tensors that share the axes), index
-    arrays, and optionally a map with the logical shape, which belongs to the first buffer. The published
-    syntax is accepted, too: `@T.prim_func` with `pass` and `inv_idx_map`. Raises `ParseError`.
+    arrays (and which of them have distinct values), and optionally a map with the logical shape, which
+    belongs to the first buffer. The published syntax is accepted, too: `@T.prim_func` with `pass` and
+    `inv_idx_map`. Raises `ParseError`.
 
     >>> parse_format('''
     ... @T.format
@@ -83,6 +84,8 @@ def print_format(description: FormatDescription) -> str:
         _write(w, ("more_buffers", number), partial(write_buffer, w, buffer))
     for number, array in enumerate(description.index_arrays):
         _write(w, ("index_arrays", number), partial(write_buffer, w, array))
+    for number, fact in enumerate(description.facts):
+        _write(w, ("facts", number), partial(write_fact, w, fact))
     if description.map is not None:
         w.put("T.sp.map(")
         _write_part(w, ("map",), partial(write_map, w, description.map))
@@ -118,7 +121,7 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
 def _description(ctx: ParserContext, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
     parts = ctx.function
     sparse = [buffer for buffer in parts.buffers if isinstance(buffer, SparseBuffer)]
-    if has_body or parts.relations or parts.facts or not sparse:
+    if has_body or parts.relations or not sparse:
         message = f"'{node.name}' is not a format description."
         hint = "Expected axes, sparse buffers, index arrays and optionally T.sp.map."
         raise ctx.error("format", message, node, hint=hint)
@@ -131,4 +134,5 @@ def _description(ctx: ParserContext, node: ast.FunctionDef, *, has_body: bool) -
         parts.map,
         tuple(sparse[1:]),
         parts.shape,
+        tuple(parts.facts),
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import Diagnostic
-from gossamer_ir.nodes import FormatDescription, IndexMap
+from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap
 from gossamer_ir.support.counted import counted
+from gossamer_ir.traversal.fact_index import stated_fact_index
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.axes import check_axes
 from gossamer_ir.verify.context import ROOT, At, VerifyContext
@@ -35,6 +36,7 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     check_buffers(ctx, (*values, *description.index_arrays), ROOT)
     if description.map is not None:
         _check_map(ctx, description.map, len(description.buffer.axes), ROOT.down("map"))
+    _check_facts(ctx, description)
     _check_shape(ctx, description)
     return tuple(ctx.diagnostics)
 
@@ -52,6 +54,21 @@ def _check_map(ctx: VerifyContext, index_map: IndexMap, rank: int, at: At) -> No
             ctx.define(name, "int64", at.down("vars", count))
         for count, result in enumerate(index_map.results):
             check_size(ctx, result, at.down("results", count))
+
+
+def _check_facts(ctx: VerifyContext, description: FormatDescription) -> None:
+    index = stated_fact_index(description.facts)
+    known = [
+        fact for array in description.index_arrays for fact in index.about(array.name, Distinct)
+    ]
+    for count, fact in enumerate(description.facts):
+        if fact not in known:
+            ctx.report(
+                "verify.format.fact",
+                "A fact of a format says something else than that the values of an index array are distinct.",
+                ROOT.down("facts", count),
+                hint="Expected T.assume(distinct(X)); the axes say the rest.",
+            )
 
 
 def _check_shape(ctx: VerifyContext, description: FormatDescription) -> None:

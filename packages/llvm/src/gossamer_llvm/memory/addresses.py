@@ -31,11 +31,12 @@ def emit_address(
     """Emit the address of an access. `is_certain`: the access is executed unconditionally, so the address is
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     location = emitter.buffers[buffer]
+    indices = without_unit_dimensions(location, indices)
     indices, distance = _split_constant_offset(indices)
     # The address without its constant offset may lie before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
     last = indices[-1] if indices else None
-    if isinstance(last, Ramp) and _is_run(indices):
+    if isinstance(last, Ramp) and is_run(indices):
         values = [*map(emitter.expr, indices[:-1]), emitter.expr(last.base)]
         _require_vector_dtype(emitter, last)
     else:
@@ -54,6 +55,15 @@ def emit_address(
     return Address(location, pointer, offset, is_scattered)
 
 
+def without_unit_dimensions(location: BufferAddress, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the indices without those of the last dimensions if these have one element: the lanes of
+    `X[T.ramp(0, 1, 8), 0]` are consecutive elements."""
+    kept = len(indices)
+    while kept > 1 and integer_value(location.buffer.shape[kept - 1]) == 1:
+        kept -= 1
+    return indices[:kept]
+
+
 def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
     """Return the indices without the constant offset of the last one, and the offset.
 
@@ -61,7 +71,7 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     the rest is shared between accesses.
     """
     *outer, last = indices or (ZERO,)
-    first = last.base if isinstance(last, Ramp) and _is_run(indices) else last
+    first = last.base if isinstance(last, Ramp) and is_run(indices) else last
     # Narrower indices may wrap before they are widened, so a constant cannot be taken out.
     if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
         return indices, 0
@@ -75,7 +85,7 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     return (*outer, rest), form.constant
 
 
-def _is_run(indices: tuple[Expr, ...]) -> bool:
+def is_run(indices: tuple[Expr, ...]) -> bool:
     """Return whether the lanes of an access are consecutive elements."""
     *outer, last = indices
     is_by_one = isinstance(last, Ramp) and integer_value(last.stride) == 1
@@ -104,12 +114,13 @@ def _add_constant_offset(
 def _row_major_offset(
     emitter: FunctionEmitter, location: BufferAddress, values: list[Value], *, flags: str
 ) -> Value:
-    """Return the row-major offset. That of an element that is accessed is less than the size of the
-    buffer, so it does not overflow."""
+    """Return the row-major offset of indices, without those of `without_unit_dimensions`. That of an element
+    that is accessed is less than the size of the buffer, so it does not overflow."""
     if not values:
         return index_constant(0)
     offset = values[0]
-    for extent, value in zip(location.buffer.shape[1:], values[1:], strict=True):
+    extents = location.buffer.shape[1 : len(values)]
+    for extent, value in zip(extents, values[1:], strict=True):
         factor = _broadcast_like(emitter, emitter.expr(extent), offset)
         offset = mul(emitter, offset, factor, flags=flags)
         offset, step = (

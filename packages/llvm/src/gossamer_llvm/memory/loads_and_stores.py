@@ -21,7 +21,8 @@ from gossamer_llvm.emitter.types import (
     splat,
     value_type,
 )
-from gossamer_llvm.memory.addresses import Address, emit_address
+from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_dimensions
+from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 
@@ -29,8 +30,8 @@ LEAST_NONTEMPORAL = 16
 """Minimum bytes of a vector that is stored around the caches: those of the narrowest vector register."""
 
 MOST_INSERTED = 8
-"""The maximum number of lanes for which a gather becomes scalar loads (measured on SpMV: 1.4 times faster
-with 8)."""
+"""The maximum number of lanes for which a gather becomes scalar loads, and a scatter scalar stores (measured
+on SpMV: 1.4 times faster with 8)."""
 
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
@@ -73,6 +74,8 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
         _branch_around_store(emitter, node, mask)
         return
     value = emitter.expr(node.value)
+    if mask is ON and _scatter_as_scalar_stores(emitter, node, value):
+        return
     address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
     # Load, blend, store: as one plain store, it does not keep the buffer in memory.
     if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
@@ -122,17 +125,47 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
     """Return a gather of few lanes as scalar loads, which is faster on many CPUs and slower on none; None for
     other loads."""
     dtype = DType.parse(node.dtype)
+    last = without_unit_dimensions(emitter.buffers[node.buffer], node.indices)[-1:]
     # A ramp with a stride is left to LLVM, which may combine its loads with shuffles.
-    if dtype.scalable or not 1 < dtype.lanes <= MOST_INSERTED or isinstance(node.indices[-1], Ramp):
+    if not _is_short(dtype) or (last and isinstance(last[0], Ramp)):
         return None
     loads = loads_of_lanes(node, dtype.lanes)
     if loads is None:
         return None
+    load_indices_in_pairs(emitter, node.indices)
     type_, vector = value_type(node.dtype), "poison"
     for lane, load in enumerate(loads):
         element = emitter.expr(load)
         vector = emitter.text.value(f"insertelement {type_} {vector}, {element.typed}, i64 {lane}")
     return Value(vector, node.dtype)
+
+
+def _is_short(dtype: DType) -> bool:
+    """Return whether the lanes of a gather or scatter are accessed one by one."""
+    return not dtype.scalable and 1 < dtype.lanes <= MOST_INSERTED
+
+
+def _scatter_as_scalar_stores(emitter: FunctionEmitter, node: Store, value: Value) -> bool:
+    """Emit a scatter of few lanes as scalar stores in the order of the lanes. Return False, without emitting
+    anything, for other stores."""
+    dtype = DType.parse(value.dtype)
+    last = without_unit_dimensions(emitter.buffers[node.buffer], node.indices)[-1:]
+    if not _is_short(dtype) or (last and isinstance(last[0], Ramp)):
+        return False
+    # As a load, whose lanes are known how to address.
+    loads = loads_of_lanes(Load(node.buffer, node.indices, value.dtype), dtype.lanes)
+    if loads is None:
+        return False
+    load_indices_in_pairs(emitter, node.indices)
+    data = _to_memory(emitter, value)
+    for lane, load in enumerate(loads):
+        address = emit_address(emitter, load.buffer, load.indices, is_certain=True)
+        element = emitter.text.value(f"extractelement {data}, i64 {lane}")
+        stored = f"{memory_type(dtype.scalar)} {element}"
+        emitter.text.line(
+            f"store {stored}, ptr {address.pointer}, align {element_bytes(value.dtype)}"
+        )
+    return True
 
 
 def _plain_store(

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
+from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import (
     STATEMENTS,
     Block,
@@ -144,12 +146,15 @@ class _IterationLowerer:
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
         nest = self._nests.nest_of(node, scope)
         init = self.statements(node.init, nest.in_block)
+        body, guard = self.statements(node.body, nest.in_block), None
+        if not init:
+            body, guard = without_guard(body)
         block = Block(
             node.name,
             tuple(self._kinds.with_kind(iterator, init, nest=nest) for iterator in nest.iters),
-            self.statements(node.body, nest.in_block),
+            body,
             init=init,
-            predicate=nest.predicate,
+            predicate=conjunction(nest.predicate, guard),
             annotations=node.annotations,
         )
         return (where_searchable(nest.around(block)),)

@@ -16,6 +16,7 @@ from gossamer_schedule.rules.patterns.fused_rows import fused_rows
 from gossamer_schedule.rules.patterns.rowwise_dense import rowwise_dense
 from gossamer_schedule.rules.patterns.sddmm import sddmm
 from gossamer_schedule.rules.patterns.separate_iterations import separate_iterations
+from gossamer_schedule.rules.patterns.sliced_rows import sliced_rows
 from gossamer_schedule.rules.patterns.sparse_times_dense import sparse_times_dense
 from gossamer_schedule.rules.patterns.spmv_rows import spmv_rows
 from gossamer_schedule.rules.patterns.tiles_of_features import tiles_of_features
@@ -26,6 +27,7 @@ ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
     sparse_times_dense,
     bsr_times_dense,
     sddmm,
+    sliced_rows,
     elementwise,
     rowwise_dense,
     tiles_of_features,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from gossamer_formats.conversion.axis_coordinates import listed_contents, require_contents
 from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError
+from gossamer_formats.conversion.index_contents import listed_array
 from gossamer_formats.conversion.inverse_map import InverseMap, Solved, inverse_map
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
@@ -71,9 +73,9 @@ def _number_contents(state: AssemblyState, load: Load, solved: Solved, axes: lis
     unused = solved.extent if is_coordinate and solved.extent is not None else 0
     buffer = next(array for array in state.description.index_arrays if array.name == load.buffer)
     shape = [state.sizes.value(size) for size in buffer.shape]
-    array = np.full(int(np.prod(shape)), unused, np.int64)
-    array[: listed.size] = listed
-    state.arrays[buffer.handle or buffer.name] = array
+    state.arrays[buffer.handle or buffer.name] = listed_array(
+        state.description, load.buffer, listed, size=prod(shape), unused=unused
+    )
 
 
 def _set_digits(state: AssemblyState, axes: Sequence[Axis], number: str, total: int) -> None:

@@ -142,6 +142,7 @@ def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]
             *(buffer for format in formats for buffer in format.buffers),
             *(array for format in formats for array in format.index_arrays),
         ),
+        facts=(*function.facts, *(fact for format in formats for fact in format.facts)),
     )
 
 

@@ -13,6 +13,7 @@ from gossamer_ir.nodes import (
     Buffer,
     DenseFixed,
     Expr,
+    Fact,
     FormatDescription,
     Param,
     SparseBuffer,
@@ -35,8 +36,9 @@ class InstantiatedFormat(NamedTuple):
     """A format with the declarations of its description in the names of a function.
 
     `name` is that of the part; `shape` is that of the tensor. `buffers` are the values, one for each tensor
-    that shares the format. `index_arrays` are what the map reads, over axes of their own. `variables` run
-    along the axes of the buffers, in their order. `coordinates` are the logical ones, in terms of these."""
+    that shares the format. `index_arrays` are what the map reads, over axes of their own, and `facts` are
+    about these. `variables` run along the axes of the buffers, in their order. `coordinates` are the logical
+    ones, in terms of these."""
 
     name: str
     description: FormatDescription
@@ -45,6 +47,7 @@ class InstantiatedFormat(NamedTuple):
     axes: tuple[Axis, ...]
     buffers: tuple[SparseBuffer, ...]
     index_arrays: tuple[SparseBuffer, ...]
+    facts: tuple[Fact, ...]
     variables: tuple[str, ...]
     coordinates: tuple[Expr, ...]
 
@@ -89,6 +92,7 @@ def instantiate_format(
             for buffer, kept in zip(described, stored, strict=True)
         ),
         index_arrays=tuple(array for _, array in arrays),
+        facts=tuple(with_names(fact, names) for fact in description.facts),
         variables=tuple(variables.values()),
         coordinates=tuple(
             _renamed(result, {**names, **variables}, sizes) for result in map_results(description)

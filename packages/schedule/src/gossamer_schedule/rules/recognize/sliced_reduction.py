@@ -1,0 +1,148 @@
+"""The pattern of a reduction over the slots of a slice, for each row of the slice (SELL)."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.guarded_bodies import without_guard
+from gossamer_ir.analysis.reductions import Reduction, match_reduction
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
+from gossamer_ir.core.build import ONE, index_var, integer_value, widen
+from gossamer_ir.core.conditions import conjuncts, in_range
+from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.nodes import (
+    Axis,
+    Cast,
+    Distinct,
+    Expr,
+    Function,
+    Iteration,
+    Load,
+    Module,
+    SparseBuffer,
+    Store,
+)
+from gossamer_ir.traversal.fact_index import fact_index
+from gossamer_schedule.definition.made_names import cache_name, copy_block_name
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.recognize.row_reduction import (
+    axes_of,
+    has_taken,
+    single_iteration,
+    slots_before,
+)
+
+
+class SlicedReduction(msgspec.Struct, frozen=True):
+    """`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slice s, slot w, row r of the slice and the one element
+    j of the row in the slot, where the values of ROWS are distinct.
+
+    Names of loops, the block and the output are those of the loop stage. `height` is the number of rows of a
+    slice. `before` is the text of the number of slots before a slice ("": unknown).
+    """
+
+    block: str
+    slice: str
+    slot: str
+    row: str
+    element: str
+    height: int
+    output: str
+    before: str
+
+    @property
+    def text(self) -> str:
+        """Return the pattern in words."""
+        return (
+            f"each row {self.row} of a slice {self.slice} reduces over {self.slot}, the slots of the slice, "
+            f"into an element of {self.output} of its own"
+        )
+
+
+def sliced_reduction(module: Module) -> SlicedReduction | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
+    found = single_iteration(module)
+    if found is None:
+        return None
+    function, iteration = found
+    axes = axes_of(function, iteration)
+    if len(axes) != 4 or iteration.init or not _is_sliced(axes, iteration.kinds):
+        return None
+    slices, slots, rows, _ = axes
+    body, guard = without_guard(iteration.body)
+    reduction = _reduction(body)
+    height = integer_value(rows.length)
+    if reduction is None or height is None or height < 2:
+        return None
+    if not _is_own_element(function, iteration, reduction, guard):
+        return None
+    # The element of the output is proved to exist above; the other loads are checked here.
+    terms = (replace(reduction.store, indices=(), value=reduction.value),)
+    if not reads_regularly(function, replace(iteration, body=terms), lane=""):
+        return None
+    data = data_name(reduction.store.buffer)
+    cache = cache_name(data, "local")
+    names = {data, cache, copy_block_name(iteration.name, cache)}
+    names |= {indptr_name(axis.name) for axis in (slices, slots)}
+    if has_taken(function, iteration, names=names):
+        return None
+    s, w, r, j = iteration.vars
+    before = slots_before(slots, s, element=s)
+    return SlicedReduction(iteration.name, s, w, r, j, height, data, before)
+
+
+def _is_sliced(axes: tuple[Axis, ...], kinds: str) -> bool:
+    """Return whether axes are those of slices, their slots, the rows of a slot and one element for each."""
+    slices, slots, rows, elements = axes
+    return (
+        kinds in ("SRSR", "SRSS")
+        and is_dense_root(slices)
+        and slots.parent == slices.name
+        and indices_of(slots) is None
+        and is_varied(slots)
+        and indptr_of(slots) is not None
+        and is_full(rows)
+        and rows.parent == slots.name
+        and elements.parent == rows.name
+        and indices_of(elements) is not None
+        and not is_varied(elements)
+        and width_of(elements) == ONE
+    )
+
+
+def _reduction(body: tuple[object, ...]) -> Reduction | None:
+    store = body[0] if len(body) == 1 else None
+    if not isinstance(store, Store) or store.predicate is not None or len(store.indices) != 1:
+        return None
+    return match_reduction(store)
+
+
+def _is_own_element(
+    function: Function, iteration: Iteration, reduction: Reduction, guard: Expr | None
+) -> bool:
+    """Return whether each row of a slice has an element of the output of its own, which exists."""
+    (index,) = reduction.store.indices
+    load = index.value if isinstance(index, Cast) else index
+    slice_, _, row, _ = iteration.vars
+    if not isinstance(load, Load) or load.indices != (index_var(slice_), index_var(row)):
+        return False
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
+    axes = {axis.name: axis for axis in function.axes}
+    output, rows = buffers.get(reduction.store.buffer), buffers.get(load.buffer)
+    if output is None or rows is None or not all(is_full(axes[name]) for name in rows.axes):
+        return False
+    extents = tuple(axes[name].length for name in rows.axes)
+    iterated = {
+        name: axes[name].length for name in (_axis_of(iteration, 0), _axis_of(iteration, 2))
+    }
+    is_whole = extents == tuple(iterated.values())
+    (length,) = [axes[name].length for name in output.axes] or [ONE]
+    is_inside = set(in_range(widen(load), length)) <= set(conjuncts(guard))
+    return is_whole and is_inside and fact_index(function.facts).holds(load.buffer, Distinct)
+
+
+def _axis_of(iteration: Iteration, place: int) -> str:
+    return str(getattr(iteration.axes[place], "axis", ""))
