@@ -28,6 +28,7 @@ SHOWN_ELSEWHERE = {
     "gossamer_backend.BoundCall": "what `Kernel.bind` returns",
     "gossamer_backend.CacheWarning": "a warning",
     "gossamer_backend.CallPlan": "what `Kernel.plan` returns",
+    "gossamer_backend.JointPlan": "made of the plans of kernels, by operators",
     "gossamer_backend.PluginWarning": "a warning",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
 }
@@ -38,6 +39,7 @@ MADE_ELSEWHERE = (
     "gossamer_backend.BoundCall",
     "gossamer_backend.Kernel",
     "gossamer_backend.CallPlan",
+    "gossamer_backend.JointPlan",
     "gossamer_backend.Workspace",
 )
 """A protocol, and the objects that backends and kernels return: their calls must be fast."""

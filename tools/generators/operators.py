@@ -45,7 +45,7 @@ def _package_of_oracles() -> dict[Path, str]:
 
 def operator_names() -> tuple[str, ...]:
     """Return `NAMES` of `gossamer.operators`, without importing it."""
-    tree = ast.parse((PACKAGE / "operators" / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "operators" / "by_name.py").read_text())
     values = [
         node.value
         for node in tree.body

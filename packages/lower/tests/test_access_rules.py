@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.traversal.effects import ACCESSES, INDEXED_NODES
-from gossamer_ir.verify import RULES_BY_STAGE
+from gossamer_ir.verify.verify_module import RULES_BY_STAGE
 from gossamer_lower.bounds.checks import access_checks
 from gossamer_lower.buffers import lower_buffers
 from gossamer_lower.iterations import lower_iterations

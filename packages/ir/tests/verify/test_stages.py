@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir import nodes
 from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS
-from gossamer_ir.verify import RULES_BY_STAGE
+from gossamer_ir.verify.verify_module import RULES_BY_STAGE
 
 ALL = ("coordinate", "position", "loop", "flat")
 AFTER_COORDINATES = ("position", "loop", "flat")

@@ -1,6 +1,6 @@
 """Test tools for authors of backends and formats: conformance suites, corpus, matrices, oracles."""
 
-from gossamer_testkit.conformance import BackendSuite
+from gossamer_testkit.conformance.backends import BackendSuite
 from gossamer_testkit.conformance.composable_formats import ComposableFormatSuite
 from gossamer_testkit.conformance.formats import FormatSuite
 from gossamer_testkit.corpus.case import Case, Expected

@@ -1,38 +1,5 @@
-"""The oracles for programs of the corpus, by the names that manifests use. They use only NumPy."""
+"""The oracles for programs of the corpus. They use only NumPy."""
 
-from __future__ import annotations
+from gossamer_testkit.corpus.oracles.by_name import ORACLES, Oracle
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from gossamer_testkit.corpus.case import Expected, Values
-from gossamer_testkit.corpus.oracles.elementwise_results import casts, elementwise
-from gossamer_testkit.corpus.oracles.program_results import PROGRAMS
-from gossamer_testkit.corpus.oracles.sparse_results import (
-    bsr,
-    csr_row_sums,
-    csrmm,
-    csrmv,
-    dcsr,
-    elements,
-    ell,
-    sddmm,
-    segment_sums,
-)
-
-Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
-
-ORACLES: dict[str, Oracle] = {
-    **PROGRAMS,
-    "bsr": bsr,
-    "casts": casts,
-    "csrmm": csrmm,
-    "csrmv": csrmv,
-    "dcsr": dcsr,
-    "elements": elements,
-    "elementwise": elementwise,
-    "ell": ell,
-    "row_sums": csr_row_sums,
-    "sddmm": sddmm,
-    "segment_sums": segment_sums,
-}
+__all__ = ["ORACLES", "Oracle"]

@@ -5,14 +5,6 @@ errors; one file for each operator.
 tests, which do not use SciPy, are in `gossamer_testkit.matrices.oracles`.
 """
 
-from __future__ import annotations
+from gossamer.cli.bench.baselines.by_name import baseline_of
 
-from importlib import import_module
-
-from gossamer.cli.bench.baselines.baseline import Baseline
-
-
-def baseline_of(op: str) -> Baseline:
-    """Return the baseline of an operator: `BASELINE` of the module with its name."""
-    baseline: Baseline = import_module(f"gossamer.cli.bench.baselines.{op}").BASELINE
-    return baseline
+__all__ = ["baseline_of"]
