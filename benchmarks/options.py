@@ -18,7 +18,17 @@ from benchmarks.operators import OPERATORS
 from benchmarks.parts import compile_time
 from benchmarks.records import RESULTS
 
-PARTS = ("roofline", "kernels", "calls", "startup", "compile", "python", "batches", "conversions")
+PARTS = (
+    "roofline",
+    "kernels",
+    "calls",
+    "startup",
+    "compile",
+    "python",
+    "batches",
+    "conversions",
+    "programs",
+)
 QUICK_MATRICES = (
     "cora",
     "ogbn_arxiv",

@@ -200,6 +200,21 @@ class FormatBuild(msgspec.Struct, frozen=True):
         return self.seconds <= 0.3
 
 
+class ProgramTime(msgspec.Struct, frozen=True):
+    """Milliseconds of a program of a paper on real inputs: in one of our formats (`is_ours`), or without
+    gossamer. `relative_error` is that of the result over the allowed one."""
+
+    program: str
+    case: str
+    what: str
+    is_ours: bool
+    threads: int
+    median_ms: float
+    samples_ms: tuple[float, ...]
+    prepare_seconds: float
+    relative_error: float
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of the benchmark. `name` is that of its options in names of files, none for the defaults;
     `foreign` is the mean of processors that other processes used (None: not recorded)."""
@@ -217,6 +232,7 @@ class Run(msgspec.Struct, frozen=True):
     mini_batches: tuple[MiniBatches, ...] = ()
     conversion_times: tuple[ConversionTime, ...] = ()
     format_builds: tuple[FormatBuild, ...] = ()
+    program_times: tuple[ProgramTime, ...] = ()
     missing: dict[str, str] = {}
     name: str = ""
     foreign: float | None = None

@@ -28,6 +28,7 @@ from benchmarks.parts import (
     compile_time,
     conversions,
     mini_batches,
+    programs,
     python_share,
     startup,
 )
@@ -40,6 +41,7 @@ from benchmarks.records import (
     ConversionTime,
     FormatBuild,
     MiniBatches,
+    ProgramTime,
     PythonShare,
     Run,
     Startup,
@@ -86,6 +88,7 @@ class Findings:
     mini_batches: tuple[MiniBatches, ...] = ()
     conversion_times: tuple[ConversionTime, ...] = ()
     format_builds: tuple[FormatBuild, ...] = ()
+    program_times: tuple[ProgramTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,7 @@ def measure_run(job: Job, console: Console) -> Run:
         mini_batches=findings.mini_batches,
         conversion_times=findings.conversion_times,
         format_builds=findings.format_builds,
+        program_times=findings.program_times,
         missing=findings.missing,
         name=options.run_name(job.chosen),
         foreign=round(foreign_share(before, read_meter([job.cpu_seconds])), 3),
@@ -253,6 +257,20 @@ def measure_conversions(job: Job, findings: Findings, bar: Bar) -> None:
     findings.format_builds = conversions.measure_builds(bar)
 
 
+def estimate_programs(job: Job) -> float:
+    return programs.estimated_seconds(program_threads(job))
+
+
+def program_threads(job: Job) -> tuple[int, ...]:
+    """Return the chosen numbers of threads, by default one and two."""
+    return tuple(job.chosen.threads or (1, 2))
+
+
+def measure_programs(job: Job, findings: Findings, bar: Bar) -> None:
+    """Measure the programs of papers."""
+    findings.program_times = programs.measure_programs(program_threads(job), bar)
+
+
 PARTS = {
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
@@ -262,4 +280,5 @@ PARTS = {
     "python": Part(lambda job: python_share.estimated_seconds(), measure_python_shares),
     "batches": Part(estimate_mini_batches, measure_mini_batches),
     "conversions": Part(estimate_conversions, measure_conversions),
+    "programs": Part(estimate_programs, measure_programs),
 }

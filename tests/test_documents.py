@@ -33,7 +33,14 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 
 
 def documents(root):
-    places = ("*.md", "docs/**/*.md", "benchmarks/*.md", "packages/*/*.md", "plugins/*/*.md")
+    places = (
+        "*.md",
+        "docs/**/*.md",
+        "benchmarks/*.md",
+        "examples/*.md",
+        "packages/*/*.md",
+        "plugins/*/*.md",
+    )
     return [path for place in places for path in sorted(root.glob(place))]
 
 

@@ -24,6 +24,7 @@ from benchmarks.report.conversion_tables import (
     conversion_times_sheet,
     conversions_sheet,
 )
+from benchmarks.report.program_tables import program_times_sheet, programs_sheet
 from benchmarks.report.roofline_picture import draw
 from benchmarks.report.text_tables import Row, Sheet, to_markdown, to_rich
 
@@ -85,6 +86,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield conversions_sheet(run.conversion_times)
     if run.format_builds:
         yield builds_sheet(run.format_builds)
+    if run.program_times:
+        yield programs_sheet(run.program_times)
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -94,6 +97,8 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
             yield means_sheet(run.cells, name)
     if run.conversion_times:
         yield conversion_times_sheet(run.conversion_times)
+    if run.program_times:
+        yield program_times_sheet(run.program_times)
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)

@@ -27,6 +27,7 @@ PLACES = (
     "packages/*/README.md",
     "plugins/*/README.md",
     "benchmarks/*.md",
+    "examples/*.md",
     "benchmarks/results/*.*",
 )
 """Pages and pictures outside of docs/."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import msgspec
@@ -18,15 +19,18 @@ from benchmarks.parts import (
     conversions,
     fresh_process,
     mini_batches,
+    programs,
     python_share,
     startup,
 )
-from benchmarks.records import ConversionTime, FormatBuild
+from benchmarks.records import ConversionTime, FormatBuild, ProgramTime
 from benchmarks.report.conversion_tables import (
     builds_sheet,
     conversion_times_sheet,
     conversions_sheet,
 )
+from benchmarks.report.program_tables import program_times_sheet, programs_sheet
+from examples import EXAMPLES
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 
@@ -98,3 +102,36 @@ def test_formats_are_built_in_a_fresh_process():
     assert {build.format for build in builds} == set(conversions.BUILDS)
     assert all(isinstance(build, FormatBuild) and build.is_met for build in builds)
     assert [row[-1] for row in builds_sheet(builds).rows] == ["met"] * len(builds)
+
+
+def test_a_program_of_a_paper_is_compared_with_baselines():
+    """The mask of this case is generated, so it needs no data set."""
+    example = EXAMPLES["block_sparse_attention"]
+    times = programs.measure_case(example, "butterfly", threads=1, turns=1)
+    ours = {one.what for one in times if one.is_ours}
+    assert ours == set(example.programs)
+    assert {one.what for one in times} >= ours | {"numpy_dense"}
+    assert all(one.median_ms > 0 and one.relative_error <= 1 for one in times)
+
+
+def test_a_wrong_program_is_refused():
+    example = EXAMPLES["block_sparse_attention"]
+    wrong = dataclasses.replace(
+        example,
+        datasets=example.cases,
+        programs={"fused": lambda inputs: lambda: np.ones(inputs.q.shape, np.float32)},
+    )
+    with pytest.raises(ValueError, match="error of 'fused'"):
+        programs.prepare(wrong, "random", "fused")
+
+
+def test_programs_are_reported_beside_the_fastest_baseline():
+    times = [
+        ProgramTime("spmm", "cora", what, is_ours, 2, ms, (ms,), 0.1, 0.01)
+        for what, is_ours, ms in (("hyb", True, 4.0), ("csr", True, 2.0), ("scipy", False, 8.0))
+    ]
+    first, second = programs_sheet(times).rows
+    assert first == ("spmm", "cora", "2", "csr", "2", "scipy", "8", "4.00", "1.00")
+    assert second[-2:] == ("2.00", "0.50")
+    assert len(program_times_sheet(times).rows) == 3
+    assert programs_sheet(times[:2]).rows == []
