@@ -15,13 +15,13 @@ from benchmarks import options
 from benchmarks.contenders import OURS
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.cells import measure_batch
-from benchmarks.harness.meter import foreign_share, read_meter
 from benchmarks.harness.process import ContenderStart, Remote
 from benchmarks.harness.progress import Bar, progress_bar
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import Batch, plan_batches
 from benchmarks.machine.c_libraries import CompilerError, compiler_version
 from benchmarks.machine.machine_description import describe_machine
+from benchmarks.machine.meter import foreign_share, read_meter
 from benchmarks.machine.roofline import Roofline, measure_roofline
 from benchmarks.parts import (
     call_overhead,

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.contenders import CONTENDERS
 from benchmarks.contenders.contender import Contender, UnavailableError
-from benchmarks.harness.meter import cpu_seconds_of
+from benchmarks.machine.meter import cpu_seconds_of
 from benchmarks.operator_case import Array, Description
 
 ROOT = Path(__file__).resolve().parents[2]

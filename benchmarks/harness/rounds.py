@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from benchmarks.contenders.contender import UnavailableError
-from benchmarks.harness.meter import FOREIGN_LIMIT, foreign_share, read_meter
+from benchmarks.machine.meter import FOREIGN_LIMIT, foreign_share, read_meter
 
 Entry: TypeAlias = tuple[str, int]
 """A case and a number of threads."""

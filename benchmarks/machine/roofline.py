@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from benchmarks.harness.meter import is_disturbed, read_meter
 from benchmarks.machine.c_libraries import FAST, load_library
+from benchmarks.machine.meter import is_disturbed, read_meter
 
 ROOFS = Path(__file__).with_name("roofs")
 """The folder of the measuring loops in C."""

@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 from benchmarks.contenders.contender import UnavailableError
-from benchmarks.harness import meter, rounds
-from benchmarks.harness.meter import Reading
+from benchmarks.harness import rounds
 from benchmarks.harness.progress import progress_bar
 from benchmarks.harness.rounds import Sample, Samples
+from benchmarks.machine import meter
+from benchmarks.machine.meter import Reading
 from tests.support.benchmark_cases import QUICK
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]

@@ -9,9 +9,9 @@ import pytest
 
 from gossamer_ir.nodes import Module
 from gossamer_schedule import ScheduleBuilder
-from tests.fuzzing.checks.compilers import BEFORE, COMPILER
 from tests.fuzzing.checks.disagreements import verdict_of
 from tests.fuzzing.defects.broken_primitives import DEFECTS, Defect
+from tests.fuzzing.execution.compilers import BEFORE, COMPILER
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.sequences import Sequence, is_too_large, kept
 

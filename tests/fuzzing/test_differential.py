@@ -17,12 +17,12 @@ from gossamer_ir.nodes import Binary, Function, Module
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.checks.census import census
-from tests.fuzzing.checks.compilers import COMPILER
 from tests.fuzzing.checks.disagreements import Verdict, disagreement, verdict_of
 from tests.fuzzing.checks.ways import Settings
+from tests.fuzzing.commands.engines import ByHypothesis, Programs
+from tests.fuzzing.execution.compilers import COMPILER
 from tests.fuzzing.findings.shrinking import shrunk
 from tests.fuzzing.programs.draw_program import draw_program
-from tests.fuzzing.programs.engines import ByHypothesis, Programs
 from tests.fuzzing.programs.strategies import programs
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES, random_schedule
 

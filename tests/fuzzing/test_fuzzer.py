@@ -12,12 +12,12 @@ import pytest
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
-from tests.fuzzing.checks.array_placement import Passed, Place
-from tests.fuzzing.checks.compilers import Scheduler, unscheduled
 from tests.fuzzing.checks.disagreements import disagreement
-from tests.fuzzing.checks.races import Race, require_no_race
 from tests.fuzzing.commands.processes import TooLong, at_most
 from tests.fuzzing.defects.broken_compilers import DEFECTS, Defect
+from tests.fuzzing.execution.array_placement import Passed, Place
+from tests.fuzzing.execution.compilers import Scheduler, unscheduled
+from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.schedules.draw_schedule import scheduled
 

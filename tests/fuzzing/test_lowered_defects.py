@@ -15,13 +15,13 @@ from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module
 from gossamer_lower import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
-from tests.fuzzing.checks.compilers import BEFORE, COMPILER, Compiler, Pass
 from tests.fuzzing.defects import broken_primitives
 from tests.fuzzing.defects.broken_code import DEFECTS as CODE
 from tests.fuzzing.defects.broken_code import Defect as CodeDefect
 from tests.fuzzing.defects.broken_compilers import Defect
 from tests.fuzzing.defects.broken_lowered_steps import DEFECTS as STEPS
 from tests.fuzzing.defects.broken_passes import DEFECTS
+from tests.fuzzing.execution.compilers import BEFORE, COMPILER, Compiler, Pass
 from tests.fuzzing.lowered.judging import MACHINE_CODE, finding_of, interpreted
 from tests.fuzzing.lowered.native_process import NativeProcess
 from tests.fuzzing.lowered.programs.draw_lowered import draw_lowered

@@ -17,9 +17,9 @@ from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from gossamer_testkit import script_names
 from gossamer_testkit.examples import ROW_SUM, SCALE, SPMM_COORDINATE
 from tests.fuzzing.checks.disagreements import verdict_of
-from tests.fuzzing.checks.races import Race, require_no_race
 from tests.fuzzing.commands import step_sequences
 from tests.fuzzing.commands.step_sequences import Sequences, judge
+from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.loop_nests.nests import draw_nest
 from tests.fuzzing.programs.handwritten import draw_written, parsed, usable
 from tests.fuzzing.schedules.drawers import DRAWERS, NOT_DRAWN, Scene

@@ -1,1 +1,1 @@
-"""How programs and calls are run and checked."""
+"""How programs and calls are checked."""

@@ -15,9 +15,9 @@ from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics, verify
-from tests.fuzzing.checks.array_placement import Passed, Place
-from tests.fuzzing.checks.compilers import COMPILER, Compiler, Scheduler, unscheduled
-from tests.fuzzing.checks.races import Race, require_no_race
+from tests.fuzzing.execution.array_placement import Passed, Place
+from tests.fuzzing.execution.compilers import COMPILER, Compiler, Scheduler, unscheduled
+from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.oracle.arithmetic import loaded
 from tests.fuzzing.programs.program import Program
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from tests.fuzzing.checks.compilers import unscheduled
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
+from tests.fuzzing.execution.compilers import unscheduled
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES, by_rules, random_schedule
 

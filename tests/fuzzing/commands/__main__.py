@@ -30,10 +30,10 @@ from rich.table import Table
 from tests.fuzzing.checks.census import required
 from tests.fuzzing.checks.ways import Settings
 from tests.fuzzing.commands import lowered_programs, step_sequences, wrong_arguments
+from tests.fuzzing.commands.engines import ENGINES, Case, Engine, Programs
 from tests.fuzzing.commands.processes import MOST_FAILURES, Failure, Task
 from tests.fuzzing.findings.reports import show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
-from tests.fuzzing.programs.engines import ENGINES, Case, Engine, Programs
 
 ENOUGH = 200
 FULL_RUN_PROGRAMS = 20_000

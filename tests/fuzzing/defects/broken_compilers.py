@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.fuzzing.checks.compilers import COMPILER, Compiler, Pass
 from tests.fuzzing.defects.mutations import Mutation
+from tests.fuzzing.execution.compilers import COMPILER, Compiler, Pass
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from tests.fuzzing.checks.compilers import BEFORE, COMPILER, Compiler
-from tests.fuzzing.checks.races import Race, require_no_race
+from tests.fuzzing.execution.compilers import BEFORE, COMPILER, Compiler
+from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.lowered.limited_interpreter import TooManySteps, run_limited
 from tests.fuzzing.lowered.native_process import NativeProcess, Outcome
 from tests.fuzzing.lowered.programs.lowered_program import Lowered

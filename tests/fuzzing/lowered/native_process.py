@@ -93,8 +93,8 @@ def serve(pipe: Connection) -> None:
 def _ran(flat: Module, arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> Outcome:
     import gossamer
     from gossamer_ir.errors import GossamerError
-    from tests.fuzzing.checks.array_placement import Passed, Place
-    from tests.fuzzing.checks.compilers import COMPILER
+    from tests.fuzzing.execution.array_placement import Passed, Place
+    from tests.fuzzing.execution.compilers import COMPILER
 
     passed: dict[str, Passed] = {}
     try:

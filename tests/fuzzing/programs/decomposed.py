@@ -18,7 +18,7 @@ from gossamer_ir.script import print_format
 from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import decompose_format
-from tests.fuzzing.checks.array_placement import draw_places
+from tests.fuzzing.execution.array_placement import draw_places
 from tests.fuzzing.oracle.evaluation import Meaning
 from tests.fuzzing.programs.program import Program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from gossamer_ir.nodes import Function, Module, Param
-from tests.fuzzing.checks.array_placement import draw_places
+from tests.fuzzing.execution.array_placement import draw_places
 from tests.fuzzing.programs.buffers import DTYPES
 from tests.fuzzing.programs.forests import DrawnForest
 from tests.fuzzing.programs.iterations import Bodies

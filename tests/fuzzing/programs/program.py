@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import print_module
-from tests.fuzzing.checks.array_placement import Place
+from tests.fuzzing.execution.array_placement import Place
 from tests.fuzzing.oracle.coordinate_tables import Undecided
 from tests.fuzzing.oracle.evaluation import Meaning, meaning
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gossamer_ir.interpret import InterpreterError
-from tests.fuzzing.checks.races import Race, require_no_race
+from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.lowered.evaluator import NoOracle, evaluated
 from tests.fuzzing.lowered.limited_interpreter import TooManySteps, run_limited
 from tests.fuzzing.oracle.coordinate_tables import Undecided

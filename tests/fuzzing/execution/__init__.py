@@ -1,0 +1,1 @@
+"""How programs are compiled and run: a compiler as data, and an interpreter that detects races."""
