@@ -35,11 +35,12 @@ struct gossamer_workspace {
     int64_t threads;
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
     int64_t failed_buffer;
+    int64_t (*is_interrupted)(int64_t *);
 };
 int64_t gossamer_kernel(float *x, int64_t n, float scale, int64_t negate,
                         struct gossamer_workspace *);
 int main(void) {
-    struct gossamer_workspace workspace = {1, 0, -1};
+    struct gossamer_workspace workspace = {1, 0, -1, 0};
     float x[3] = {1, 2, 3};
     int64_t fine = gossamer_kernel(x, 3, 2.5f, 1, &workspace);
     printf("%d %g %g %g ", (int)fine, x[0], x[1], x[2]);
@@ -52,15 +53,17 @@ int main(void) {
 
 def test_constants_agree():
     assert abi.ENTRY_SYMBOL == native.KERNEL_SYMBOL
-    assert (abi.OK, abi.OUT_OF_BOUNDS, abi.OUT_OF_MEMORY) == (
+    assert (abi.OK, abi.OUT_OF_BOUNDS, abi.OUT_OF_MEMORY, abi.INTERRUPTED) == (
         native.OK,
         native.OUT_OF_BOUNDS,
         native.OUT_OF_MEMORY,
+        native.INTERRUPTED,
     )
     fields = [name for name, _ in native.Workspace._fields_]
     assert fields[abi.THREADS_FIELD] == "threads"
     assert fields[abi.PARALLEL_FIELD] == "parallel"
     assert fields[abi.FAILED_BUFFER_FIELD] == "failed_buffer"
+    assert fields[abi.ASK_FIELD] == "is_interrupted"
 
 
 def scaling(serial):

@@ -7,8 +7,8 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions` and
   `SourceInspection`
 * Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`
-* The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS` and `OUT_OF_MEMORY`, `NOT_GUARDED`,
-  `Workspace`, `prototype`, and `evaluate_size` for the shapes in a signature
+* The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS`, `OUT_OF_MEMORY` and `INTERRUPTED`,
+  `NOT_GUARDED`, `Workspace`, `prototype`, and `evaluate_size` for the shapes in a signature
 * Threads: `Parallelism`, `ParallelismSource`, `MAX_THREADS`, `available_cpus`, `get_num_threads`
 * State that is shared with gossamer: `ArtifactCache`, and `compiling`, which keeps forks out
 """
@@ -16,6 +16,7 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
+    INTERRUPTED,
     KERNEL_SYMBOL,
     NOT_GUARDED,
     OK,
@@ -47,6 +48,7 @@ __all__ = [
     "Artifact",
     "ArtifactCache",
     "Backend",
+    "INTERRUPTED",
     "KERNEL_SYMBOL",
     "Kernel",
     "MAX_THREADS",

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from gossamer_backend.call.abi import OUT_OF_BOUNDS, OUT_OF_MEMORY, scalar_type
+from gossamer_backend.call.abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY, scalar_type
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
@@ -116,7 +116,7 @@ def test_a_status_that_means_nothing_is_a_bug(make_kernel, status, failed):
 
 
 def test_threads_are_asked_for_before_each_call(make_kernel):
-    settings, seen = [(1, None), (3, 4096)], []
+    settings, seen = [(1, None, None), (3, 4096, None)], []
 
     def record(workspace):
         seen.append((workspace.threads, workspace.parallel, workspace.failed_buffer))
@@ -126,6 +126,16 @@ def test_threads_are_asked_for_before_each_call(make_kernel):
     bound()
     bound()
     assert seen == [(1, None, -1), (3, 4096, -1)]
+
+
+def test_an_interrupted_kernel_raises_what_interrupted_it(make_kernel):
+    kernel = make_kernel(
+        NOTHING, returning(INTERRUPTED, -1), interruption=lambda: TimeoutError("x")
+    )
+    with pytest.raises(TimeoutError, match="x"):
+        kernel()
+    with pytest.raises(KeyboardInterrupt):
+        make_kernel(NOTHING, returning(INTERRUPTED, -1))()
 
 
 def test_calls_from_two_threads_have_a_workspace_each(make_kernel):

@@ -162,11 +162,16 @@ def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
     )
     manifest = json.loads(files.manifest.read_text())
     assert (manifest["symbol"], manifest["entry"]) == ("scaled", "scale")
-    assert manifest["abi_version"] == 1
+    assert manifest["abi_version"] == 2
     assert manifest["versions"] == {"a": "1", "b": "2"}
     assert manifest["guarded"] == ["X"]
     assert manifest["requires"] == ["calloc", "free"]
-    assert manifest["returns"]["statuses"] == {"OK": 0, "OUT_OF_BOUNDS": 1, "OUT_OF_MEMORY": 2}
+    assert manifest["returns"]["statuses"] == {
+        "OK": 0,
+        "OUT_OF_BOUNDS": 1,
+        "OUT_OF_MEMORY": 2,
+        "INTERRUPTED": 3,
+    }
     parameters = {found["name"]: found for found in manifest["parameters"]}
     assert list(parameters) == list(SIGNATURE.order)
     assert parameters["x"]["shape"] == ["n", "p[n]"]

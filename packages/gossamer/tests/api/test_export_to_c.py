@@ -184,7 +184,8 @@ import ctypes, json, pathlib, sys
 manifest = json.loads(pathlib.Path("gossamer_csrmv.json").read_text())
 library = ctypes.CDLL("./" + manifest["files"]["library"]["name"])
 class Workspace(ctypes.Structure):
-    _fields_ = [("threads", ctypes.c_int64), ("parallel", ctypes.c_void_p), ("failed", ctypes.c_int64)]
+    _fields_ = [("threads", ctypes.c_int64), ("parallel", ctypes.c_void_p), ("failed", ctypes.c_int64),
+                ("is_interrupted", ctypes.c_void_p)]
 kinds = {"double *": ctypes.c_double, "int64_t *": ctypes.c_int64}
 given = {"a": [2, 3, 4], "x": [1, 10], "y": [7, 7, 7], "indptr": [0, 1, 1, 3], "indices": [1, 0, 1],
          "m": 3, "n": 2, "nnz": 3}
@@ -198,7 +199,7 @@ for param in manifest["parameters"]:
         arguments.append(ctypes.c_int64(value))
 function = getattr(library, manifest["symbol"])
 function.restype = ctypes.c_int64
-status = function(*arguments, ctypes.byref(Workspace(1, None, -1)))
+status = function(*arguments, ctypes.byref(Workspace(1, None, -1, None)))
 assert status == manifest["returns"]["statuses"]["OK"]
 assert list(given["y"]) == [20, 0, 43], list(given["y"])
 assert not [name for name in sys.modules if name.startswith(("gossamer", "numpy", "llvmlite"))]

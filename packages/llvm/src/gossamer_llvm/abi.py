@@ -10,11 +10,17 @@ ENTRY_SYMBOL = "gossamer_kernel"
 OK = 0
 OUT_OF_BOUNDS = 1
 OUT_OF_MEMORY = 2
+INTERRUPTED = 3
 
-WORKSPACE = "{ i64, ptr, i64 }"
-"""`struct gossamer_workspace`: number of threads, function that runs a parallel region, failed buffer."""
+WORKSPACE = "{ i64, ptr, i64, ptr }"
+"""`struct gossamer_workspace`: number of threads, function that runs a parallel region, failed buffer,
+function that tells whether to stop."""
 
-THREADS_FIELD, PARALLEL_FIELD, FAILED_BUFFER_FIELD = 0, 1, 2
+SHORT, LONG = -1, -2
+"""Answers of the function that tells whether to stop, which is 1 to stop and 0 to go on: the portion before
+took little or much time."""
+
+THREADS_FIELD, PARALLEL_FIELD, FAILED_BUFFER_FIELD, ASK_FIELD = 0, 1, 2, 3
 
 LANES = (2, 4, 8, 16, 32, 64)
 """The lane counts that are passed to LLVM; it aborts the process for some others."""

@@ -128,7 +128,13 @@ class GenericCpu:
             )
         address, library = loader.load_object(artifact.code, KERNEL_SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
-        return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))
+        return Kernel(
+            artifact,
+            address,
+            workspace=parallelism,
+            interruption=threads.raised_by_signal,
+            keep_alive=(library,),
+        )
 
 
 @cache

@@ -14,7 +14,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Signature
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Part of every cache key."""
 
 KERNEL_SYMBOL = "gossamer_kernel"
@@ -23,6 +23,7 @@ KERNEL_SYMBOL = "gossamer_kernel"
 OK = 0
 OUT_OF_BOUNDS = 1
 OUT_OF_MEMORY = 2
+INTERRUPTED = 3
 
 NOT_GUARDED = -1
 """The value of `failed_buffer` as long as no bounds check has failed."""
@@ -30,21 +31,24 @@ NOT_GUARDED = -1
 
 class Workspace(ctypes.Structure):
     """`struct gossamer_workspace`: the number of threads, a function with the signature of GOMP_parallel
-    (null: everything runs in the calling thread), and the index of the buffer whose bounds check failed.
+    (null: everything runs in the calling thread), the index of the buffer whose bounds check failed, and a
+    function that long loops ask whether to stop (null: never).
 
     >>> Workspace(1, None, NOT_GUARDED).threads, ctypes.sizeof(Workspace)
-    (1, 24)
+    (1, 32)
     """
 
     _fields_ = (
         ("threads", ctypes.c_int64),
         ("parallel", ctypes.c_void_p),
         ("failed_buffer", ctypes.c_int64),
+        ("is_interrupted", ctypes.c_void_p),
     )
 
 
-Parallelism: TypeAlias = tuple[int, int | None]
-"""Number of threads, and the address of a function with GOMP_parallel's signature (None: none)."""
+Parallelism: TypeAlias = tuple[int, int | None, int | None]
+"""Number of threads, the address of a function with GOMP_parallel's signature (None: none), and that of a
+function which long loops ask whether to stop (None: none)."""
 
 ParallelismSource: TypeAlias = Callable[[], Parallelism]
 """Called before each run of a kernel, so that changes of the number of threads and forks take effect."""
@@ -54,9 +58,15 @@ def one_thread() -> Parallelism:
     """Return the parallelism of kernels that run in the calling thread.
 
     >>> one_thread()
-    (1, None)
+    (1, None, None)
     """
-    return 1, None
+    return 1, None, None
+
+
+def workspace_of(parallelism: Parallelism) -> Workspace:
+    """Return the workspace of a call."""
+    threads, parallel, is_interrupted = parallelism
+    return Workspace(threads, parallel, NOT_GUARDED, is_interrupted)
 
 
 def scalar_type(dtype: str) -> type[Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
 from gossamer_backend.arguments.match import Arguments, Value
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
-    NOT_GUARDED,
+    INTERRUPTED,
     OUT_OF_BOUNDS,
     OUT_OF_MEMORY,
     Parallelism,
@@ -18,6 +18,7 @@ from gossamer_backend.call.abi import (
     Workspace,
     one_thread,
     parameter_types,
+    workspace_of,
 )
 from gossamer_backend.call.plan import CallPlan
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -32,7 +33,8 @@ class Kernel:
     """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
 
     `address` is that of the function `gossamer_kernel`. `workspace` is called before each run; it returns
-    the number of threads and the function that runs them. `keep_alive` are objects that own the code.
+    the number of threads and the functions that run them and that long loops ask whether to stop. If a loop
+    was stopped, the call raises what `interruption` returns. `keep_alive` are objects that own the code.
 
     Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
     of the signature's dtypes and shapes (or flat ones of the same size); sizes that follow from the shape of
@@ -69,11 +71,13 @@ class Kernel:
         address: int,
         *,
         workspace: ParallelismSource = one_thread,
+        interruption: Callable[[], BaseException] = KeyboardInterrupt,
         keep_alive: tuple[object, ...] = (),
     ) -> None:
         self.artifact = artifact
         self.function = _FUNCTION(address)
         self.parallelism = workspace
+        self._interruption = interruption
         # The code must not be freed as long as the kernel can be called.
         self._keep_alive = keep_alive
         self._arguments = Arguments(artifact.signature)
@@ -119,6 +123,8 @@ class Kernel:
 
     def raise_status(self, status: int, failed: int) -> NoReturn:
         """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
+        if status == INTERRUPTED:
+            raise self._interruption()
         _raise_status(status, failed, self.artifact)
 
     def _bind(
@@ -179,7 +185,7 @@ class BoundCall:
             self.kernel.raise_status(status, ready.workspace.failed_buffer)
 
     def _prepare_call(self, parallelism: Parallelism) -> _PreparedCall:
-        workspace = Workspace(*parallelism, NOT_GUARDED)
+        workspace = workspace_of(parallelism)
         reference = ctypes.byref(workspace)
         call = partial(self.kernel.function, *self.prepared_arguments, reference)
         return _PreparedCall(parallelism, workspace, call)

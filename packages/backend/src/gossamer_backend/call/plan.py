@@ -20,11 +20,11 @@ import numpy as np
 from gossamer_backend.arguments.array_checks import address, numpy_dtype
 from gossamer_backend.arguments.size_equations import Array, to_linear
 from gossamer_backend.call.abi import (
-    NOT_GUARDED,
     Parallelism,
     ParallelismSource,
     Workspace,
     parameter_types,
+    workspace_of,
 )
 from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty
 from gossamer_ir.errors import ArgumentError
@@ -287,7 +287,7 @@ workspaces = _Workspaces()
 
 def kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
     """Return a new workspace for kernels that this thread calls, and keep it."""
-    workspace = Workspace(*parallelism, NOT_GUARDED)
+    workspace = workspace_of(parallelism)
     pair = workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
     return pair
 

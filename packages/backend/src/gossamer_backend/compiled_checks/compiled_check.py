@@ -145,7 +145,9 @@ def _kernel_accepts(kernel: Kernel, values: Sequence[Array | int]) -> bool:
         ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_void_p(address(value))
         for value in values
     ]
-    workspace = Workspace(*kernel.parallelism(), NOT_GUARDED)
+    # Not asked whether to stop: a check takes less time than a process needs to end.
+    threads, parallel, _ = kernel.parallelism()
+    workspace = Workspace(threads, parallel, NOT_GUARDED)
     status: int = kernel.function(*arguments, ctypes.byref(workspace))
     return status == OK
 

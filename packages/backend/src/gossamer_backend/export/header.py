@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.abi import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
+from gossamer_backend.call.abi import ABI_VERSION, INTERRUPTED, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
     Names,
     Parameter,
@@ -28,14 +28,19 @@ SHARED = f"""\
 #define GOSSAMER_OK {OK} /* the result is written */
 #define GOSSAMER_OUT_OF_BOUNDS {OUT_OF_BOUNDS} /* an access would have been out of bounds */
 #define GOSSAMER_OUT_OF_MEMORY {OUT_OF_MEMORY} /* a buffer could not be allocated */
+#define GOSSAMER_INTERRUPTED {INTERRUPTED} /* `is_interrupted` asked it to stop */
 
 /* Of one call at a time. `parallel` must call function(data) on up to `threads` threads, at least on
  * one, and return when all have returned: GOMP_parallel of libgomp does. NULL runs all work in the
- * calling thread. `failed_buffer` is set where the status is GOSSAMER_OUT_OF_BOUNDS. */
+ * calling thread. `failed_buffer` is set where the status is GOSSAMER_OUT_OF_BOUNDS. Each thread of a
+ * long loop calls is_interrupted(&since) before each portion of a chunk, with a `since` of its own that is
+ * 0 before the first: 1 stops the loop, 0 goes on, -1 runs the rest of the chunk at once, -2 halves the
+ * portions. NULL never stops it. */
 struct gossamer_workspace {{
     int64_t threads;
     void (*parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags);
     int64_t failed_buffer;
+    int64_t (*is_interrupted)(int64_t *since);
 }};
 
 /* The workspace of a call on so many threads, at least 1. */
@@ -47,6 +52,7 @@ static inline struct gossamer_workspace gossamer_workspace_of(
     made.threads = threads;
     made.parallel = parallel;
     made.failed_buffer = -1;
+    made.is_interrupted = 0;
     return made;
 }}
 
@@ -62,6 +68,7 @@ static inline const char *gossamer_status_text(int64_t status)
     return status == GOSSAMER_OK ? "the result is written"
          : status == GOSSAMER_OUT_OF_BOUNDS ? "an access would have been out of bounds"
          : status == GOSSAMER_OUT_OF_MEMORY ? "a buffer could not be allocated"
+         : status == GOSSAMER_INTERRUPTED ? "it was interrupted"
          : "an unknown status";
 }}
 #endif

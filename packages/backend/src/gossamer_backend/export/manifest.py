@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.abi import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
+from gossamer_backend.call.abi import ABI_VERSION, INTERRUPTED, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
     Names,
     Parameter,
@@ -56,7 +56,12 @@ def manifest_text(
     return json.dumps(manifest, indent=2) + "\n"
 
 
-_STATUSES = {"OK": OK, "OUT_OF_BOUNDS": OUT_OF_BOUNDS, "OUT_OF_MEMORY": OUT_OF_MEMORY}
+_STATUSES = {
+    "OK": OK,
+    "OUT_OF_BOUNDS": OUT_OF_BOUNDS,
+    "OUT_OF_MEMORY": OUT_OF_MEMORY,
+    "INTERRUPTED": INTERRUPTED,
+}
 _WORKSPACE = {
     "c_type": "struct gossamer_workspace *",
     "fields": [

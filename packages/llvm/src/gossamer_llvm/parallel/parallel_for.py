@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import ParallelFor
-from gossamer_llvm.abi import PARALLEL_FIELD, THREADS_FIELD, WORKSPACE
+from gossamer_llvm.abi import ASK_FIELD, PARALLEL_FIELD, THREADS_FIELD, WORKSPACE
 from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
@@ -29,6 +29,13 @@ from gossamer_llvm.parallel.trampoline import (
 LITTLE_WORK = 128
 """If the work is less than this multiple of the grain, the share of a thread is one chunk. With the grain of
 the default schedules, that is 0.1 to 0.2 milliseconds of work."""
+
+MUCH_WORK = 1 << 16
+"""If the work is less than this multiple of the grain, chunks are run as a whole. With the grain of the
+default schedules, that is about 0.1 seconds of work. A loop without a grain may always be much work."""
+
+PORTIONS = 4096
+"""The number of portions of a chunk of much work, between which the loop can be stopped."""
 
 
 def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
@@ -66,7 +73,10 @@ def _emit_some(
     extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
     threads = _emit_thread_count(emitter, extent, paid)
-    text.branch(text.value(f"icmp sgt i64 {threads}, 1"), together, alone)
+    portions = _emit_portions(emitter, node, paid)
+    # One thread runs portions, too.
+    most = emitter.call("i64", "llvm.smax.i64", f"i64 {threads}, {portions.typed}")
+    text.branch(text.value(f"icmp sgt i64 {most}, 1"), together, alone)
     text.begin(alone)
     emit_checked_call(emitter, node.function, [start, end, *arguments])
     text.jump(done)
@@ -74,8 +84,11 @@ def _emit_some(
     region = ParallelRegion(
         node.function, define_search(emitter, weight, captures), tuple(captures.values())
     )
-    plan = [start, end, low, total, Value(threads, "int64"), _first_units(emitter, paid)]
-    _emit_run(emitter, region, [*plan, *captures.values(), *arguments], threads)
+    # There may be no thread with enough work.
+    count = emitter.call("i64", "llvm.smax.i64", f"i64 {threads}, i64 1")
+    units = _first_units(emitter, paid)
+    plan = [start, end, low, total, Value(count, "int64"), units, portions]
+    _emit_run(emitter, region, [*plan, *captures.values(), *arguments], count)
     text.jump(done)
     text.begin(done)
 
@@ -121,6 +134,18 @@ def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
     return Value(chosen, "int64")
 
 
+def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Value:
+    """Return the number of portions of a chunk: 1 unless there may be much work, and somebody to ask whether
+    to stop."""
+    text = emitter.text
+    ask = text.value(f"load ptr, ptr {_workspace_field(emitter, ASK_FIELD)}, align 8")
+    may_stop = text.value(f"icmp ne ptr {ask}, null")
+    if node.grain is not None:
+        is_much = text.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
+        may_stop = text.value(f"and i1 {may_stop}, {is_much}")
+    return Value(text.value(f"select i1 {may_stop}, i64 {PORTIONS}, i64 1"), "int64")
+
+
 def _emit_run(
     emitter: FunctionEmitter, region: ParallelRegion, values: list[Value], threads: str
 ) -> None:
@@ -129,9 +154,16 @@ def _emit_run(
     closure, address = write_closure(emitter, [workspace, *values])
     dtypes = tuple(value.dtype for value in values)
     symbol = define_trampoline(emitter.unit, region, closure, dtypes)
+    several, single, done = (text.new_block() for _ in range(3))
+    text.branch(text.value(f"icmp sgt i64 {threads}, 1"), several, single)
+    text.begin(single)
+    text.line(f"call void @{symbol}(ptr {address})")
+    text.jump(done)
+    text.begin(several)
     runner = text.value(f"load ptr, ptr {_workspace_field(emitter, PARALLEL_FIELD)}, align 8")
     count = text.value(f"trunc i64 {threads} to i32")
     text.line(f"call void {runner}(ptr @{symbol}, ptr {address}, i32 {count}, i32 0)")
+    text.fall_into(done)
     field = closure.field(emitter, address, STATUS)
     status = text.value(f"load atomic i64, ptr {field} monotonic, align 8")
     emitter.stop_if(text.value(f"icmp ne i64 {status}, 0"), status)

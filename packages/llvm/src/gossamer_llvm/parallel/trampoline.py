@@ -3,12 +3,16 @@
 The range is divided into one share of equal weight for each thread. The n-th thread to arrive starts with the
 greater part of share n, so that repeated calls find their data in the same caches. The rest of all shares is
 divided into small chunks, which balance threads that took longer.
+
+A chunk of much work is run in portions of its iterations. Between them the thread asks the workspace whether
+to stop, and looks whether another thread has failed.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_llvm.abi import ASK_FIELD, INTERRUPTED, LONG, SHORT, WORKSPACE
 from gossamer_llvm.emitter.emitters import FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
 from gossamer_llvm.parallel.closure import COUNTER, STATUS, Closure, read_closure
@@ -31,6 +35,15 @@ class _ChunkRange(NamedTuple):
     captures: str
 
 
+class _Chunk(NamedTuple):
+    """The stack slots of a chunk: the iteration at which the next portion begins, the number of iterations of
+    a portion, and what the function that is asked whether to stop keeps."""
+
+    next: str
+    step: str
+    since: str
+
+
 UNITS_PER_SHARE = 16
 """The number of equal units of a share; chunks consist of units."""
 
@@ -44,18 +57,19 @@ def define_trampoline(
     """Emit the function `void trampoline(ptr closure)` and return its name.
 
     The closure contains the workspace, start, end, the weight at start, the total weight, the number of
-    threads, the units of a first chunk, the captures, and the arguments.
+    threads, the units of a first chunk, the portions of a chunk, the captures, and the arguments.
     """
     symbol = unit.new_symbol()
     emitter = FunctionEmitter(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
     workspace, *values = read_closure(emitter, closure, "%closure", ("handle", *dtypes))
-    split = 6 + len(region.captures)
-    captures = "".join(f", {value.typed}" for value in values[6:split])
-    start, end, low, total, threads, first_units = values[:6]
+    split = 7 + len(region.captures)
+    captures = "".join(f", {value.typed}" for value in values[7:split])
+    start, end, low, total, threads, first_units, portions = values[:7]
     text = emitter.text
+    chunk = _Chunk(*(text.alloca("i64", align=8) for _ in range(3)))
     units = Value(text.value(f"mul i64 {threads.text}, {UNITS_PER_SHARE}"), "int64")
     whole = _ChunkRange(start, end, low, total, units, captures)
-    take, run, done, stop = (text.new_block() for _ in range(4))
+    take, run, portion, went, ask, fail, stop = (text.new_block() for _ in range(7))
     text.fall_into(take)
     left = Value(text.value(f"sub i64 {UNITS_PER_SHARE}, {first_units.text}"), "int64")
     # One first chunk per share, and one for each unit that is left of it.
@@ -65,16 +79,84 @@ def define_trampoline(
     first, end_unit = _units_of(emitter, ticket, threads, first_units=first_units, left=left)
     begin = _first_iteration(emitter, region, whole, first)
     end = _first_iteration(emitter, region, whole, end_unit)
-    arguments = ", ".join(value.typed for value in [begin, end, *values[split:], workspace])
+    _enter_chunk(emitter, chunk, begin, end, portions)
+    text.branch(text.value(f"icmp sgt {portions.typed}, 1"), ask, portion)
+    text.begin(portion)
+    first, last = _next_portion(emitter, chunk, end)
+    arguments = ", ".join(value.typed for value in [first, last, *values[split:], workspace])
     status = text.value(f"call i64 @{unit.symbols[region.function]}({arguments})")
-    text.branch(text.value(f"icmp eq i64 {status}, 0"), take, done)
-    text.begin(done)
+    text.branch(text.value(f"icmp eq i64 {status}, 0"), went, fail)
+    text.begin(went)
+    text.branch(text.value(f"icmp slt {last.typed}, {end.text}"), ask, take)
+    text.begin(ask)
+    stopped = _ask_whether_to_stop(emitter, chunk, workspace, fail)
+    _jump_if_none_failed(emitter, closure, portion, stop)
+    text.begin(fail)
+    failure = text.value(f"phi i64 [ {status}, %{portion} ], [ {INTERRUPTED}, %{stopped} ]")
     field = closure.field(emitter, "%closure", STATUS)
-    text.line(f"store atomic i64 {status}, ptr {field} monotonic, align 8")
+    text.line(f"store atomic i64 {failure}, ptr {field} monotonic, align 8")
     text.fall_into(stop)
     text.line("ret void")
     unit.definitions.append(text.render())
     return symbol
+
+
+def _enter_chunk(
+    emitter: FunctionEmitter, chunk: _Chunk, begin: Value, end: Value, portions: Value
+) -> None:
+    """Emit the state of a chunk before its first portion."""
+    text = emitter.text
+    length = text.value(f"sub {end.typed}, {begin.text}")
+    each = text.value(f"sdiv i64 {length}, {portions.text}")
+    step = emitter.call("i64", "llvm.smax.i64", f"i64 {each}, i64 1")
+    for value, slot in ((begin.text, chunk.next), (step, chunk.step), ("0", chunk.since)):
+        text.line(f"store i64 {value}, ptr {slot}, align 8")
+
+
+def _next_portion(emitter: FunctionEmitter, chunk: _Chunk, end: Value) -> tuple[Value, Value]:
+    """Return the first iteration of the next portion and its end."""
+    text = emitter.text
+    first = text.value(f"load i64, ptr {chunk.next}, align 8")
+    step = text.value(f"load i64, ptr {chunk.step}, align 8")
+    # By the iterations that are left: the sum of the first one and the step might wrap.
+    rest = text.value(f"sub {end.typed}, {first}")
+    length = emitter.call("i64", "llvm.smin.i64", f"i64 {step}, i64 {rest}")
+    last = text.value(f"add i64 {first}, {length}")
+    text.line(f"store i64 {last}, ptr {chunk.next}, align 8")
+    return Value(first, "int64"), Value(last, "int64")
+
+
+def _ask_whether_to_stop(
+    emitter: FunctionEmitter, chunk: _Chunk, workspace: Value, fail: str
+) -> str:
+    """Emit a branch to `fail` if the function of the workspace says so, and return the block of the branch.
+    Else, the next portion is the rest of the chunk if it says that this one was short, or half as long."""
+    text = emitter.text
+    going = text.new_block()
+    place = f"getelementptr inbounds {WORKSPACE}, ptr {workspace.text}, i32 0, i32 {ASK_FIELD}"
+    function = text.value(f"load ptr, ptr {text.value(place)}, align 8")
+    answer = text.value(f"call i64 {function}(ptr {chunk.since})")
+    asking = text.block
+    text.branch(text.value(f"icmp sgt i64 {answer}, 0"), fail, going)
+    text.begin(going)
+    step = text.value(f"load i64, ptr {chunk.step}, align 8")
+    is_short = text.value(f"icmp eq i64 {answer}, {SHORT}")
+    is_long = text.value(f"icmp eq i64 {answer}, {LONG}")
+    # At least 1.
+    half = text.value("lshr i64 " + text.value(f"add i64 {step}, 1") + ", 1")
+    less = text.value(f"select i1 {is_long}, i64 {half}, i64 {step}")
+    next_step = text.value(f"select i1 {is_short}, i64 {2**63 - 1}, i64 {less}")
+    text.line(f"store i64 {next_step}, ptr {chunk.step}, align 8")
+    return asking
+
+
+def _jump_if_none_failed(emitter: FunctionEmitter, closure: Closure, going: str, stop: str) -> None:
+    """Emit a branch to `going`, or to `stop` if a thread has failed."""
+    text = emitter.text
+    status = closure.field(emitter, "%closure", STATUS)
+    # A late look costs a chunk or a portion at most.
+    failed = text.value(f"load atomic i64, ptr {status} monotonic, align 8")
+    text.branch(text.value(f"icmp eq i64 {failed}, 0"), going, stop)
 
 
 def _take_ticket(
@@ -83,11 +165,8 @@ def _take_ticket(
     """Emit a branch to `run` with the number of the next chunk, or to `stop`."""
     text = emitter.text
     going = text.new_block()
-    status = closure.field(emitter, "%closure", STATUS)
-    # Read before each chunk, so that a failure stops the other threads soon. A late look costs a chunk at
-    # most.
-    failed = text.value(f"load atomic i64, ptr {status} monotonic, align 8")
-    text.branch(text.value(f"icmp eq i64 {failed}, 0"), going, stop)
+    # Read before each chunk, so that a failure stops the other threads soon.
+    _jump_if_none_failed(emitter, closure, going, stop)
     text.begin(going)
     counter = closure.field(emitter, "%closure", COUNTER)
     ticket = text.value(f"atomicrmw add ptr {counter}, i64 1 monotonic")

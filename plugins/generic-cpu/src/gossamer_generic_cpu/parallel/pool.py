@@ -13,16 +13,18 @@ pool without threads: a child starts anew, whatever the threads of its parent di
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import mmap
 import sys
 from functools import cache
 
-from gossamer_backend.plugin_api import Artifact, ArtifactCache, available_cpus, compiling
-from gossamer_generic_cpu.loading.loader import load_object
+from gossamer_backend.plugin_api import available_cpus, compiling
+from gossamer_generic_cpu.parallel.native_code import (
+    PLACEHOLDER,
+    function_address,
+    keep_for_ever,
+    load_with_structure,
+)
 from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_ir.errors import InternalError
-from gossamer_ir.interchange.records import Signature
 
 SYMBOL = "gossamer_parallel"
 
@@ -47,9 +49,6 @@ _PAUSES = {
 }
 """The instruction with which a spinning thread leaves the core to others, by architecture."""
 
-_PLACEHOLDER = 0x5F6C6F6F705F7367
-"""Stands in the object code for the address of the configuration, which differs between processes."""
-
 _FUNCTIONS = ("pthread_create", "pthread_detach", "pthread_sigmask", "syscall", "clock_gettime")
 
 _FAULTS = (4, 7, 8, 11)
@@ -72,25 +71,19 @@ class _Configuration(ctypes.Structure):
 class Pool:
     """The pool of this process: the address of its function, and its settings."""
 
-    def __init__(self, code: bytes, state: int) -> None:
-        library = ctypes.CDLL(None)
+    def __init__(self, state: int) -> None:
         self._configuration = _Configuration(state=state, futex=_FUTEX[architecture()])
         for name in _FUNCTIONS:
-            address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-            setattr(self._configuration, name, address)
+            setattr(self._configuration, name, function_address(name))
         # A signal handler of the user could otherwise run on a worker, which Python does not know.
         self._configuration.signals[:] = [2**64 - 1] * 16
         for number in _FAULTS:
             self._configuration.signals[0] &= ~(1 << (number - 1))
         self.set_cpus(available_cpus())
-        # The address is put into the object code: a relocation would need a linker, and so LLVM.
-        before, placeholder, after = code.partition(_PLACEHOLDER.to_bytes(8, sys.byteorder))
-        if not placeholder:
-            raise InternalError("The object code of the pool has no address of its configuration.")
-        configuration = ctypes.addressof(self._configuration).to_bytes(8, sys.byteorder)
-        self.address, self._library = load_object(before + configuration + after, SYMBOL)
+        text = _PAUSES[architecture()] + _TEXT.replace("PLACEHOLDER", str(PLACEHOLDER))
+        self.address, self._library = load_with_structure(text, SYMBOL, self._configuration)
         # Threads of the pool run the code until the process ends.
-        _keep_for_ever(self)
+        keep_for_ever(self)
 
     def set_cpus(self, count: int) -> None:
         """Let threads spin only in regions with at most this many threads, and never on one CPU."""
@@ -108,7 +101,7 @@ def pool() -> Pool | None:
 @cache
 def _pool() -> Pool | None:
     state = _wiped_memory() if is_supported() else None
-    return None if state is None else Pool(_object_code(), state)
+    return None if state is None else Pool(state)
 
 
 def is_supported() -> bool:
@@ -146,35 +139,6 @@ def _wiped_memory() -> int | None:
         library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE))
         return None
     return int(address)
-
-
-def _object_code() -> bytes:
-    """Return the object code, from the kernel cache if possible: importing LLVM takes longer than that."""
-    text = _PAUSES[architecture()] + _TEXT.replace("PLACEHOLDER", str(_PLACEHOLDER))
-    key = hashlib.sha256(f"pool {architecture()} {text}".encode()).hexdigest()
-    kernels = ArtifactCache()
-    artifact = kernels.get(key)
-    if artifact is None:
-        code = _compiled(text)
-        artifact = Artifact("generic-cpu", "", "generic-cpu", Signature(SYMBOL, (), (), ()), code)
-        kernels.put(key, artifact)
-    return artifact.code
-
-
-def _compiled(text: str) -> bytes:
-    from gossamer_generic_cpu.codegen.compiler import parse
-    from gossamer_generic_cpu.target.llvm_cpu import Cpu
-    from gossamer_generic_cpu.target.machine import target_machine, triple
-
-    # For all CPUs of the architecture, since the cache may be shared between machines.
-    any_cpu = Cpu("generic", "", frozenset())
-    module = parse(f'target triple = "{triple()}"\n{text}')
-    return bytes(target_machine(any_cpu).emit_object(module))
-
-
-def _keep_for_ever(value: object) -> None:
-    """Keep an object from being freed, even when the interpreter ends."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 # The type %state has the fields below, in cache lines of their own (only the caller that owns the pool uses

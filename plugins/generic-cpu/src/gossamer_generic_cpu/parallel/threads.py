@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from gossamer_backend.plugin_api import (
     MAX_THREADS,
@@ -23,6 +24,9 @@ from gossamer_backend.plugin_api import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+
+if TYPE_CHECKING:
+    from gossamer_generic_cpu.parallel.interruption import Interruption
 
 VARIABLE = "GOSSAMER_PARALLEL"
 """The environment variable for the choice: `pool` (the default), `gomp`, `pthread` or `none`. If one cannot
@@ -136,13 +140,36 @@ def _current_parallelism() -> Parallelism:
 
 
 def _parallelism_with(threads: int) -> Parallelism:
-    return (threads, _parallel_function()) if threads > 1 else (1, None)
+    if threads > 1:
+        return threads, _parallel_function(), _ask_function()
+    return 1, None, _ask_function()
 
 
 @cache
 def _parallel_function() -> int | None:
     with compiling:
         return parallel_function()
+
+
+@cache
+def _ask_function() -> int | None:
+    """Return the address of the function that long loops ask whether to stop, or None."""
+    found = _interruption()
+    return None if found is None else found.address
+
+
+def raised_by_signal() -> BaseException:
+    """Return what a signal handler raised while a kernel ran, which has stopped for it."""
+    found = _interruption()
+    return KeyboardInterrupt() if found is None else found.raised()
+
+
+def _interruption() -> Interruption | None:
+    # A child that is forked during the import would wait for it forever.
+    with compiling:
+        from gossamer_generic_cpu.parallel.interruption import interruption
+
+        return interruption()
 
 
 def refresh() -> None:

@@ -1,0 +1,63 @@
+"""Functions in LLVM IR that Python calls or hands to kernels, with a structure that they read."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import sys
+from typing import Any
+
+from gossamer_backend.plugin_api import Artifact, ArtifactCache
+from gossamer_generic_cpu.loading.loader import load_object
+from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_ir.errors import InternalError
+from gossamer_ir.interchange.records import Signature
+
+PLACEHOLDER = 0x5F6C6F6F705F7367
+"""Stands in the object code for the address of the structure, which differs between processes."""
+
+
+def function_address(name: str) -> int | None:
+    """Return the address of a function of this process, such as one of the C library or of Python."""
+    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
+
+
+def load_with_structure(text: str, symbol: str, structure: ctypes.Structure) -> tuple[int, object]:
+    """Return the address of a function in LLVM IR, and what keeps it loaded. The text has `PLACEHOLDER` where
+    the address of the structure belongs."""
+    code = _object_code(text, symbol)
+    # The address is put into the object code: a relocation would need a linker, and so LLVM.
+    before, placeholder, after = code.partition(PLACEHOLDER.to_bytes(8, sys.byteorder))
+    if not placeholder:
+        raise InternalError(f"The object code of {symbol} has no address of its structure.")
+    address = ctypes.addressof(structure).to_bytes(8, sys.byteorder)
+    return load_object(before + address + after, symbol)
+
+
+def keep_for_ever(value: object) -> None:
+    """Keep an object from being freed, even when the interpreter ends."""
+    pythonapi: Any = ctypes.pythonapi
+    pythonapi.Py_IncRef(ctypes.py_object(value))
+
+
+def _object_code(text: str, symbol: str) -> bytes:
+    """Return the object code, from the kernel cache if possible: importing LLVM takes longer than that."""
+    key = hashlib.sha256(f"{symbol} {architecture()} {text}".encode()).hexdigest()
+    kernels = ArtifactCache()
+    artifact = kernels.get(key)
+    if artifact is None:
+        code = _compiled(text)
+        artifact = Artifact("generic-cpu", "", "generic-cpu", Signature(symbol, (), (), ()), code)
+        kernels.put(key, artifact)
+    return artifact.code
+
+
+def _compiled(text: str) -> bytes:
+    from gossamer_generic_cpu.codegen.compiler import parse
+    from gossamer_generic_cpu.target.llvm_cpu import Cpu
+    from gossamer_generic_cpu.target.machine import target_machine, triple
+
+    # For all CPUs of the architecture, since the cache may be shared between machines.
+    any_cpu = Cpu("generic", "", frozenset())
+    module = parse(f'target triple = "{triple()}"\n{text}')
+    return bytes(target_machine(any_cpu).emit_object(module))
