@@ -105,10 +105,13 @@ def test_a_kernel_of_another_thread_is_not_stopped(alarm):
         kernel(x, y)
         done.set()
 
-    alarm(raise_alarm, after=0.05)
+    def wait():
+        alarm(raise_alarm, after=0.05)
+        time.sleep(60)
+
     threading.Thread(target=run).start()
     with pytest.raises(AlarmError):
-        time.sleep(60)
+        wait()
     assert done.wait(60)
     assert np.all(y == y[0])
 
