@@ -69,6 +69,13 @@ DEFECTS = (
         instead="",
     ),
     Defect(
+        "loops that run at once may access one element",
+        of="horizontal_fuse", home="primitives.loops.horizontal_fuse",
+        line="        require_independent(first, second)\n",
+        instead="        pass\n",
+        along=("parallel",),
+    ),
+    Defect(
         "an init is lost where the fused loop is empty",
         of="fuse", home="primitives.loops.fuse",
         line="    require_inits_of_fused(cursors)\n",

@@ -37,6 +37,7 @@ COMMON = 4
 WEIGHTS = {
     "annotate": 1, "unannotate": 2, "sample_categorical": 1, "sample_perfect_tile": 2,
     "split": 10, "bind": 12, "lift_loop": 8, "pipeline": 6, "decompose_padding": 40, "fission": 6,
+    "horizontal_fuse": 60,
     "hide_buffer_access": 1,
     "set_block_filter": 1, "fuse_reduction_epilogue": 100, "rolling_buffer": 120,
 }  # fmt: skip

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.bind import bind
     from gossamer_schedule.primitives.loops.fission import fission
     from gossamer_schedule.primitives.loops.fuse import fuse
+    from gossamer_schedule.primitives.loops.horizontal_fuse import horizontal_fuse
     from gossamer_schedule.primitives.loops.lift_loop import lift_loop
     from gossamer_schedule.primitives.loops.loop_partition import loop_partition
     from gossamer_schedule.primitives.loops.loop_version import loop_version
@@ -117,6 +118,7 @@ __all__ = [
     "get_loops",
     "get_producers",
     "hide_buffer_access",
+    "horizontal_fuse",
     "lift_loop",
     "loop_partition",
     "loop_version",
@@ -190,6 +192,7 @@ _HOMES = {
     "get_loops": "gossamer_schedule.cursor.lookups",
     "get_producers": "gossamer_schedule.cursor.lookups",
     "hide_buffer_access": "gossamer_schedule.primitives.annotations.hide_buffer_access",
+    "horizontal_fuse": "gossamer_schedule.primitives.loops.horizontal_fuse",
     "lift_loop": "gossamer_schedule.primitives.loops.lift_loop",
     "loop_partition": "gossamer_schedule.primitives.loops.loop_partition",
     "loop_version": "gossamer_schedule.primitives.loops.loop_version",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
 from gossamer_schedule.legality.user_expressions import index_variables_at
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
@@ -35,6 +36,28 @@ def loop_partition(scene: Scene) -> Drawn:
 def fission(scene: Scene) -> Drawn:
     loop = scene.choose([site for site in scene.serial if len(site.node.body) > 1])
     return loop and {"loop": loop.node.var}
+
+
+def horizontal_fuse(scene: Scene) -> Drawn:
+    """Parallel loops of one body, one after the other; loops with one iteration may be around them."""
+    found: dict[tuple[int, str], dict[int, str]] = {}
+    for site in scene.loops:
+        if site.node.kind == "parallel":
+            nest = site
+            while (
+                nest.loops and len(nest.siblings) == 1 and integer_value(nest.loops[-1].extent) == 1
+            ):
+                nest = nest.up(1)
+            parent, field, index = nest.path[-1]
+            found.setdefault((id(parent), field), {})[index] = site.node.var
+    runs = [
+        (places[at], places[at + 1])
+        for places in found.values()
+        for at in places
+        if at + 1 in places
+    ]
+    chosen = scene.choose(runs)
+    return chosen and {"loops": chosen}
 
 
 def loop_version(scene: Scene) -> Drawn:
@@ -71,5 +94,12 @@ def _sizes(scene: Scene) -> list[str]:
 
 DRAWERS: dict[str, Drawer] = {
     found.__name__: found
-    for found in (add_unit_loop, loop_partition, fission, loop_version, decompose_padding)
+    for found in (
+        add_unit_loop,
+        loop_partition,
+        fission,
+        horizontal_fuse,
+        loop_version,
+        decompose_padding,
+    )
 }

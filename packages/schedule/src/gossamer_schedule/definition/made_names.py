@@ -34,6 +34,11 @@ def cache_name(buffer: str, scope: str) -> str:
     return f"{buffer}_{scope}"
 
 
+def joint_name(loop: str) -> str:
+    """Return the name of the loop into which `horizontal_fuse` joins a loop and those after it."""
+    return f"{loop}_joint"
+
+
 def numbered_name(name: str, number: int) -> str:
     """Return the name that a primitive makes instead of one that is taken so many times.
 

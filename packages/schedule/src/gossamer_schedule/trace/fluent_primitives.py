@@ -44,6 +44,7 @@ from gossamer_schedule.primitives.loops.align import align
 from gossamer_schedule.primitives.loops.bind import bind
 from gossamer_schedule.primitives.loops.fission import fission
 from gossamer_schedule.primitives.loops.fuse import fuse
+from gossamer_schedule.primitives.loops.horizontal_fuse import horizontal_fuse
 from gossamer_schedule.primitives.loops.lift_loop import lift_loop
 from gossamer_schedule.primitives.loops.loop_partition import loop_partition
 from gossamer_schedule.primitives.loops.loop_version import loop_version
@@ -86,6 +87,7 @@ class Fluent(Applying):
     fuse = fluent(fuse)
     fuse_reduction_epilogue = fluent(fuse_reduction_epilogue)
     hide_buffer_access = fluent(hide_buffer_access)
+    horizontal_fuse = fluent(horizontal_fuse)
     lift_loop = fluent(lift_loop)
     loop_partition = fluent(loop_partition)
     loop_version = fluent(loop_version)

@@ -30,6 +30,7 @@ _HOMES = {
     "fuse": "gossamer_schedule.primitives.loops.fuse",
     "fuse_reduction_epilogue": "gossamer_schedule.primitives.blocks.fuse_reduction_epilogue",
     "hide_buffer_access": "gossamer_schedule.primitives.annotations.hide_buffer_access",
+    "horizontal_fuse": "gossamer_schedule.primitives.loops.horizontal_fuse",
     "lift_loop": "gossamer_schedule.primitives.loops.lift_loop",
     "loop_partition": "gossamer_schedule.primitives.loops.loop_partition",
     "loop_version": "gossamer_schedule.primitives.loops.loop_version",

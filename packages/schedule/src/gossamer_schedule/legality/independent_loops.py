@@ -1,0 +1,139 @@
+"""Checks that no iteration of one loop accesses an element that an iteration of another one writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
+from gossamer_ir.analysis.linear_form import LinearForm
+from gossamer_ir.arith.offsets import load_of_index
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
+from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
+from gossamer_ir.traversal.effects import buffers_written, outer_writes
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.legality.access import conflicting_buffers, values_at
+
+
+def atomic_buffers(loop: For) -> frozenset[str]:
+    """Return the buffers that the iterations of a loop accumulate atomically."""
+    if not is_atomic(loop):
+        return frozenset()
+    names = shared_names(loop)
+    return frozenset(outer_writes(loop.body) if names is None else names)
+
+
+def require_independent(first: Cursor, second: Cursor) -> None:
+    """Refuse two loops if an iteration of one may access an element that an iteration of the other writes.
+
+    Elements are different if their indices in one dimension are loaded from two arrays that are declared
+    disjoint, or are different numbers. What both accumulate atomically may be shared.
+
+    Raises `.race` and `.not_proved`.
+    """
+    one, other = first.node, second.node
+    shared = atomic_buffers(one) & atomic_buffers(other)
+    either = atomic_buffers(one) | atomic_buffers(other)
+    changing = buffers_written(one.body) | buffers_written(other.body)
+    for buffer in sorted(conflicting_buffers((one,), (other,)) - shared):
+        if buffer in either:
+            # The joint loop would make the plain updates of the other one atomic, too.
+            raise _error("not_proved", first, second, buffer, "both loops accumulate it atomically")
+        pairs = (
+            (a, b)
+            for a in _forms(first, buffer, changing)
+            for b in _forms(second, buffer, changing)
+            if a.is_store or b.is_store
+        )
+        for a, b in pairs:
+            if not _are_disjoint(a, b, first.function):
+                code = "race" if _is_same_element(a, b) else "not_proved"
+                needs = "the index arrays that select its elements are declared disjoint"
+                raise _error(code, first, second, buffer, needs)
+
+
+def _error(code: str, first: Cursor, second: Cursor, buffer: str, needs: str) -> Exception:
+    if code == "race":
+        return schedule_error(
+            f"{first.primitive}.race",
+            f"Loops '{first.node.var}' and '{second.node.var}' access one element of '{buffer}', and one of "
+            "them writes it.",
+            hint="Leave one of the loops out.",
+            place=second.place,
+        )
+    return schedule_error(
+        f"{first.primitive}.{code}",
+        f"Cannot prove that loops '{first.node.var}' and '{second.node.var}' access different elements "
+        f"of '{buffer}'.",
+        needs=needs,
+        place=second.place,
+    )
+
+
+def _forms(cursor: Cursor, buffer: str, changing: Set[str]) -> list[AccessForm]:
+    # The variable of a loop that runs once is a number.
+    values = {loop.var: loop.start for loop in cursor.loops if integer_value(loop.extent) == 1}
+    values |= values_at(cursor)
+    forms = access_forms(cursor.node.body, {buffer}, values=values, function=cursor.function)
+    return [without_changing(form, changing) for form in forms]
+
+
+def _are_disjoint(one: AccessForm, other: AccessForm, function: Function) -> bool:
+    """Return whether two accesses are to different elements in all iterations of the loops around each."""
+    return any(
+        _are_different(a, b, function) for a, b in zip(one.indices, other.indices, strict=True)
+    )
+
+
+def _are_different(one: LinearForm | None, other: LinearForm | None, function: Function) -> bool:
+    numbers = _number(one), _number(other)
+    if numbers[0] is not None and numbers[1] is not None:
+        return numbers[0] != numbers[1]
+    first, second = _load(one), _load(other)
+    return first is not None and second is not None and _from_disjoint(first, second, function)
+
+
+def _number(form: LinearForm | None) -> int | None:
+    """Return the constant that a form is."""
+    if form is None or form.terms or form.base.terms:
+        return None
+    return form.base.constant
+
+
+def _load(form: LinearForm | None) -> Load | None:
+    coordinate = coordinate_of(form)
+    return None if coordinate is None else load_of_index(coordinate)
+
+
+def _from_disjoint(one: Load, other: Load, function: Function) -> bool:
+    """Return whether two loads are from the same segment of arrays that are declared disjoint."""
+    pair = {one.buffer, other.buffer}
+    is_declared = any(
+        isinstance(fact, Relation) and fact.kind == "disjoint" and {fact.left, fact.right} == pair
+        for fact in function.facts
+    )
+    return (
+        is_declared
+        and all(_segment(load, function) is not None for load in (one, other))
+        and _segment(one, function) == _segment(other, function)
+    )
+
+
+def _segment(load: Load, function: Function) -> tuple[int, ...] | None:
+    """Return the number of the segment from which a load is, if it is known: the relation holds segment by
+    segment. Segments of arrays without offsets are their rows."""
+    has_rows = any(
+        isinstance(fact, SortedSegments) and fact.buffer == load.buffer and fact.indptr is None
+        for fact in function.facts
+    )
+    numbers: Sequence[int | None] = [integer_value(index) for index in load.indices[:-1]]
+    found = tuple(number for number in numbers if number is not None)
+    return found if has_rows and len(found) == len(numbers) else None
+
+
+def _is_same_element(one: AccessForm, other: AccessForm) -> bool:
+    """Return whether two accesses are to one element, whatever the iterations are."""
+    numbers = [(_number(a), _number(b)) for a, b in zip(one.indices, other.indices, strict=True)]
+    return all(a is not None and a == b for a, b in numbers)
