@@ -10,9 +10,9 @@ import numpy as np
 from gossamer_ir.nodes import FormatDescription
 
 ContentsOrder: TypeAlias = Callable[[np.ndarray[Any, Any], Mapping[str, int]], np.ndarray[Any, Any]]
-"""Orders the contents of an index array of the map: takes the number of elements of the tensor for each value
-that may occur, and the parameters of the conversion. Returns the values that the array is to hold, in order:
-at least those that occur, none twice."""
+"""Determines the order of an index array. Takes the number of elements for each possible value, and the
+conversion parameters. Returns the distinct values to store, in order; every value that occurs must be
+included."""
 
 
 class Format(NamedTuple):

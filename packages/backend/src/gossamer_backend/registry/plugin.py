@@ -28,7 +28,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
     backend: ValidatingBackend
     extensions: tuple[Extension, ...]
-    """In the order in which their rules and passes run: those of other plugins by their names, and at last
+    """In the order in which their rules and passes run: those of other plugins by their names, and finally
     that of the plugin that has the backend."""
 
     @property

@@ -279,8 +279,8 @@ def _check_order(storage: Storage, axis: Axis, indices: Indices) -> None:
     if at is not None:
         raise FormatError(
             "format.indices.duplicate",
-            f"{name}[{at}] is {fibers.values[at]}, which the fiber has before, but the description declares "
-            "that each coordinate is there once.",
+            f"{name}[{at}] is {fibers.values[at]}, which already occurs in this fiber, but the description "
+            "declares unique coordinates.",
             hint="Use unique=False in the description.",
         )
 

@@ -34,6 +34,7 @@ from gossamer_ir.core.axis_kinds import (
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
+from gossamer_ir.support.counted import counted
 
 
 class Assembly(NamedTuple):
@@ -202,8 +203,8 @@ class _Builder:
     def _repetitions(self, axis: Axis, columns: list[Array]) -> Array:
         """Return the number of the slot with the same coordinate that each element goes to.
 
-        Of an axis that may repeat coordinates, one slot does not hold more elements than the next
-        compressed axis below it is wide; without such an axis, it holds one.
+        A repeated coordinate gets one slot per `width` elements, where `width` is that of the next compressed
+        axis below; without such an axis, one slot per element.
         """
         below = self._compressed_below(axis)
         if below is None:
@@ -272,8 +273,8 @@ class _Builder:
         elements = ", ".join(self._element(int(member)) for member in members[:8])
         return FormatError(
             "format.width",
-            f"The axis '{axis.name}' of the format '{self.description.name}' has {width} slots, but "
-            f"{lengths[fiber]} are needed for the elements {elements}, ...",
+            f"A fiber of axis '{axis.name}' of the format '{self.description.name}' has "
+            f"{counted(width, 'slot')}, but {counted(int(lengths[fiber]), 'element')}: {elements}, ...",
         )
 
 

@@ -31,5 +31,5 @@ def is_format(description: FormatDescription, name: str) -> bool:
 
 
 def _essence(description: FormatDescription) -> FormatDescription:
-    """Return the description without what tensors of the same format may differ in."""
+    """Return the description with canonical dtypes and without order declarations, for comparison."""
     return with_value_dtype(with_index_dtype(without_order(description), "int32"), "float32")

@@ -71,10 +71,11 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
         )
     if left.any():
         at = int(np.argmax(left))
+        count = int(np.count_nonzero(left))
+        verb = "belongs" if count == 1 else "belong"
         raise FormatError(
             "format.parts",
-            f"No part has {counted(int(np.count_nonzero(left)), 'element')}, such as ({rows[at]}, "
-            f"{columns[at]}).",
+            f"{counted(count, 'element')} {verb} to no part, for example ({rows[at]}, {columns[at]}).",
             hint="End the list with a format without a function, such as 'csr'.",
         )
 

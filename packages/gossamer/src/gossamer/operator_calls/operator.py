@@ -38,8 +38,8 @@ class Operator(Generic[P]):
     """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
 
     `program` is compiled for the dtypes and sizes of the operands. A call first tries the plan of an earlier
-    one: operands in their usual form are checked by straight-line code. A tensor in a format for which a
-    distribution registers this operator is left to that. Everything else is left to `function`, which
+    one: operands in their usual form are checked by straight-line code. If a distribution registers this
+    operator for the tensor's format, its function is called. Everything else is left to `function`, which
     converts operands or raises the error.
     """
 

@@ -1,4 +1,4 @@
-"""What is known while a storage in another format is built by programs."""
+"""State of a compiled conversion: the axes built so far and the statements that compute slots."""
 
 from __future__ import annotations
 

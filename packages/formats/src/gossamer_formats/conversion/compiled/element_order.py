@@ -1,4 +1,4 @@
-"""What a format says about its elements: their order, and whether they are distinct."""
+"""The order of a format's elements, and whether they are distinct."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def backends() -> None:
     """List the backends that are installed.
 
     For each, print its version, suggested targets, whether it is usable on this machine or why not, and the
-    plugins that extend it; at last, extensions of backends that are not installed.
+    plugins that extend it; finally, extensions of backends that are not installed.
     """
     infos = registry.backend_infos()
     print("\n\n".join(map(_describe, infos)) if infos else "no backend is installed")

@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
 )
+from gossamer_ir.support.counted import counted
 from gossamer_ir.transform.decomposition.decomposed_iterations import (
     conversions,
     decomposed_iteration,
@@ -165,11 +166,11 @@ def _require_fitting(format: NamedFormat, *, rank: int, count: int) -> None:
     if len(results) != rank:
         raise DecompositionError(
             "rank",
-            f"The format of part '{format.name}' has {len(results)} dimensions; expected {rank}.",
+            f"The format of part '{format.name}' has {counted(len(results), 'dimension')}; expected {rank}.",
         )
     if 1 + len(described.more_buffers) != count:
         raise DecompositionError(
             "count",
-            f"The format of part '{format.name}' has {1 + len(described.more_buffers)} buffers of values; "
-            f"expected {count}.",
+            f"The format of part '{format.name}' has "
+            f"{counted(1 + len(described.more_buffers), 'buffer')} of values; expected {count}.",
         )

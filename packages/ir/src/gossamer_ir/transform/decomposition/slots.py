@@ -55,7 +55,7 @@ def _condition_of_elements(format: InstantiatedFormat, dimensions: Collection[in
     """Return the condition that the coordinates of a slot are inside of the tensor in these dimensions; None
     if they always are."""
     description = format.description
-    # Of a map without a shape, nothing tells how far it reaches.
+    # Without a declared shape, the range of the map is unknown.
     sizes = logical_shape(description) or (None,) * len(format.shape)
     lengths = {axis.name: axis.length for axis in description.axes}
     along = dict(zip(map_variables(description), description.buffer.axes, strict=True))

@@ -120,7 +120,7 @@ def why_not_prefetched(
     if is_aligned and stats is not None and not prefetch.with_alignment:
         return f"{gather.operand} stays in the shared cache, and prefetches would only add instructions"
     if not gather.operand:
-        return "rows of no operand, or of several, are gathered"
+        return "there is not exactly one operand whose rows are gathered"
     if gather.features is None:
         return f"the length of the rows of {gather.operand} is unknown"
     if gather.row_bytes < prefetch.least_row:
