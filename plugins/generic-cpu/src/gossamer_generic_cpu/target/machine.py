@@ -32,12 +32,12 @@ def triple() -> str:
 
 
 @cache
-def target_machine(cpu: Cpu) -> llvm.TargetMachine:
+def target_machine(cpu: Cpu, *, level: int = CODEGEN_LEVEL) -> llvm.TargetMachine:
     """Return a target machine for position-independent code, which can be both exported and loaded."""
     initialize()
     target = llvm.Target.from_triple(triple())
     return target.create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=CODEGEN_LEVEL, reloc="pic", codemodel="default"
+        cpu=cpu.name, features=cpu.features, opt=level, reloc="pic", codemodel="default"
     )
 
 
