@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
     from gossamer_formats.io.torch_conversion import from_torch, to_torch
     from gossamer_formats.io.writing import write
+    from gossamer_formats.pruning.prune import prune
     from gossamer_formats.tensor import SparseTensor
 
 __version__ = "0.1.0"
@@ -47,6 +48,7 @@ __all__ = [
     "from_scipy",
     "from_torch",
     "get_num_threads",
+    "prune",
     "read",
     "schedule",
     "sddmm",
@@ -70,6 +72,7 @@ _HOMES = {
     "from_scipy": "gossamer_formats.io.scipy_conversion",
     "from_torch": "gossamer_formats.io.torch_conversion",
     "get_num_threads": "gossamer_backend.call.threads",
+    "prune": "gossamer_formats.pruning.prune",
     "read": "gossamer_formats.io.reading",
     "schedule": "gossamer.api.schedule",
     "sddmm": "gossamer.operators.sddmm",

@@ -1,0 +1,1 @@
+"""Magnitude pruning of matrices to sparse formats."""
