@@ -1,8 +1,9 @@
 """Conversions between formats, compared with those of SciPy, and the building of formats of a large matrix.
 
 Each pair of formats is converted by gossamer and by SciPy in turns on one thread, after a call of each. Both
-results are the same matrix. SciPy keeps the zeros that fill blocks, so gossamer keeps them as well there.
-DIA is measured for matrices whose diagonals are not mostly empty.
+results are the same matrix. Both do the same: SciPy keeps the zeros that fill blocks, and it sorts neither
+the blocks of a row nor the elements of COO, so these targets of gossamer are not sorted either. DIA is
+measured for matrices whose diagonals are not mostly empty.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from benchmarks.harness.progress import Bar
 from benchmarks.matrices import IN_CSR, MissingMatrixError, load_matrix
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import ConversionTime, FormatBuild
+from gossamer_formats.descriptions.bsr import bsr
+from gossamer_formats.descriptions.coo import coo
+from gossamer_ir.nodes import FormatDescription
 
 
 class BenchmarkFormat(NamedTuple):
     """A format of gossamer and its parameters, and SciPy's method and arguments for it."""
 
-    name: str
+    format: str | FormatDescription
     parameters: Mapping[str, Any]
     method: str
     arguments: Mapping[str, Any]
@@ -39,13 +43,13 @@ FORMATS = {
     "csr": BenchmarkFormat("csr", {}, "tocsr", {}),
     "csc": BenchmarkFormat("csc", {}, "tocsc", {}),
     "bsr 2x2": BenchmarkFormat(
-        "bsr", {"block_rows": 2, "block_columns": 2}, "tobsr", {"blocksize": (2, 2)}
+        bsr(sorted=False), {"block_rows": 2, "block_columns": 2}, "tobsr", {"blocksize": (2, 2)}
     ),
     "bsr 4x4": BenchmarkFormat(
-        "bsr", {"block_rows": 4, "block_columns": 4}, "tobsr", {"blocksize": (4, 4)}
+        bsr(sorted=False), {"block_rows": 4, "block_columns": 4}, "tobsr", {"blocksize": (4, 4)}
     ),
     "dia": BenchmarkFormat("dia", {}, "todia", {}),
-    "coo": BenchmarkFormat("coo", {}, "tocoo", {}),
+    "coo": BenchmarkFormat(coo(sorted=False), {}, "tocoo", {}),
 }
 """The formats of which each is converted to each other."""
 
@@ -146,7 +150,9 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
     formats = {
         key: form for key, form in FORMATS.items() if key != "dia" or suits_diagonals(matrix)
     }
-    tensors = {key: tensor.asformat(form.name, **form.parameters) for key, form in formats.items()}
+    tensors = {
+        key: tensor.asformat(form.format, **form.parameters) for key, form in formats.items()
+    }
     matrices = {key: of_scipy(matrix, form) for key, form in formats.items()}
     found = []
     for source in formats:
@@ -154,7 +160,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
             if source == target:
                 continue
             options: dict[str, Any] = {"zeros": "keep"} if source.startswith("bsr") else {}
-            ours = partial(tensors[source].asformat, form.name, **options, **form.parameters)
+            ours = partial(tensors[source].asformat, form.format, **options, **form.parameters)
             theirs = partial(convert_by_scipy, matrices[source], form)
             require_equal(ours(), theirs(), f"{name}, {source} to {target}")
             gossamer_ms, scipy_ms = interleaved_medians(ours, theirs, seconds_per_pair)

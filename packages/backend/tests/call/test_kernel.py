@@ -65,6 +65,17 @@ def test_a_bound_kernel_can_be_called_again(make_kernel):
     assert bound.arguments["n"] == 3
 
 
+def test_trusted_arguments_are_passed_in_order(make_kernel):
+    x = np.ones(3)
+    call = make_kernel(SCALE, scale).bind_trusted(x, 3, 2)
+    call()
+    assert call.arguments["n"] == 3
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match="shorter"):
+        make_kernel(SCALE, scale).bind_trusted(x, 3)
+    np.testing.assert_array_equal(x, [2, 2, 2])
+
+
 def test_a_bound_kernel_keeps_its_arrays_alive(make_kernel):
     x = np.ones(3)
     watch = weakref.ref(x)

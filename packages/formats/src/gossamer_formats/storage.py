@@ -54,6 +54,7 @@ def native_name(dtype: np.dtype[Any]) -> str:
     return dtype.name if dtype.isnative else ""
 
 
+@lru_cache(maxsize=256)
 def shape_of(description: FormatDescription) -> tuple[Expr, ...]:
     """Return the sizes of the logical dimensions.
 
@@ -126,6 +127,7 @@ def value_count(storage: Storage) -> int:
     return count + storage.format.buffer.extra_storage
 
 
+@lru_cache(maxsize=256)
 def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
     """Return the description with another dtype of its values."""
     buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
@@ -139,6 +141,7 @@ def index_array(storage: Storage, name: str) -> Array:
     return array.reshape([evaluate(size, storage.sizes) for size in buffer.shape])
 
 
+@lru_cache(maxsize=256)
 def require_nested_axes(description: FormatDescription) -> None:
     """Require that the slots of every varied axis of the buffer are numbered within its ancestors only.
 

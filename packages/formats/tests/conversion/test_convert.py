@@ -32,10 +32,16 @@ SETTINGS = settings(
 )
 
 
-def interpreted(module):
-    """Returns a function that runs a program in the reference interpreter."""
-    names = [param.name for param in module.functions[0].params]
-    return lambda *arguments: run(module, dict(zip(names, arguments, strict=True)))
+class interpreted:
+    """A program that the reference interpreter runs."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def bind_trusted(self, *arguments):
+        """Returns a call; the interpreter checks dtypes, sizes and facts of the arguments."""
+        names = [param.name for param in self.module.functions[0].params]
+        return lambda: run(self.module, dict(zip(names, arguments, strict=True)))
 
 
 @pytest.fixture(params=["numpy", "programs"])

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
+from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.arguments.match import Arguments, Value
+from gossamer_backend.arguments.size_equations import Array
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
     INTERRUPTED,
@@ -114,6 +116,19 @@ class Kernel:
         `ArgumentError` has the position of the first element that violates a fact or a declared relation.
         """
         return self._bind(args, kwargs, verified=() if check else verified)
+
+    def bind_trusted(self, *args: Array | int) -> BoundCall:
+        """Return a call with all arguments in order, none of which is checked.
+
+        For programs that allocate their own arrays: these must be C-contiguous, have the dtypes and sizes of
+        the signature, contents with its facts, and be disjoint. Otherwise the call reads and writes memory
+        out of bounds.
+        """
+        prepared = [
+            kind(value if isinstance(value, int) else address(value))
+            for kind, value in zip(self._types.values(), args, strict=True)
+        ]
+        return BoundCall(self, tuple(prepared), dict(zip(self._types, args, strict=True)))
 
     def plan(
         self, *, pointers: Sequence[str], scalars: Sequence[str], passed: Sequence[str]

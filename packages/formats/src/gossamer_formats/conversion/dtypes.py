@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -37,6 +38,7 @@ def with_dtypes_of(
     return with_value_dtype(described, native_name(arrays[values_handle(description)].dtype))
 
 
+@lru_cache(maxsize=256)
 def with_index_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
     """Return the description with one dtype for all indices for which a tensor may choose one.
 

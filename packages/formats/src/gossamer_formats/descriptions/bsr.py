@@ -29,16 +29,18 @@ def bsr(
 
 
 @lru_cache(maxsize=64)
-def bsr(dtype: str = "float32") -> FormatDescription:
+def bsr(dtype: str = "float32", *, sorted: bool = True) -> FormatDescription:
     """Return the description of an m by n matrix in blocks of `block_rows` by `block_columns`.
 
     Its arrays are `indptr` (rows of blocks + 1), `indices` (blocks) and `data` (blocks by block_rows by
-    block_columns). The last blocks may extend beyond the matrix.
+    block_columns). The last blocks may extend beyond the matrix. The blocks of a row are sorted unless
+    `sorted=False`.
 
     >>> bsr().buffer.axes
     ('IO', 'JO', 'II', 'JI')
     """
-    return with_value_dtype(parse_format(_SCRIPT), dtype)
+    script = _SCRIPT if sorted else _SCRIPT.replace('"int32"\n', '"int32", sorted=False\n')
+    return with_value_dtype(parse_format(script), dtype)
 
 
 FORMAT = Format(

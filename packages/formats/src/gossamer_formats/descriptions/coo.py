@@ -18,8 +18,10 @@ from gossamer_ir.nodes import (
 
 
 @lru_cache(maxsize=64)
-def coo(dtype: str = "float32", *, dimensions: int = 2) -> FormatDescription:
-    """Return the description of a tensor by the coordinates of its nonzeros, sorted.
+def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> FormatDescription:
+    """Return the description of a tensor by the coordinates of its nonzeros.
+
+    They are sorted lexicographically unless `sorted=False`.
 
     Its arrays are `data` and, for each dimension d, `indices_d` (nnz); its shape is (n0, n1, ...).
 
@@ -36,6 +38,7 @@ def coo(dtype: str = "float32", *, dimensions: int = 2) -> FormatDescription:
             # The first axis has a slot for each nonzero, the others have one slot below it.
             ONE if number else nnz,
             f"indices_{number}",
+            sorted=sorted,
             unique=False,
             padded=False,
         )

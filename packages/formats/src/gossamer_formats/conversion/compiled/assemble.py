@@ -11,48 +11,64 @@ format conversion routines" (PLDI 2020).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError, Store
+from gossamer_formats.conversion.compiled.assembly_state import (
+    Appended,
+    AssemblyState,
+    NotDirectError,
+    Store,
+    native_index_dtype,
+    offsets_of_ends,
+)
 from gossamer_formats.conversion.compiled.compressed_axes import add_compressed
 from gossamer_formats.conversion.compiled.coordinates import set_coordinates
 from gossamer_formats.conversion.compiled.dense_axes import add_fixed, add_ragged
 from gossamer_formats.conversion.compiled.element_loop import VALUES, ElementLoop, element_loop
 from gossamer_formats.conversion.compiled.element_order import (
     declares_order,
-    digit_order,
     is_ascending,
+    is_lexicographic,
+    needs_order,
 )
-from gossamer_formats.conversion.compiled.program import Compile
+from gossamer_formats.conversion.compiled.loop_order import element_order, layout_sizes
+from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program
 from gossamer_formats.conversion.compiled.slot_axes import add_slots
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
+from gossamer_formats.memory.new_arrays import NewArray, new_arrays, without_end
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
     Array,
     Storage,
+    native_name,
     require_nested_axes,
     shape_of,
     values_handle,
     with_value_dtype,
 )
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis, FormatDescription
+
+PERMUTATION = "0"
+"""The key of the permutation among the arrays that are stored; no handle has this name."""
 
 
 class Options(NamedTuple):
     """What is wanted: `drop_zeros` leaves out elements whose value is zero; `requires_order` refuses elements
-    that are not sorted as the target says; `index_dtype=None` is int32."""
+    that are not sorted as the target says; `index_dtype=None` is int32; `in_one_program` refuses storages
+    that need several programs."""
 
     drop_zeros: bool
     index_dtype: str | None
     wants_permutation: bool
     requires_order: bool = True
+    in_one_program: bool = False
 
 
 def assemble_compiled(
@@ -64,7 +80,10 @@ def assemble_compiled(
     """
     loop = element_loop(source, drop_zeros=options.drop_zeros)
     order = _element_order(source, loop, compile, requires_order=options.requires_order)
-    state = AssemblyState(source, loop, target, compile, options.requires_order, order)
+    # Distinct elements in a known order may be stored in this order if the target has any.
+    requires_order = options.requires_order and (order is None or needs_order(target.description))
+    state = AssemblyState(source, loop, target, compile, requires_order, order)
+    state.in_one_program = options.in_one_program
     _add_axes(state)
     return _finish(state, options)
 
@@ -93,7 +112,8 @@ def _add_axis(state: AssemblyState, axis: Axis) -> None:
     elif indptr is not None:
         add_ragged(state, axis, indptr, parent)
     else:
-        add_fixed(state, axis, state.coordinates[axis.name], state.sizes.value(axis.length))
+        length = state.sizes.value(axis.length)
+        add_fixed(state, axis, state.coordinates[axis.name], length, state.length(axis))
 
 
 def _element_order(
@@ -103,11 +123,10 @@ def _element_order(
 
     Indices that need not be sorted are compared if the order is a lexicographic one.
     """
-    order = digit_order(source.format, source.sizes)
+    order = element_order(source.format, layout_sizes(source.format, source.sizes), loop.axes)
     if order is None or declares_order(source.format) or not requires_order:
         return order
-    is_lexicographic = len(set(order)) == len(order)
-    return order if is_lexicographic and is_ascending(loop, order, compile) else None
+    return order if is_lexicographic(order) and is_ascending(loop, order, compile) else None
 
 
 def _finish(state: AssemblyState, options: Options) -> ConvertedStorage:
@@ -115,56 +134,111 @@ def _finish(state: AssemblyState, options: Options) -> ConvertedStorage:
     if not state.in_own_slot and state.order is None:
         raise NotDirectError("elements may be repeated", needs_order=True)
     described = _typed(state, options.index_dtype)
-    stored: dict[str, Array | int] = {}
+    dtypes, handle = index_dtypes(described), values_handle(described)
+    arrays = _known_arrays(state, dtypes)
+    position, extra = state.position, state.description.buffer.extra_storage
+    slots = position.slots + extra
+    size = f"{position.size} + {extra}" if extra else position.size
+    is_filled = state.fills_slots and not extra
+    shares_values = state.in_order and is_owned(state.source.values)
+    stores = [store for store in state.stores if store.handle not in arrays]
+    new = [
+        NewArray(state.places[store.axis].slots, dtypes[store.handle], is_zero=False)
+        for store in stores
+    ]
+    if not shares_values:
+        new.append(NewArray(slots, native_name(state.source.values.dtype), is_zero=not is_filled))
+    made = new_arrays(new)
+    values = state.source.values if shares_values else made.pop()
+    found: dict[str, Operand] = {}
     statements: list[str] = []
-    arrays = _index_arrays(state, index_dtypes(described), stored, statements)
-    slots = state.position.slots + state.description.buffer.extra_storage
+    for store, array in zip(stores, made, strict=True):
+        place = state.places[store.axis]
+        if store.unused is not None:
+            array.fill(store.unused)
+        found[store.handle] = Operand(array, place.size)
+        coordinate = f"T.{native_name(array.dtype)}({state.coordinates[store.axis]})"
+        statements.append(f"T_{store.handle}[{place.text}] = {coordinate}")
+    if not shares_values:
+        state.arguments[VALUES] = Operand(state.source.values, state.loop.size)
+        found[handle] = Operand(values, size)
+        statements.append(f"T_{handle}[{position.text}] = {VALUES}[p]")
     permutation = None
     if options.wants_permutation and state.in_order:
         permutation = np.arange(slots)
     elif options.wants_permutation:
-        permutation = stored["PERMUTATION"] = np.full(slots, UNSTORED, np.int64)
-        statements.append(f"PERMUTATION[{state.position.text}] = p")
-    values = state.source.values
-    if not (state.in_order and is_owned(values)):
-        state.arguments[VALUES] = values
-        statements.append(f"T_values[{state.position.text}] = {VALUES}[p]")
-        values = stored["T_values"] = np.zeros(slots, values.dtype)
-    if statements:
+        permutation = np.empty(slots, np.int64)
+        if not is_filled:
+            permutation.fill(UNSTORED)
+        found[PERMUTATION] = Operand(permutation, size)
+        statements.append(f"T_{PERMUTATION}[{position.text}] = p")
+    stored = {f"T_{name}": operand for name, operand in found.items()}
+    if state.appended is not None:
+        total = _run_appending(state, state.appended, statements, stored)
+        found = {
+            name: operand._replace(array=without_end(operand.array, total))
+            for name, operand in found.items()
+        }
+        arrays |= _known_arrays(state, dtypes)
+    elif statements:
         state.query(statements, stored)
-    arrays[values_handle(described)] = values
+    if PERMUTATION in found:
+        permutation = found.pop(PERMUTATION).array
+    arrays |= {name: operand.array for name, operand in found.items()}
+    arrays.setdefault(handle, values)
     return ConvertedStorage(Storage(described, state.sizes.known, arrays), permutation)
 
 
-def _index_arrays(
-    state: AssemblyState,
-    dtypes: Mapping[str, str],
-    stored: dict[str, Array | int],
-    statements: list[str],
-) -> dict[str, Array]:
-    """Return the index arrays. Adds those that the last program stores, and its statements for them."""
+def _known_arrays(state: AssemblyState, dtypes: Mapping[str, str]) -> dict[str, Array]:
+    """Return the index arrays that are complete, and those of the source that the target shares."""
     arrays = {
         handle: array.astype(dtypes[handle], copy=False) for handle, array in state.arrays.items()
     }
     for store in state.stores:
-        dtype, place = dtypes[store.handle], state.places[store.axis]
-        shared = _shared(state, store, dtype)
+        shared = _shared(state, store, dtypes[store.handle])
         if shared is not None:
             arrays[store.handle] = shared
-            continue
-        array = np.empty(place.slots, dtype)
-        if store.unused is not None:
-            array.fill(store.unused)
-        arrays[store.handle] = stored[f"T_{store.handle}"] = array
-        coordinate = state.coordinates[store.axis]
-        statements.append(f"T_{store.handle}[{place.text}] = T.{dtype}({coordinate})")
     return arrays
+
+
+def _run_appending(
+    state: AssemblyState,
+    appended: Appended,
+    statements: Sequence[str],
+    stored: Mapping[str, Operand],
+) -> int:
+    """Run the last program, which appends elements to an axis, and return how many there are."""
+    axis, indptr, parent = appended
+    condition = state.loop.condition
+    # Without a branch: an element that is not wanted is overwritten by the next one.
+    step = "1" if condition is None else f"T.select({condition}, 1, 0)"
+    advance = [f"next_{axis.name} = slot_{axis.name} + {step}", f"TOTAL[0] = next_{axis.name}"]
+    totals = np.zeros(1, np.int64)
+    found: dict[str, Array | Operand | int] = {**stored, "TOTALS": Operand(totals, "1")}
+    ends = np.zeros(parent.slots, native_index_dtype(state.source.values.size))
+    if indptr is not None:
+        advance.append(f"ENDS[{parent.text}] = T.{native_name(ends.dtype)}(next_{axis.name})")
+        found["ENDS"] = Operand(ends, parent.size)
+    lines = [
+        *state.starts,
+        'TOTAL = T.alloc_buffer((1,), "int64", scope="local")',
+        "TOTAL[0] = 0",
+        *state.loop.around_all([*state.statements, *statements, *advance]),
+        "TOTALS[0] = TOTAL[0]",
+    ]
+    run_program(state.compile, lines, {**state.arguments, **found})
+    total = int(totals[0])
+    if indptr is None:
+        state.sizes.bind(width_of(axis), total)
+    else:
+        state.set_offsets(indptr, offsets_of_ends(ends))
+    return total
 
 
 def _shared(state: AssemblyState, store: Store, dtype: str) -> Array | None:
     """Return the array of the source that has the coordinates, if there is one."""
     array = state.loop.loaded.get(state.logical.get(store.axis, -1))
-    is_same = state.in_order and array is not None and array.dtype.name == dtype
+    is_same = state.in_order and array is not None and native_name(array.dtype) == dtype
     return array if is_same and array is not None and is_owned(array) else None
 
 
@@ -174,9 +248,12 @@ def _typed(state: AssemblyState, index_dtype: str | None) -> FormatDescription:
     lowest = {handle: int(array.min(initial=0)) for handle, array in state.arrays.items()}
     for store in state.stores:
         highest[store.handle], lowest[store.handle] = store.most, 0
+    if state.appended is not None and state.appended.indptr is not None:
+        handle = state.appended.indptr.handle
+        highest[handle], lowest[handle] = state.source.values.size, 0
     described = with_index_dtype(state.description, index_dtype or "int32")
     for handle, dtype in index_dtypes(described).items():
         limits = np.iinfo(dtype)
         if not limits.min <= lowest[handle] <= highest[handle] <= limits.max:
             raise NotDirectError(f"{dtype} may not represent the indices")
-    return with_value_dtype(described, state.source.values.dtype.name)
+    return with_value_dtype(described, native_name(state.source.values.dtype))

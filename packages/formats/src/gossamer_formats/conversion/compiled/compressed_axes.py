@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.compiled.assembly_state import (
+    Appended,
     AssemblyState,
     NotDirectError,
     Place,
     Store,
+    native_index_dtype,
+    offsets_of_ends,
 )
 from gossamer_formats.conversion.compiled.dense_axes import add_fixed
-from gossamer_formats.conversion.compiled.fiber_counts import counted_in, fiber_counts, is_grouped
-from gossamer_formats.conversion.compiled.program import indented
-from gossamer_formats.conversion.compiled.sorted_fibers import sorted_in_fibers
+from gossamer_formats.conversion.compiled.fiber_counts import fiber_counts, is_grouped, is_sorted
+from gossamer_formats.conversion.compiled.marked_fibers import add_ranks, marked_fibers
+from gossamer_formats.conversion.compiled.program import Operand
 from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, is_varied, width_of
 from gossamer_ir.core.build import integer_value
@@ -26,8 +29,7 @@ def add_compressed(
     coordinate = state.coordinates[axis.name]
     slot = state.coordinates.get(f"{axis.name} slot")
     if slot is not None:
-        width = state.sizes.value(width_of(axis))
-        add_fixed(state, axis, slot, width)
+        add_fixed(state, axis, slot, state.sizes.value(width_of(axis)))
         _store(state, axis, indices, has_unused=True)
     elif indptr is None and integer_value(width_of(axis)) == 1 and state.in_own_slot:
         add_fixed(state, axis, "0", 1)
@@ -69,45 +71,99 @@ def _add_own_slots(
     """Add an axis with a slot for each element."""
     keys = [axis.name, *(other.name for other in _after(state, axis) if indices_of(other))]
     state.in_own_slot = True
-    counts = fiber_counts(state, parent, keys)
-    if indptr is not None:
-        starts = state.add_offsets(axis, indptr, counts)
-        state.set_varied(axis, _slot(state, axis, parent, starts[:-1]), int(starts[-1]))
+    is_sequence = parent.slots == 1 or is_grouped(state, axis)
+    is_sequence = is_sequence and is_sorted(state, keys)
+    if is_sequence and not state.loop.counts_values and _takes_any_number(state, axis, indptr):
+        _append(state, axis, indptr, indices, parent)
+    elif indptr is None:
+        _add_own_slots_of_width(state, axis, indices, parent, keys, is_sequence=is_sequence)
+    elif is_sequence and state.loop.counts_values:
+        state.set_offsets(indptr, _offsets_in_order(state, parent))
+        _add_positions(state, axis, indices)
+    else:
+        state.fills_slots = True
+        counts = fiber_counts(state, parent, keys)
+        starts = state.add_offsets(indptr, counts, most=state.source.values.size)
+        slot = state.take(axis.name, parent, starts[:-1])
+        state.set_varied(axis, slot, int(starts[-1]))
         _store(state, axis, indices)
-        return
+
+
+def _add_own_slots_of_width(
+    state: AssemblyState,
+    axis: Axis,
+    indices: Indices,
+    parent: Place,
+    keys: list[str],
+    *,
+    is_sequence: bool,
+) -> None:
+    if is_sequence and parent.slots == 1 and state.loop.counts_values:
+        counts = np.array([state.source.values.size])
+    else:
+        counts = fiber_counts(state, parent, keys)
     width = state.sizes.bind(width_of(axis), int(counts.max(initial=0)))
     if np.any(counts > width):
         raise NotDirectError("a fiber has too many elements")
     is_whole = bool(np.all(counts == width))
-    starts = np.arange(parent.slots, dtype=np.int64) * width
-    same = parent == state.position
-    if not same:
+    if parent != state.position:
         raise NotDirectError("the values have other slots than the axis")
-    slot = _slot(state, axis, parent, starts, is_whole=is_whole)
-    state.set_varied(axis, slot, parent.slots * width)
+    if is_whole and is_sequence and state.loop.counts_values:
+        _add_positions(state, axis, indices)
+        return
+    state.fills_slots = is_whole
+    starts = np.arange(parent.slots, dtype=np.int64) * width
+    state.set_varied(axis, state.take(axis.name, parent, starts), parent.slots * width)
     _store(state, axis, indices, has_unused=not is_whole)
 
 
-def _slot(
-    state: AssemblyState, axis: Axis, parent: Place, starts: Array, *, is_whole: bool = True
-) -> str:
-    """Return the text of the slot of an element; each fiber starts at a number of its own."""
-    if is_whole and state.loop.visits_all and is_grouped(state, axis):
-        state.in_order = True
-        return "p"
-    return state.take(axis.name, parent.text, starts)
+def _takes_any_number(state: AssemblyState, axis: Axis, indptr: Indptr | None) -> bool:
+    """Return whether an axis may have any number of slots, which stand one after the other."""
+    if state.description.buffer.extra_storage:
+        return False
+    if indptr is None:
+        is_one_fiber = state.places[axis.parent].slots == 1
+        return is_one_fiber and not state.sizes.is_known(width_of(axis))
+    return indptr.nnz is None or not state.sizes.is_known(indptr.nnz)
+
+
+def _add_positions(state: AssemblyState, axis: Axis, indices: Indices) -> None:
+    """Add an axis whose slots are the positions of the source."""
+    state.in_order = state.fills_slots = True
+    state.set_varied(axis, "p", state.source.values.size, state.loop.size)
+    _store(state, axis, indices)
+
+
+def _offsets_in_order(state: AssemblyState, parent: Place) -> Array:
+    """Return the first slot of each fiber, if slots are the positions of the source."""
+    dtype = native_index_dtype(state.source.values.size)
+    ends = np.zeros(parent.slots, dtype)
+    state.query([f"ENDS[{parent.text}] = T.{dtype}(p + 1)"], {"ENDS": Operand(ends, parent.size)})
+    return offsets_of_ends(ends)
+
+
+def _append(
+    state: AssemblyState, axis: Axis, indptr: Indptr | None, indices: Indices, parent: Place
+) -> None:
+    """Add an axis to which the last program appends the elements."""
+    state.appended = Appended(axis, indptr, parent)
+    state.fills_slots = True
+    state.statements.append(f"slot_{axis.name} = TOTAL[0]")
+    state.set_varied(axis, f"slot_{axis.name}", state.source.values.size, state.loop.size)
+    _store(state, axis, indices)
 
 
 def _add_numbered(
     state: AssemblyState, axis: Axis, indptr: Indptr | None, indices: Indices, coordinate: str
 ) -> None:
     """Add an axis with one fiber: a table has the slot of each coordinate."""
-    span = state.sizes.value(axis.length)
+    span, length = state.sizes.value(axis.length), state.length(axis)
     state.require_table(span)
-    listed = state.occurring(coordinate, span)
-    slot = f"T.int64({state.numbering(f'NUMBER_{axis.name}', listed, span)}[{coordinate}])"
+    listed = state.occurring(coordinate, span, length)
+    numbers = state.numbering(f"NUMBER_{axis.name}", listed, span, length)
+    slot = f"T.int64({numbers}[{coordinate}])"
     if indptr is not None:
-        state.add_offsets(axis, indptr, np.array([listed.size]))
+        state.add_offsets(indptr, np.array([listed.size]))
         state.arrays[indices.handle] = listed
         state.set_varied(axis, slot, listed.size)
         return
@@ -122,55 +178,9 @@ def _add_numbered(
 def _add_marked(
     state: AssemblyState, axis: Axis, indptr: Indptr, indices: Indices, parent: Place
 ) -> None:
-    """Add an axis whose slots are shared by elements. Those of a fiber must be together: a table has the
-    slot of each coordinate of one fiber at a time."""
-    name, coordinate = axis.name, state.coordinates[axis.name]
-    span = state.sizes.value(axis.length)
-    state.require_table(span)
-    counts, flags = np.zeros(parent.slots, np.int32), np.zeros(1, np.uint8)
-    listed, total = np.empty(state.source.values.size, np.int32), np.zeros(1, np.int64)
-    statements = [
-        f"g_ = {parent.text}",
-        "if g_ < LAST[0]:",
-        "    FLAGS[0] = T.uint8(1)",
-        "LAST[0] = g_",
-        f"c_ = {coordinate}",
-        "if T.int64(MARK[c_]) != g_ + 1:",
-        "    MARK[c_] = T.int32(g_ + 1)",
-        "    LISTED[TOTAL[0]] = T.int32(c_)",
-        "    TOTAL[0] = TOTAL[0] + 1",
-        *indented(counted_in("g_")),
-    ]
-    tables: dict[str, Array | int] = {
-        "MARK": np.zeros(span, np.int32),
-        "LAST": np.zeros(1, np.int64),
-    }
-    found: dict[str, Array | int] = {
-        "COUNT": counts,
-        "FLAGS": flags,
-        "LISTED": listed,
-        "TOTAL": total,
-    }
-    state.query(statements, {**tables, **found})
-    if flags[0]:
-        raise NotDirectError("elements of a fiber are not together", needs_order=True)
-    offsets = state.add_offsets(axis, indptr, counts)
-    in_order = sorted_in_fibers(state.compile, listed[: int(total[0])], offsets, span)
-    state.arrays[indices.handle] = in_order
-    state.arguments |= {
-        f"OFFSETS_{name}": offsets,
-        f"INDICES_{name}": in_order,
-        f"SLOT_{name}": np.empty(span, np.int32),
-    }
-    state.starts += [
-        f'FIBER_{name} = T.alloc_buffer((1,), "int64", scope="local")',
-        f"FIBER_{name}[0] = -1",
-    ]
-    state.statements += [
-        f"g_{name} = {parent.text}",
-        f"if g_{name} != FIBER_{name}[0]:",
-        f"    FIBER_{name}[0] = g_{name}",
-        f"    for s_{name} in T.serial(OFFSETS_{name}[g_{name}], OFFSETS_{name}[g_{name} + 1]):",
-        f"        SLOT_{name}[T.int64(INDICES_{name}[s_{name}])] = T.int32(s_{name})",
-    ]
-    state.set_varied(axis, f"T.int64(SLOT_{name}[{coordinate}])", int(offsets[-1]))
+    """Add an axis whose slots are shared by elements."""
+    fibers = marked_fibers(state, axis, parent)
+    state.set_offsets(indptr, fibers.offsets)
+    state.arrays[indices.handle] = fibers.coordinates
+    rank = add_ranks(state, axis, parent, fibers, state.coordinates[axis.name])
+    state.set_varied(axis, f"b_{axis.name} + {rank}", int(fibers.offsets[-1]))

@@ -3,44 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from gossamer_formats.conversion.axis_coordinates import listed_contents, require_contents
 from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError
+from gossamer_formats.conversion.compiled.program import Operand
 from gossamer_formats.conversion.index_contents import listed_array
 from gossamer_formats.conversion.inverse_map import InverseMap, Solved, inverse_map
+from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.nodes import Axis, Load, Var
+from gossamer_ir.nodes import Axis, Binary, Const, Expr, FormatDescription, Load, Var
 from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.references import free_vars
 
 
-def set_coordinates(state: AssemblyState) -> None:
-    results, variables = map_results(state.description), map_variables(state.description)
+class _Inverse(NamedTuple):
+    """The inverse of a map, and for each axis with a known coordinate its name, the coordinate and its
+    text."""
+
+    map: InverseMap
+    coordinates: tuple[tuple[str, Solved, str], ...]
+
+
+@lru_cache(maxsize=512)
+def _inverse(
+    description: FormatDescription, sizes: tuple[tuple[str, int], ...], shape: tuple[int, ...]
+) -> _Inverse:
+    results, variables = map_results(description), map_variables(description)
+    known = KnownSizes(description, dict(sizes))
     for name in sorted(free_vars(*results) - set(variables)):
-        state.sizes.require(name)
-    inverse = inverse_map(state.description, state.sizes.known, state.source.shape)
-    require_contents(state.target, inverse)
-    if not inverse.reaches_all:
+        known.require(name)
+    inverse = inverse_map(description, known.known, shape)
+    names = dict(zip(variables, description.buffer.axes, strict=True))
+    return _Inverse(
+        inverse,
+        tuple(
+            (names[variable], solved, print_expr(solved.value))
+            for variable, solved in inverse.coordinates.items()
+        ),
+    )
+
+
+def set_coordinates(state: AssemblyState) -> None:
+    """Find the coordinates of an element along all axes that occur in the map."""
+    inverse = _inverse(state.description, tuple(state.sizes.known.items()), state.source.shape)
+    require_contents(state.target, inverse.map)
+    if not inverse.map.reaches_all:
         raise NotDirectError("the map may not reach all elements")
-    for variable, solved in inverse.coordinates.items():
-        name = state.description.buffer.axes[variables.index(variable)]
+    for name, solved, text in inverse.coordinates:
         if solved.extent is None:
             raise NotDirectError("a coordinate is not bounded")
-        length = state.axes[name].length
-        if state.sizes.bind(length, solved.extent) < solved.extent:
+        length = state.sizes.bind(state.axes[name].length, solved.extent)
+        if length < solved.extent:
             raise NotDirectError("a coordinate may be outside of its axis")
-        _set_coordinate(state, name, solved)
-    _set_contents(state, inverse)
+        state.coordinates[name] = text
+        state.lengths[name] = extent_text(state, name, solved.value, length)
+        if isinstance(solved.value, Var):
+            state.logical[name] = _dimension(solved.value)
+    _set_contents(state, inverse.map)
 
 
-def _set_coordinate(state: AssemblyState, name: str, solved: Solved) -> None:
-    state.coordinates[name] = print_expr(solved.value)
-    if isinstance(solved.value, Var):
-        state.logical[name] = int(solved.value.name.removeprefix("l"))
+def extent_text(state: AssemblyState, name: str, value: Expr, extent: int) -> str:
+    """Return the text of the number of values of an expression of logical coordinates, so that programs for
+    other shapes are the same."""
+    match value:
+        case Var() if extent == state.source.shape[_dimension(value)]:
+            return f"d{_dimension(value)}"
+        case Binary(op="floordiv", lhs=Var() as number, rhs=Const() as divisor):
+            shape, size = state.source.shape[_dimension(number)], int(divisor.text)
+            if extent == -(-shape // size):
+                return f"((d{_dimension(number)} + {size - 1}) // {size})"
+    return state.width(name, extent)
+
+
+def _dimension(variable: Var) -> int:
+    return int(variable.name.removeprefix("l"))
 
 
 def _set_contents(state: AssemblyState, inverse: InverseMap) -> None:
@@ -56,16 +98,20 @@ def _set_contents(state: AssemblyState, inverse: InverseMap) -> None:
 def _number_contents(state: AssemblyState, load: Load, solved: Solved, axes: list[Axis]) -> None:
     low, span = _range(solved, state.source.shape)
     state.require_table(span)
-    value = f"({print_expr(solved.value)}) - {low}" if low else print_expr(solved.value)
+    size = extent_text(state, load.buffer, solved.value, span)
+    value = print_expr(solved.value)
+    if low:
+        value = f"({value}) - {state.integer(f'low_{load.buffer}', low)}"
     if load.buffer in state.target.orders:
         counts = None
         if solved.extent is not None:
             counts = np.zeros(span, np.int64)
-            state.query([f"COUNT[{value}] = COUNT[{value}] + 1"], {"COUNT": counts})
+            statements = [f"at_ = {value}", "COUNT[at_] = COUNT[at_] + 1"]
+            state.query(statements, {"COUNT": Operand(counts, size)})
         listed = listed_contents(state.target, load.buffer, counts)
     else:
-        listed = state.occurring(value, span) + low
-    numbers = state.numbering(f"NUMBER_{load.buffer}", listed - low, span)
+        listed = state.occurring(value, span, size) + low
+    numbers = state.numbering(f"NUMBER_{load.buffer}", listed - low, span, size)
     state.statements.append(f"k_{load.buffer} = T.int64({numbers}[{value}])")
     _set_digits(state, axes, f"k_{load.buffer}", listed.size)
     # A value that no coordinate has marks unused places, where the contents are a logical coordinate.
@@ -81,9 +127,10 @@ def _number_contents(state: AssemblyState, load: Load, solved: Solved, axes: lis
 def _set_digits(state: AssemblyState, axes: Sequence[Axis], number: str, total: int) -> None:
     """Set the coordinates of axes, of which the last varies fastest, to the digits of a number."""
     for axis in reversed(axes[1:]):
-        size = state.sizes.value(axis.length)
+        length = state.sizes.value(axis.length)
+        size = state.width(axis.name, length)
         state.coordinates[axis.name] = f"{number} % {size}"
-        number, total = f"{number} // {size}", -(-total // size)
+        number, total = f"{number} // {size}", -(-total // length)
     if state.sizes.bind(axes[0].length, total) < total:
         raise NotDirectError("there are more contents than places")
     state.coordinates[axes[0].name] = number
@@ -96,6 +143,6 @@ def _range(solved: Solved, shape: Sequence[int]) -> tuple[int, int]:
     for atom, coefficient in form.terms.items():
         if not isinstance(atom, Var):
             raise NotDirectError("the contents of an index array are not affine")
-        most = coefficient * max(shape[int(atom.name.removeprefix("l"))] - 1, 0)
+        most = coefficient * max(shape[_dimension(atom)] - 1, 0)
         low, high = low + min(most, 0), high + max(most, 0)
     return low, high - low + 1

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
-from gossamer_formats.conversion.compiled.program import indented
+from gossamer_formats.conversion.compiled.loop_order import layout_sizes, lexicographic_loops
+from gossamer_formats.conversion.compiled.program import Operand, indented, widened
+from gossamer_formats.conversion.dtypes import index_dtypes
 from gossamer_formats.conversion.inverse_map import with_sizes
-from gossamer_formats.storage import Array, Storage, axes_by_name, evaluate, index_array
+from gossamer_formats.storage import Array, Storage, axes_by_name, evaluate, shape_of
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
+from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, width_of
 from gossamer_ir.core.build import add, index, index_var, mul
-from gossamer_ir.nodes import Axis, Expr, Load, Var
+from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
 from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.rewrite import rewrite
 
@@ -26,71 +29,198 @@ another constant is compiled anew."""
 
 class ElementLoop(NamedTuple):
     """Lines that bind, for each element, `p` (the position of its value) and `l0`, `l1`, ... (its logical
-    coordinates).
+    coordinates, which are less than `d0`, `d1`, ...).
 
-    `header` is followed by statements at `depth`. `visits_all`: every value is that of an element, and `p`
-    counts them. `loaded`: the index arrays that have a logical coordinate at `p`, by its number.
+    `header` is followed by statements at `depth`. `axes`: the axes of the loops, from the outermost.
+    `is_in_order`: positions ascend. `visits_all`: every value is that of an element. `loaded`: the index
+    arrays that have a logical coordinate at `p`, by its number. `size`: the text of the number of values.
+    `condition` is true for the elements that are wanted; None: all are.
     """
 
-    header: list[str]
+    header: tuple[str, ...]
     depth: int
-    arguments: dict[str, Array | int]
+    arguments: dict[str, Array | Operand | int]
+    axes: tuple[str, ...]
+    is_in_order: bool
     visits_all: bool
     loaded: dict[int, Array]
+    size: str
+    condition: str | None
+
+    @property
+    def counts_values(self) -> bool:
+        """Positions of elements are 0, 1, 2, ..."""
+        return self.visits_all and self.is_in_order
 
     def around(self, body: Sequence[str]) -> list[str]:
-        """Return the loops around statements."""
+        """Return the loops around statements, for the elements that are wanted."""
+        if self.condition is None:
+            return self.around_all(body)
+        return self.around_all([f"if {self.condition}:", *indented(body)])
+
+    def around_all(self, body: Sequence[str]) -> list[str]:
+        """Return the loops around statements, also for elements that are not wanted."""
         return [*self.header, *indented(body, self.depth)]
 
 
 def element_loop(storage: Storage, *, drop_zeros: bool) -> ElementLoop:
-    r"""Return the loops over the elements of a checked storage in the order of their values.
+    r"""Return the loops over the elements of a checked storage.
+
+    Positions ascend, unless the elements are sorted by coordinates if loops over dense axes are moved
+    outwards, as the rows within a block are.
 
     >>> import numpy as np
     >>> from gossamer_formats import csr
     >>> arrays = {"indptr": np.array([0, 0, 1]), "indices": np.array([0]), "data": np.ones(1)}
     >>> loop = element_loop(Storage(csr("float64"), {"m": 2, "n": 1, "nnz": 1}, arrays), drop_zeros=False)
     >>> print(*loop.header, sep="\n")
-    for x_I in T.serial(2):
+    for x_I in T.serial(d0):
         for e_J in T.serial(T.int64(S_indptr[x_I]), T.int64(S_indptr[x_I + 1])):
             c_J = T.int64(S_indices[e_J])
             p = e_J
             l0 = x_I
             l1 = c_J
     """
-    return _Writer(storage).write(drop_zeros=drop_zeros)
+    layout = layout_sizes(storage.format, storage.sizes)
+    widths = tuple(
+        min(value, LARGEST_CONSTANT + 1) for value in _stored_widths(storage.format, storage.sizes)
+    )
+    text = _loop_text(storage.format, layout, widths, drop_zeros=drop_zeros)
+    arguments: dict[str, Array | Operand | int] = {
+        f"d{number}": size for number, size in enumerate(storage.shape)
+    }
+    for name, value in text.arguments.items():
+        arguments[name] = value(storage, arguments)
+    loaded = {number: storage.arrays[handle] for number, handle in text.loaded.items()}
+    return ElementLoop(
+        text.header,
+        text.depth,
+        arguments,
+        axes=text.axes,
+        is_in_order=text.axes == storage.format.buffer.axes,
+        visits_all=text.visits_all,
+        loaded=loaded,
+        size=text.size,
+        condition=text.condition,
+    )
+
+
+Argument: TypeAlias = Callable[
+    [Storage, "dict[str, Array | Operand | int]"], "Array | Operand | int"
+]
+"""Returns an argument of a program from a storage and the arguments before it."""
+
+
+class _LoopText(NamedTuple):
+    """The part of an `ElementLoop` that is the same for all storages with equal lengths of axes."""
+
+    header: tuple[str, ...]
+    depth: int
+    arguments: dict[str, Argument]
+    axes: tuple[str, ...]
+    visits_all: bool
+    loaded: dict[int, str]
+    size: str
+    condition: str | None
+
+
+@lru_cache(maxsize=512)
+def _loop_text(
+    description: FormatDescription,
+    layout: tuple[tuple[str, int], ...],
+    widths: tuple[int, ...],
+    *,
+    drop_zeros: bool,
+) -> _LoopText:
+    """Return the loops over elements; `widths` are those of `_stored_widths`, if they are constants."""
+    return _Writer(description, dict(layout), widths).write(drop_zeros=drop_zeros)
+
+
+def _stored_widths(description: FormatDescription, sizes: Mapping[str, int]) -> list[int]:
+    """Return the widths of the compressed axes with fibers of fixed width."""
+    return [evaluate(width_of(axis), sizes) for axis in _axes_with_width(description)]
+
+
+@lru_cache(maxsize=256)
+def _axes_with_width(description: FormatDescription) -> tuple[Axis, ...]:
+    return tuple(
+        axis
+        for axis in description.axes
+        if indices_of(axis) is not None and indptr_of(axis) is None
+    )
+
+
+ONE = "1"
+"""The text of the number of elements before all axes."""
 
 
 class _Writer:
     """The loops so far, from the outermost to the innermost."""
 
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
+    def __init__(
+        self, description: FormatDescription, sizes: dict[str, int], widths: tuple[int, ...]
+    ) -> None:
+        self.description = description
+        self.sizes = sizes
+        self.axes = axes_by_name(description)
+        self.widths = {
+            axis.name: width
+            for axis, width in zip(_axes_with_width(description), widths, strict=True)
+        }
+        self.shape = tuple(evaluate(size, sizes) for size in shape_of(description))
+        self.dtypes = index_dtypes(description)
         self.header: list[str] = []
         self.depth = 0
-        self.arguments: dict[str, Array | int] = {}
+        self.arguments: dict[str, Argument] = {}
         self.elements: dict[str | None, str] = {None: "0"}
-        self.position = "0"
         self.coordinates: dict[str, str] = {}
-        self.at_position: dict[str, Array] = {}
+        self.counts: dict[str | None, str] = {None: ONE}
+        self.at_position: dict[str, str] = {}
         self.visits_all = True
 
-    def write(self, *, drop_zeros: bool) -> ElementLoop:
-        axes = axes_by_name(self.storage.format)
-        for name in self.storage.format.buffer.axes:
-            self._add_axis(axes[name])
-        self._line(f"p = {self.position}")
+    def write(self, *, drop_zeros: bool) -> _LoopText:
+        names = self.description.buffer.axes
+        layout = layout_sizes(self.description, self.sizes)
+        order = lexicographic_loops(self.description, layout) or names
+        for name in order:
+            self._add_axis(self.axes[name])
+        position, size = self._position()
+        self._line(f"p = {position}")
         self._bind_logical()
+        condition = None
         if drop_zeros:
-            self.arguments[VALUES] = self.storage.values
-            self._open(f"if {VALUES}[p] != T.{self.storage.values.dtype.name}(0):")
-            self.visits_all = False
+            self.arguments[VALUES] = lambda storage, _: Operand(storage.values, size)
+            condition = f"{VALUES}[p] != T.{self.description.buffer.dtype}(0)"
         loaded = {}
-        for number, result in enumerate(map_results(self.storage.format)):
+        for number, result in enumerate(map_results(self.description)):
             axis = self._axis_of(result)
-            if axis in self.at_position and self.position == self.elements[axis]:
+            if axis in self.at_position and position == self.elements[axis]:
                 loaded[number] = self.at_position[axis]
-        return ElementLoop(self.header, self.depth, self.arguments, self.visits_all, loaded)
+        return _LoopText(
+            tuple(self.header),
+            self.depth,
+            self.arguments,
+            axes=order,
+            visits_all=self.visits_all and not drop_zeros,
+            loaded=loaded,
+            size=size,
+            condition=condition,
+        )
+
+    def _position(self) -> tuple[str, str]:
+        """Return the position of the value, and the number of values."""
+        position, count = "0", ONE
+        for name in self.description.buffer.axes:
+            axis = self.axes[name]
+            if indptr_of(axis) is not None or position == self.elements[axis.parent]:
+                position, count = self.elements[name], self.counts[name]
+                continue
+            width = self._width(axis)
+            if width != ONE:
+                position = _combined(position, width, f"x_{name}")
+                count = self._product(f"k_values_{name}", count, width)
+        extra = self.description.buffer.extra_storage
+        return position, f"{count} + {extra}" if extra else count
 
     def _line(self, text: str) -> None:
         self.header += indented([text], self.depth)
@@ -103,45 +233,106 @@ class _Writer:
         parent, indptr, indices = self.elements[axis.parent], indptr_of(axis), indices_of(axis)
         name = axis.name
         if indptr is not None:
-            offsets = self._array(indptr.handle)
-            begin, end = f"{offsets}[{parent}]", f"{offsets}[{_plus_one(parent)}]"
-            self._open(f"for e_{name} in T.serial(T.int64({begin}), T.int64({end})):")
-            self.elements[name] = self.position = f"e_{name}"
+            offsets = self._offsets(axis, indptr.handle)
+            begin, end = offsets.format(parent), offsets.format(_plus_one(parent))
+            self._open(f"for e_{name} in T.serial({begin}, {end}):")
+            self.elements[name] = f"e_{name}"
             if indices is None:
-                self._line(f"c_{name} = e_{name} - T.int64({begin})")
+                self._line(f"c_{name} = e_{name} - {begin}")
         else:
             self._add_fixed(axis, parent)
         if indices is None:
             return
-        coordinates = self._array(indices.handle)
-        self._line(f"c_{name} = T.int64({coordinates}[{self.elements[name]}])")
+        self._line(f"c_{name} = {self._indices(axis, indices)}")
         self.coordinates[name] = f"c_{name}"
-        self.at_position[name] = self.storage.arrays[indices.handle]
+        self.at_position[name] = indices.handle
         if indices.padded:
-            self.arguments[f"n_{name}"] = evaluate(axis.length, self.storage.sizes)
-            self._open(f"if c_{name} < n_{name}:")
+            self._open(f"if c_{name} < {self._length(axis)}:")
             self.visits_all = False
 
     def _add_fixed(self, axis: Axis, parent: str) -> None:
-        name, width = axis.name, evaluate(width_of(axis), self.storage.sizes)
-        if width == 1:
+        name, width = axis.name, self._width(axis)
+        self.counts[name] = self._product(f"k_{name}", self.counts[axis.parent], width)
+        if width == ONE:
             self.elements[name], self.coordinates[name] = parent, "0"
             return
-        size = str(width) if width <= LARGEST_CONSTANT else f"s_{name}"
-        if width > LARGEST_CONSTANT:
-            self.arguments[f"s_{name}"] = width
-        self._open(f"for x_{name} in T.serial({size}):")
+        self._open(f"for x_{name} in T.serial({width}):")
         self.coordinates[name] = f"x_{name}"
-        element = _combined(parent, size, f"x_{name}")
+        element = _combined(parent, width, f"x_{name}")
         if element != f"x_{name}":
             self._line(f"e_{name} = {element}")
             element = f"e_{name}"
-        same = self.position == parent
         self.elements[name] = element
-        self.position = element if same else _combined(self.position, size, f"x_{name}")
 
-    def _array(self, handle: str) -> str:
-        self.arguments[f"S_{handle}"] = self.storage.arrays[handle]
+    def _offsets(self, axis: Axis, handle: str) -> str:
+        """Add an array of offsets, and return the text of an element at `{}`."""
+        parents, total, buffer = self.counts[axis.parent], f"k_{axis.name}", f"S_{handle}"
+        self.counts[axis.name] = total
+        self.arguments[total] = lambda storage, _: int(storage.arrays[handle][-1])
+        facts = (
+            f"monotone({buffer})",
+            f"in_range({buffer}, 0, {total} + 1)",
+            f"has_value({buffer}, 0, 0)",
+            f"has_value({buffer}, {parents}, {total})",
+        )
+        self._add_array(handle, f"{parents} + 1", facts)
+        return widened(f"{buffer}[{{}}]", self.dtypes[handle])
+
+    def _indices(self, axis: Axis, indices: Indices) -> str:
+        """Add an array of coordinates, and return the text of the coordinate."""
+        handle = indices.handle
+        last = " + 1" if indices.padded else ""
+        facts = (f"in_range(S_{handle}, 0, {self._length(axis)}{last})",)
+        self._add_array(handle, self.counts[axis.name], facts)
+        return widened(f"S_{handle}[{self.elements[axis.name]}]", self.dtypes[handle])
+
+    def _add_array(self, handle: str, size: str, facts: tuple[str, ...] = ()) -> None:
+        self.arguments[f"S_{handle}"] = lambda storage, _: Operand(
+            storage.arrays[handle], size, facts
+        )
+
+    def _width(self, axis: Axis) -> str:
+        """Return the text of the number of slots of a fiber of fixed width."""
+        if indices_of(axis) is None:
+            return self._length(axis)
+        width = self.widths[axis.name]
+        if width > LARGEST_CONSTANT:
+            name, expr = f"s_{axis.name}", width_of(axis)
+            self.arguments[name] = lambda storage, _: evaluate(expr, storage.sizes)
+            return name
+        return str(width)
+
+    def _length_value(self, axis: Axis) -> int:
+        return evaluate(axis.length, self.sizes)
+
+    def _length(self, axis: Axis) -> str:
+        """Return the text of the number of coordinates of an axis."""
+        length = self._length_value(axis)
+        if length == 1:
+            return ONE
+        for number, result in enumerate(map_results(self.description)):
+            if self._axis_of(result) == axis.name and length == self.shape[number]:
+                return f"d{number}"
+        if length <= LARGEST_CONSTANT:
+            return str(length)
+        name = f"n_{axis.name}"
+        self.arguments[name] = lambda *_: length
+        return name
+
+    def _product(self, name: str, first: str, second: str) -> str:
+        """Return the text of a product: one of names is an argument of its own, so that sizes are linear."""
+        if ONE in (first, second):
+            return second if first == ONE else first
+        if first.isdigit() or second.isdigit():
+            return f"({first}) * {second}"
+        self.arguments[name] = lambda _, known: _value(first, known) * _value(second, known)
+        return name
+
+    def _map_array(self, handle: str) -> str:
+        """Add an array of the map, and return its name."""
+        size = f"k_{handle}"
+        self.arguments[size] = lambda storage, _: storage.arrays[handle].size
+        self._add_array(handle, size)
         return f"S_{handle}"
 
     def _axis_of(self, result: Expr) -> str | None:
@@ -151,62 +342,57 @@ class _Writer:
         return self._axes_by_variable()[result.name]
 
     def _bind_logical(self) -> None:
-        results = map_results(self.storage.format)
+        results = map_results(self.description)
         for number, result in enumerate(results):
             name = self._axis_of(result)
             text = self._text(result) if name is None else self._coordinate(name)
             self._line(f"l{number} = {text}")
         for number, result in enumerate(results):
             low, high = self._bounds(result)
-            size = self.storage.shape[number]
+            size = self.shape[number]
             if low is None or low < 0:
                 self._open(f"if l{number} >= 0:")
                 self.visits_all = False
             if high is None or high >= size:
-                self.arguments[f"s_l{number}"] = size
-                self._open(f"if l{number} < s_l{number}:")
+                self._open(f"if l{number} < d{number}:")
                 self.visits_all = False
 
     def _coordinate(self, axis: str) -> str:
         return self.coordinates.get(axis, f"c_{axis}")
 
     def _axes_by_variable(self) -> dict[str, str]:
-        description = self.storage.format
-        return dict(zip(map_variables(description), description.buffer.axes, strict=True))
+        names = self.description.buffer.axes
+        return dict(zip(map_variables(self.description), names, strict=True))
 
     def _text(self, result: Expr) -> str:
         """Return the text of a result of the map, with the names of the program."""
         variables = self._axes_by_variable()
+        arrays = {buffer.name: buffer for buffer in self.description.index_arrays}
 
         def renamed(node: object) -> Expr | None:
             if isinstance(node, Load):
-                array = index_array(self.storage, node.buffer)
-                handle = next(
-                    buffer.handle or buffer.name
-                    for buffer in self.storage.format.index_arrays
-                    if buffer.name == node.buffer
-                )
+                buffer = arrays[node.buffer]
+                shape = [evaluate(size, self.sizes) for size in buffer.shape]
                 at: Expr = index(0)
-                for number, length in zip(node.indices, array.shape, strict=True):
+                for number, length in zip(node.indices, shape, strict=True):
                     at = add(mul(at, index(length)), number)
-                return Load(self._array(handle), (at,), node.dtype)
+                return Load(self._map_array(buffer.handle or buffer.name), (at,), node.dtype)
             if isinstance(node, Var) and node.name in variables:
                 text = self._coordinate(variables[node.name])
                 return index(0) if text == "0" else index_var(text)
             if isinstance(node, Var):
-                return index(self.storage.sizes[node.name])
+                return index(self.sizes[node.name])
             return None
 
         return print_expr(rewrite(result, renamed))
 
     def _bounds(self, result: Expr) -> tuple[int | None, int | None]:
         """Return the least and the largest value of a result, None where it is not known."""
-        axes = axes_by_name(self.storage.format)
         lengths = {
-            variable: evaluate(axes[name].length, self.storage.sizes)
+            variable: self._length_value(self.axes[name])
             for variable, name in self._axes_by_variable().items()
         }
-        form = affine_of(with_sizes(result, self.storage.sizes))
+        form = affine_of(with_sizes(result, self.sizes))
         low = high = form.constant
         for atom, coefficient in form.terms.items():
             if not isinstance(atom, Var):
@@ -214,6 +400,16 @@ class _Writer:
             most = coefficient * (lengths[atom.name] - 1)
             low, high = low + min(most, 0), high + max(most, 0)
         return low, high
+
+
+def _value(text: str, known: Mapping[str, Array | Operand | int]) -> int:
+    """Return the value of a size that is a name, a number, or a product of both."""
+    value = 1
+    for factor in text.replace("(", "").replace(")", "").split(" * "):
+        number = known[factor] if factor in known else int(factor)
+        assert isinstance(number, int)
+        value *= number
+    return value
 
 
 def _plus_one(text: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError, Place
+from gossamer_formats.conversion.compiled.element_order import is_lexicographic
+from gossamer_formats.conversion.compiled.program import Operand
 from gossamer_formats.storage import Array
 from gossamer_ir.nodes import Axis
 
@@ -19,16 +21,16 @@ def fiber_counts(state: AssemblyState, place: Place, keys: Sequence[str]) -> Arr
     """
     state.require_table(place.slots)
     counts = np.zeros(place.slots, np.int32)
-    if not _is_sorted(state, keys):
+    if not is_sorted(state, keys):
         _count_and_check(state, place, keys, counts)
     elif place.slots == 1 and state.loop.visits_all:
-        counts[0] = state.source.values.size
+        counts = np.array([state.source.values.size])
     else:
-        state.query(counted_in(place.text), {"COUNT": counts})
+        state.query(counted_in(place.text), {"COUNT": Operand(counts, place.size)})
     return counts
 
 
-def _is_sorted(state: AssemblyState, keys: Sequence[str]) -> bool:
+def is_sorted(state: AssemblyState, keys: Sequence[str]) -> bool:
     """Return whether the elements of a fiber are known to be sorted by their coordinates along axes.
 
     The other logical coordinates are those of the fiber.
@@ -50,9 +52,7 @@ def is_grouped(state: AssemblyState, axis: Axis) -> bool:
     names = state.description.buffer.axes
     outer = [name for name in names[: names.index(axis.name)] if state.coordinates[name] != "0"]
     numbers = [state.logical.get(name) for name in outer]
-    return len(set(state.order)) == len(state.order) and numbers == list(
-        state.order[: len(numbers)]
-    )
+    return is_lexicographic(state.order) and numbers == list(state.order[: len(numbers)])
 
 
 def _count_and_check(
@@ -64,12 +64,21 @@ def _count_and_check(
     coordinate = state.coordinates[keys[0]]
     statements = [
         f"g_ = {place.text}",
-        f"if {coordinate} <= LAST[g_]:",
-        "    FLAGS[0] = T.uint8(1)",
+        f"UNSORTED[0] = T.select({coordinate} > LAST[g_], UNSORTED[0], 1)",
         f"LAST[g_] = {coordinate}",
         *counted_in("g_"),
     ]
-    state.query(statements, {"COUNT": counts, "LAST": lasts, "FLAGS": flags})
+    found: dict[str, Array | Operand | int] = {
+        "COUNT": Operand(counts, place.size),
+        "LAST": Operand(lasts, place.size),
+        "FLAGS": flags,
+    }
+    state.query(
+        statements,
+        found,
+        before=['UNSORTED = T.alloc_buffer((1,), "int64", scope="local")', "UNSORTED[0] = 0"],
+        after=["FLAGS[0] = T.uint8(UNSORTED[0])"],
+    )
     if flags[0]:
         raise NotDirectError("elements are not sorted", needs_order=True)
 

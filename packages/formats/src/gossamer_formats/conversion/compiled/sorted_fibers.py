@@ -4,41 +4,59 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.program import Compile, run_program
-from gossamer_formats.storage import Array
+from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program, widened
+from gossamer_formats.storage import Array, native_name
+
+FACTS = (
+    "monotone(OFFSETS)",
+    "in_range(OFFSETS, 0, count + 1)",
+    "has_value(OFFSETS, 0, 0)",
+    "has_value(OFFSETS, fibers, count)",
+)
+"""What holds for the first slots of fibers."""
 
 
-def sorted_in_fibers(compile: Compile, listed: Array, offsets: Array, span: int) -> Array:
-    """Return numbers below `span`, sorted within each fiber."""
-    in_order = np.empty(listed.size, np.int32)
-    starts = np.zeros(span + 2, np.int32)
-    fibers = np.empty(listed.size, np.int32)
+def sort_fibers(compile: Compile, listed: Array, offsets: Array) -> None:
+    """Sort distinct numbers within each fiber, in place, by merging ascending runs.
+
+    The runs of a fiber are few: those of the rows that it is made of.
+    """
+    at = widened("OFFSETS[{}]", native_name(offsets.dtype))
+    begin, end = at.format("g"), at.format("g + 1")
     lines = [
-        "for s in T.serial(count):",
-        "    STARTS[T.int64(LISTED[s]) + 2] = STARTS[T.int64(LISTED[s]) + 2] + 1",
-        "for c in T.serial(span):",
-        "    STARTS[c + 1] = STARTS[c + 1] + STARTS[c]",
+        'MIDDLE = T.alloc_buffer((1,), "int64", scope="local")',
+        'LEFT = T.alloc_buffer((1,), "int64", scope="local")',
+        'RIGHT = T.alloc_buffer((1,), "int64", scope="local")',
         "for g in T.serial(fibers):",
-        "    for s in T.serial(OFFSETS[g], OFFSETS[g + 1]):",
-        "        q = STARTS[T.int64(LISTED[s]) + 1]",
-        "        STARTS[T.int64(LISTED[s]) + 1] = q + 1",
-        "        FIBERS[T.int64(q)] = T.int32(g)",
-        "for c in T.serial(span):",
-        "    for q in T.serial(T.int64(STARTS[c]), T.int64(STARTS[c + 1])):",
-        "        r = CURSORS[T.int64(FIBERS[q])]",
-        "        CURSORS[T.int64(FIBERS[q])] = r + 1",
-        "        SORTED[r] = T.int32(c)",
+        f"    MIDDLE[0] = {begin}",
+        f"    for s in T.serial({begin} + 1, {end} + 1):",
+        f"        if s == {end} or LISTED[T.min(s, {end} - 1)] < LISTED[s - 1]:",
+        "            m = MIDDLE[0]",
+        f"            if m > {begin}:",
+        f"                LEFT[0] = {begin}",
+        "                RIGHT[0] = m",
+        f"                for o in T.serial(s - {begin}):",
+        "                    i = LEFT[0]",
+        "                    j = RIGHT[0]",
+        "                    a = LISTED[T.min(i, m - 1)]",
+        "                    b = LISTED[T.min(j, s - 1)]",
+        "                    first = i < m and (j >= s or a < b)",
+        "                    MERGED[o] = T.select(first, a, b)",
+        "                    LEFT[0] = i + T.select(first, 1, 0)",
+        "                    RIGHT[0] = j + T.select(first, 0, 1)",
+        f"                for o in T.serial(s - {begin}):",
+        f"                    LISTED[{begin} + o] = MERGED[o]",
+        "            MIDDLE[0] = s",
     ]
-    arguments: dict[str, Array | int] = {
-        "LISTED": listed,
-        "OFFSETS": offsets,
-        "STARTS": starts,
-        "FIBERS": fibers,
-        "CURSORS": offsets[:-1].copy(),
-        "SORTED": in_order,
-        "count": listed.size,
-        "span": span,
-        "fibers": offsets.size - 1,
-    }
-    run_program(compile, lines, arguments)
-    return in_order
+    longest = int(np.diff(offsets).max(initial=0))
+    run_program(
+        compile,
+        lines,
+        {
+            "fibers": offsets.size - 1,
+            "count": listed.size,
+            "LISTED": Operand(listed, "count"),
+            "OFFSETS": Operand(offsets, "fibers + 1", FACTS),
+            "MERGED": np.empty(longest, listed.dtype),
+        },
+    )

@@ -1,0 +1,130 @@
+"""Which digit of which logical coordinate each axis of a format is, and the loops over sorted elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from gossamer_formats.conversion.inverse_map import with_sizes
+from gossamer_formats.storage import axes_by_name, evaluate, shape_of
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.nodes import FormatDescription, Var
+from gossamer_ir.traversal.references import free_vars
+
+
+def layout_sizes(
+    description: FormatDescription, sizes: Mapping[str, int]
+) -> tuple[tuple[str, int], ...]:
+    """Return the sizes on which the coordinates of elements depend: all but the numbers of slots.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> layout_sizes(csr(), {"m": 4, "n": 4, "nnz": 2})
+    (('m', 4), ('n', 4))
+    """
+    return tuple((name, sizes[name]) for name in _layout_names(description))
+
+
+@lru_cache(maxsize=256)
+def _layout_names(description: FormatDescription) -> tuple[str, ...]:
+    lengths = [axis.length for axis in description.axes]
+    shapes = [size for array in description.index_arrays for size in array.shape]
+    names = free_vars(*lengths, *shape_of(description), *map_results(description), *shapes)
+    of_sizes = [param.name for param in description.params if param.dtype != "handle"]
+    return tuple(name for name in of_sizes if name in names)
+
+
+@lru_cache(maxsize=256)
+def digit_dimensions(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> dict[str, int] | None:
+    """Return the logical dimension of each axis that varies: its coordinate is the next digit of the logical
+    coordinate. None if logical coordinates are not composed of digits.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> digit_dimensions(bsr(), (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2)))
+    {'IO': 0, 'JO': 1, 'II': 0, 'JI': 1}
+    """
+    axes, sizes = axes_by_name(description), dict(layout)
+    names = description.buffer.axes
+    lengths = {
+        variable: evaluate(axes[name].length, sizes)
+        for variable, name in zip(map_variables(description), names, strict=True)
+    }
+    variables = list(lengths)
+    dimensions: dict[str, int] = {}
+    for number, result in enumerate(map_results(description)):
+        base, before = 1, len(names)
+        for atom, coefficient in sorted(
+            affine_of(with_sizes(result, sizes)).terms.items(), key=lambda term: term[1]
+        ):
+            if not isinstance(atom, Var) or atom.name in dimensions or coefficient < base:
+                return None
+            if variables.index(atom.name) > before:
+                return None
+            before = variables.index(atom.name)
+            dimensions[atom.name] = number
+            base = coefficient * lengths[atom.name]
+    if any(variable not in dimensions and lengths[variable] > 1 for variable in variables):
+        return None
+    return {
+        name: dimensions[variable]
+        for variable, name in zip(variables, names, strict=True)
+        if variable in dimensions
+    }
+
+
+@lru_cache(maxsize=256)
+def element_order(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...], loops: tuple[str, ...]
+) -> tuple[int, ...] | None:
+    """Return the logical dimensions of the digits in the order of loops over the axes.
+
+    So elements that differ in one logical coordinate are visited in the order of this coordinate; if no
+    dimension is repeated, all are sorted lexicographically. Consecutive digits of one coordinate count once.
+    None if logical coordinates are not composed of digits. It is not considered whether the indices are
+    sorted.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> layout = (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2))
+    >>> element_order(bsr(), layout, ("IO", "JO", "II", "JI"))
+    (0, 1, 0, 1)
+    >>> element_order(bsr(), layout, ("IO", "II", "JO", "JI"))
+    (0, 1)
+    """
+    dimensions = digit_dimensions(description, layout)
+    if dimensions is None:
+        return None
+    numbers = [dimensions[name] for name in loops if name in dimensions]
+    return tuple(
+        number for place, number in enumerate(numbers) if not place or number != numbers[place - 1]
+    )
+
+
+@lru_cache(maxsize=256)
+def lexicographic_loops(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> tuple[str, ...] | None:
+    """Return the axes in an order in which loops visit the elements sorted lexicographically; None if the
+    order of the buffer is one, or if there is none.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> from gossamer_formats.descriptions.csc import csc
+    >>> layout = (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2))
+    >>> lexicographic_loops(bsr(), layout), lexicographic_loops(csc(), layout[:2])
+    (('IO', 'II', 'JO', 'JI'), None)
+    """
+    names = description.buffer.axes
+    dimensions = digit_dimensions(description, layout)
+    order = element_order(description, layout, names)
+    if dimensions is None or order is None or len(set(order)) == len(order):
+        return None
+    ranks = {number: order.index(number) for number in order}
+    # Axes with one coordinate stay in front: the sort is stable.
+    loops = sorted(names, key=lambda name: ranks[dimensions[name]] if name in dimensions else -1)
+    axes = axes_by_name(description)
+    is_nested = all(
+        axes[name].parent is None or axes[name].parent in loops[:place]
+        for place, name in enumerate(loops)
+    )
+    return tuple(loops) if is_nested else None

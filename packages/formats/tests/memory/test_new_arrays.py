@@ -1,0 +1,69 @@
+"""New arrays in one block of memory, which is used again after all of them are freed."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pytest
+
+from gossamer_formats.memory import new_arrays as module
+from gossamer_formats.memory.new_arrays import LEAST_BLOCK, NewArray, new_arrays, without_end
+
+SIZE = LEAST_BLOCK // 2
+WANTED = [NewArray(SIZE, "int32", is_zero=False), NewArray(SIZE, "float64", is_zero=True)]
+
+needs_huge_pages = pytest.mark.skipif(
+    not hasattr(mmap, "MADV_HUGEPAGE"), reason="the system has no huge pages"
+)
+
+
+@pytest.fixture
+def no_blocks(monkeypatch):
+    """No block is kept yet."""
+    monkeypatch.setattr(module, "_kept", [])
+
+
+@needs_huge_pages
+@pytest.mark.usefixtures("no_blocks")
+def test_a_block_is_used_again_after_its_last_array():
+    first, second = new_arrays(WANTED)
+    assert first.size == second.size == SIZE
+    assert first.ctypes.data % 64 == second.ctypes.data % 64 == 0
+    at = first.ctypes.data
+    first[:], second[:] = 7, 8.0
+    del first
+    others = new_arrays(WANTED)
+    assert others[0].ctypes.data != at
+    del second
+    first, second = new_arrays(WANTED)
+    assert first.ctypes.data == at
+    assert not second.any()
+
+
+@needs_huge_pages
+@pytest.mark.usefixtures("no_blocks")
+def test_few_blocks_are_kept(monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 3 * LEAST_BLOCK * 6)
+    made = [new_arrays(WANTED) for _ in range(6)]
+    del made
+    assert 0 < len(module._kept) <= 3
+    # Much smaller arrays do not take a large block.
+    new_arrays([NewArray(LEAST_BLOCK, "uint8", is_zero=True)])
+    assert 0 < len(module._kept) <= 3
+
+
+def test_small_arrays_have_memory_of_their_own():
+    first, second = new_arrays(
+        [NewArray(3, "int32", is_zero=True), NewArray(0, "float32", is_zero=False)]
+    )
+    assert first.tolist() == [0, 0, 0]
+    assert second.size == 0
+    assert first.base is None
+
+
+@pytest.mark.parametrize("size", [10, LEAST_BLOCK])
+def test_the_end_of_an_array_is_given_back(size):
+    array = new_arrays([NewArray(size, "int64", is_zero=False)])[0]
+    array[:4] = np.arange(4)
+    assert without_end(array, 4).tolist() == [0, 1, 2, 3]
