@@ -10,7 +10,7 @@ number of nodes is stored, as in the fused program of SparseTIR (Ye and others, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from examples.bound_kernel import bound_kernel
 from examples.example import Array, Call
 from gossamer_formats import SparseTensor
 from gossamer_ir import parse_format
+from gossamer_ir.script import print_format
 from gossamer_schedule import ScheduleBuilder
 
 FORMAT = parse_format("""
@@ -39,6 +40,13 @@ def ell3d_panels(
 """ELL3D with panels of rows. Different panels have different rows of the output, so they run in parallel and
 add without atomic operations."""
 
+FULL_FORMAT = parse_format(
+    print_format(FORMAT)
+    .replace("def ell3d_panels", "def full_ell3d_panels")
+    .replace('rows, "int32", unique=False)', 'rows, "int32", unique=False, padded=False)')
+)
+"""The same without unused places in groups."""
+
 SCRIPT = """
 @T.prim_func
 def gathered_products(
@@ -51,7 +59,9 @@ def gathered_products(
     P = T.sp.dense_fixed((m + panel - 1) // panel)
     R = T.sp.dense_fixed(relations, parent=P)
     IO = T.sp.dense_varied(R, (longest, groups), indptr, "int32")
-    II = T.sp.compressed_fixed(IO, (panel, group_rows), rows, "int32", unique=False)
+    II = T.sp.compressed_fixed(
+        IO, (panel, group_rows), rows, "int32", unique=False, padded=False
+    )
     J = T.sp.compressed_fixed(II, (n, width), columns, "int32")
     P_detach = T.sp.dense_fixed((m + panel - 1) // panel)
     R_detach = T.sp.dense_fixed(relations)
@@ -148,7 +158,19 @@ def buckets(
                 indices_2=source[chosen].astype(np.int32),
             )
             panel = max(1, -(-rows // panels))
-            yield stored.asformat(FORMAT, panel=panel, group_rows=group_rows, width=width)
+            sizes: dict[str, Any] = {"panel": panel, "group_rows": group_rows, "width": width}
+            yield full_groups(stored.asformat(FORMAT, **sizes))
+
+
+def full_groups(stored: SparseTensor) -> SparseTensor:
+    """Return the same tensor with whole groups: instead of unused places, a group has its last row several
+    times, without elements. So no place has to be tested while a group is multiplied."""
+    rows = stored.arrays["rows"].reshape(-1, stored.sizes["group_rows"])
+    is_used = rows < stored.sizes["panel"]
+    last = np.where(is_used, rows, -1).max(axis=1, keepdims=True)
+    arrays = {**stored.arrays, "rows": np.where(is_used, rows, last).reshape(-1)}
+    sizes: dict[str, Any] = {name: stored.sizes[name] for name in ("panel", "group_rows", "width")}
+    return gs.from_arrays(FULL_FORMAT, stored.shape, **sizes, **arrays)
 
 
 def prepare(

@@ -40,7 +40,9 @@ def relational_convolution(
     P = T.sp.dense_fixed((m + panel - 1) // panel)
     R = T.sp.dense_fixed(relations, parent=P)
     IO = T.sp.dense_varied(R, (longest, groups), indptr, "int32")
-    II = T.sp.compressed_fixed(IO, (panel, group_rows), rows, "int32", unique=False)
+    II = T.sp.compressed_fixed(
+        IO, (panel, group_rows), rows, "int32", unique=False, padded=False
+    )
     J = T.sp.compressed_fixed(II, (n, width), columns, "int32")
     P_detach = T.sp.dense_fixed((m + panel - 1) // panel)
     R_detach = T.sp.dense_fixed(relations)
