@@ -11,10 +11,10 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Guard, IfThenElse, Load
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify import verify
-from gossamer_lower import lower_buffers, lower_to_flat
+from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 
 ROWS = """
 @T.prim_func
@@ -200,3 +200,37 @@ def test_a_proof_about_an_index_is_searched_once(monkeypatch):
         lower_buffers(nested(depth))
         counts.append(len(asked))
     assert counts[2] - counts[1] == counts[1] - counts[0] > 0
+
+
+TREE = """
+@T.prim_func
+def tree(a: T.handle, s: T.handle, p: T.handle, q: T.handle, m: T.int64, r: T.int64, n: T.int64,
+         nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    P = T.sp.dense_fixed(m)
+    R = T.sp.dense_fixed(r, parent=P)
+    I = T.sp.dense_varied(R, (nnz, nnz), p)
+    J = T.sp.compressed_fixed(I, (n, 2), q)
+    A = T.sp.match_buffer(a, (P, R, I, J), "float32")
+    S = T.sp.match_buffer(s, (P, R, I), "float32")
+    with T.sp.iteration([P, R, I, J], "SSSR", "sums") as [p1, r1, i, j]:
+        with T.init():
+            S[p1, r1, i] = 0.0
+        S[p1, r1, i] = S[p1, r1, i] + A[p1, r1, i, j]
+"""
+
+
+def test_a_predicate_does_not_hide_the_range_of_an_iterator_that_is_a_loop():
+    """The test for padding reads memory in the predicate. The number of a fiber is a product of sizes."""
+    loops = lower_buffers(lower_iterations(parse_module(TREE)))
+    assert "T.where" in print_module(loops)
+    assert not contains((Guard, IfThenElse), *loops.functions[0].body)
+
+
+def test_an_iterator_that_may_leave_its_domain_is_checked_in_the_predicate():
+    """The loop is longer than the domain of the iterator, and the predicate reads by it."""
+    position = lower_iterations(parse_module(TREE))
+    text = print_module(position).replace("for j in T.serial(2)", "for j in T.serial(3)")
+    longer = text.replace("for i in T.serial(", "for i in T.serial(1 + ")
+    assert longer != text
+    assert contains(IfThenElse, *lower_buffers(parse_module(longer)).functions[0].body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gossamer_ir.arith.affine import Affine, affine_of, combine, normal_form
@@ -10,6 +10,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
     Block,
+    BlockIter,
     Compare,
     Expr,
     For,
@@ -21,6 +22,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.fiber_positions import found_by_search
@@ -123,12 +125,25 @@ def ranges_of(function: Function) -> dict[str, Expr]:
     for stmt in statements(function.body):
         if isinstance(stmt, For) and stmt.start == build.ZERO:
             extents[stmt.var] = stmt.extent
-        if not isinstance(stmt, Block) or buffers_read(stmt.predicate or TRUE):
-            continue  # a predicate is evaluated also where an iterator is outside its domain
+        if not isinstance(stmt, Block):
+            continue
+        # A predicate is evaluated also where an iterator is outside its domain.
+        is_read_outside = buffers_read(stmt.predicate or TRUE)
         for iterator in stmt.iters:
-            if iterator.domain.start == build.ZERO:
+            if iterator.domain.start == build.ZERO and (
+                not is_read_outside or _runs_over_domain(iterator, stmt, extents)
+            ):
                 extents[iterator.var] = iterator.domain.extent
     return extents
+
+
+def _runs_over_domain(iterator: BlockIter, block: Block, extents: Mapping[str, Expr]) -> bool:
+    """Return whether an iterator is the variable of a loop over its domain, so that it is never outside."""
+    value = iterator.value
+    values = {other.var: other.value for other in block.iters}
+    return isinstance(value, Var) and extents.get(value.name) == substitute(
+        iterator.domain.extent, values
+    )
 
 
 def _one_variable(form: Affine) -> Var | None:
