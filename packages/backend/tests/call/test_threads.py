@@ -8,8 +8,8 @@ import pytest
 
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_backend.call.threads import (
+    NUM_THREADS_VARIABLE,
     OPENMP_VARIABLE,
-    VARIABLE,
     available_cpus,
     cpu_quotas,
     reset_num_threads,
@@ -19,7 +19,7 @@ from gossamer_ir.errors import ArgumentError
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(NUM_THREADS_VARIABLE, raising=False)
     monkeypatch.delenv(OPENMP_VARIABLE, raising=False)
     reset_num_threads()
     yield
@@ -47,7 +47,7 @@ def test_an_openmp_number_that_is_malformed_is_ignored(monkeypatch, text):
 
 def test_our_own_variable_precedes_that_of_openmp(monkeypatch):
     monkeypatch.setenv(OPENMP_VARIABLE, "3")
-    monkeypatch.setenv(VARIABLE, "2")
+    monkeypatch.setenv(NUM_THREADS_VARIABLE, "2")
     assert get_num_threads() == 2
 
 
@@ -88,21 +88,21 @@ def test_the_quota_is_rounded_up(monkeypatch, quota, expected):
 
 
 def test_the_environment_is_read(monkeypatch):
-    monkeypatch.setenv(VARIABLE, " 3 ")
+    monkeypatch.setenv(NUM_THREADS_VARIABLE, " 3 ")
     assert get_num_threads() == 3
 
 
 def test_what_is_set_wins_over_the_environment(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "3")
+    monkeypatch.setenv(NUM_THREADS_VARIABLE, "3")
     set_num_threads(5)
     assert get_num_threads() == 5
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "4097", "99999999999999999999", "²"])
 def test_a_bad_variable_is_refused_whenever_it_is_asked_for(monkeypatch, text):
-    monkeypatch.setenv(VARIABLE, text)
+    monkeypatch.setenv(NUM_THREADS_VARIABLE, text)
     for _ in range(2):
-        with pytest.raises(ArgumentError, match=f"{VARIABLE} is '{text}'") as caught:
+        with pytest.raises(ArgumentError, match=f"{NUM_THREADS_VARIABLE} is '{text}'") as caught:
             get_num_threads()
         assert caught.value.code == "threads.count"
 

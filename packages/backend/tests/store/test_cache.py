@@ -10,7 +10,7 @@ import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
 from gossamer_backend.store.entry import FORMAT, pack_entry, unpack_entry
-from gossamer_backend.store.settings import VARIABLE, default_directory
+from gossamer_backend.store.settings import CACHE_DIR_VARIABLE, default_directory
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature, Target
@@ -217,7 +217,7 @@ def test_a_pipe_in_place_of_an_entry_does_not_block(cache):
 def test_an_impossible_directory_is_a_warning_once(tmp_path, place):
     (tmp_path / "file").touch()
     cache = ArtifactCache(tmp_path / "file" if place == "below a file" else "/proc/gossamer")
-    with pytest.warns(CacheWarning, match=f"kernel cache is not used.*{VARIABLE}"):
+    with pytest.warns(CacheWarning, match=f"kernel cache is not used.*{CACHE_DIR_VARIABLE}"):
         cache.put(KEY, artifact())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -227,11 +227,11 @@ def test_an_impossible_directory_is_a_warning_once(tmp_path, place):
 
 
 def test_the_directory_is_chosen_by_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "mine"))
+    monkeypatch.setenv(CACHE_DIR_VARIABLE, str(tmp_path / "mine"))
     assert default_directory() == tmp_path / "mine"
     ArtifactCache().put(KEY, artifact())
     assert (tmp_path / "mine" / "v1" / f"{KEY}.artifact").exists()
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(CACHE_DIR_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_directory().name == "gossamer"
 

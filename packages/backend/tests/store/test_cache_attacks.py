@@ -22,7 +22,7 @@ import warnings
 import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.store.settings import VARIABLE, default_directory
+from gossamer_backend.store.settings import CACHE_DIR_VARIABLE, default_directory
 from gossamer_ir.interchange.records import Signature
 
 KEY, OTHER = "1" * 64, "a" * 64
@@ -207,7 +207,7 @@ def test_a_directory_of_another_user_is_not_used_with_one_warning(cache, nobody)
 def without_a_home(temporary):
     os.environ.pop("HOME", None)
     os.environ.pop("XDG_CACHE_HOME", None)
-    os.environ.pop(VARIABLE, None)
+    os.environ.pop(CACHE_DIR_VARIABLE, None)
     os.environ["TMPDIR"] = temporary
     tempfile.tempdir = None
     cache = ArtifactCache()
@@ -252,7 +252,7 @@ def test_a_user_without_a_home_is_not_led_to_a_directory_of_his_own(tmp_path, no
 
 
 def test_without_HOME_the_home_of_the_user_is_used(monkeypatch):
-    for name in (VARIABLE, "HOME", "XDG_CACHE_HOME"):
+    for name in (CACHE_DIR_VARIABLE, "HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     assert default_directory().is_absolute()
 
@@ -366,7 +366,9 @@ def test_a_full_disk_is_a_warning_and_leaves_nothing(on_a_small_disk):
     assert 10 < found["kept"] < 60
     assert found["partial"] == []
     assert len(found["messages"]) == 1
-    assert f"No space left on device. Make room, or set {VARIABLE}" in found["messages"][0]
+    assert (
+        f"No space left on device. Make room, or set {CACHE_DIR_VARIABLE}" in found["messages"][0]
+    )
 
 
 def test_a_read_only_disk_is_read_and_not_written(on_a_small_disk):

@@ -10,7 +10,7 @@ import gossamer_backend.store.eviction
 from gossamer_backend import Artifact, ArtifactCache
 from gossamer_backend.store.directory import open_directory
 from gossamer_backend.store.eviction import COUNTER, evict_entries
-from gossamer_backend.store.settings import DEFAULT_LIMIT, LIMIT_VARIABLE
+from gossamer_backend.store.settings import CACHE_LIMIT_VARIABLE, DEFAULT_LIMIT
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
 
@@ -192,7 +192,7 @@ def test_processes_that_write_and_evict_at_once_agree(tmp_path):
     ("text", "limit"), [("", DEFAULT_LIMIT), ("0", 0), (" 64 ", 64_000_000), ("100000", 10**11)]
 )
 def test_the_environment_chooses_the_limit(tmp_path, monkeypatch, text, limit):
-    monkeypatch.setenv(LIMIT_VARIABLE, text)
+    monkeypatch.setenv(CACHE_LIMIT_VARIABLE, text)
     assert ArtifactCache(tmp_path).limit == limit
     assert ArtifactCache(tmp_path).info().limit == limit
     assert ArtifactCache(tmp_path, limit=7).limit == 7
@@ -200,7 +200,7 @@ def test_the_environment_chooses_the_limit(tmp_path, monkeypatch, text, limit):
 
 @pytest.mark.parametrize("text", ["lots", "-1", "1.5", "1e3", "512MB", "²", "9" * 5000])
 def test_a_limit_that_is_no_number_is_refused(tmp_path, monkeypatch, text):
-    monkeypatch.setenv(LIMIT_VARIABLE, text)
+    monkeypatch.setenv(CACHE_LIMIT_VARIABLE, text)
     with pytest.raises(ArgumentError, match="is not a number of megabytes") as caught:
         ArtifactCache(tmp_path)
     assert caught.value.code == "cache.limit"

@@ -15,7 +15,6 @@ from gossamer_formats.conversion.conversion_target import ConversionTarget, conv
 from gossamer_formats.conversion.csr_matrices import transposed_storage
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.memory.ownership import adopt_array, is_owned
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
@@ -30,6 +29,7 @@ from gossamer_formats.storage import (
 )
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 

@@ -44,9 +44,9 @@ def test_a_program_of_a_later_stage_has_no_decisions():
 FACTS = [
     ("spmm", "bytes (prefetching pays", {"feat_size": 31}, LARGE, False),
     ("spmm", "a row of B_data has 124 bytes", {"feat_size": 31}, LARGE, True),
-    ("spmm", "B_data has 50 MB (prefetching pays from 2 MB)", {"feat_size": 200}, LARGE, True),
+    ("spmm", "B_data has 50 MiB (prefetching pays from 2 MiB)", {"feat_size": 200}, LARGE, True),
     ("spmm", "without statistics of the data", {"feat_size": 128}, None, True),
-    ("spmm", "B_data has 0.0635 MB; prefetching pays from 2 MB", {"feat_size": 130}, SHORT, True),
+    ("spmm", "B_data has 65 KiB; prefetching pays from 2 MiB", {"feat_size": 130}, SHORT, True),
     ("spmm", "B_data stays in the shared cache", {"feat_size": 128}, SHORT, True),
     ("spmm", "300 features of float32 fill 19 vectors", {"feat_size": 300}, None, True),
     ("spmv", "rows have 56 terms on average, 48 or more", {}, LARGE, True),

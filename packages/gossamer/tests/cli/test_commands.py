@@ -118,17 +118,17 @@ BAD_COMMANDS = [
     ("option.range", "--repeat is -3", "run spmm --matrix FILE --repeat -3"),
     (
         "option.memory",
-        "GB, more than the memory",
+        "TiB, more than the memory",
         "run spmm --matrix FILE --features 1000000000000",
     ),
     (
         "option.memory",
-        "GB, more than the memory",
+        "TiB, more than the memory",
         "run sddmm --matrix FILE --features 1000000000000",
     ),
     (
         "option.memory",
-        "GB, more than the memory",
+        "TiB, more than the memory",
         "run spmm --matrix FILE --features 10" + 40 * "0",
     ),
     ("option.dtype", "'float16'", "run spmm --matrix FILE --dtype float16"),

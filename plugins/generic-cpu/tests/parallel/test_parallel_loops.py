@@ -45,10 +45,10 @@ WEIGHTS = {
 def runtime(request, monkeypatch):
     if request.param == "gomp" and threads.gomp_parallel() is None:
         pytest.skip("libgomp is not installed")
-    monkeypatch.setenv(threads.VARIABLE, request.param)
+    monkeypatch.setenv(threads.PARALLEL_VARIABLE, request.param)
     threads.refresh()
     yield request.param
-    monkeypatch.delenv(threads.VARIABLE)
+    monkeypatch.delenv(threads.PARALLEL_VARIABLE)
     threads.refresh()
 
 
@@ -207,7 +207,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 @pytest.mark.parametrize("choice", RUNTIMES)
 def test_a_forked_child_computes_after_its_parent_did(choice):
     command = [sys.executable, "-W", "error", "-c", FORK, str(Path(__file__).parents[1])]
-    environment = {**os.environ, threads.VARIABLE: choice}
+    environment = {**os.environ, threads.PARALLEL_VARIABLE: choice}
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=60, check=False, env=environment
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.cgroups import CGROUPS, PROC, control_groups, read_text
 
-VARIABLE = "GOSSAMER_NUM_THREADS"
+NUM_THREADS_VARIABLE = "GOSSAMER_NUM_THREADS"
 OPENMP_VARIABLE = "OMP_NUM_THREADS"
 """A number, or a list of numbers for nested regions, of which the first counts."""
 
@@ -67,12 +67,12 @@ def reset_num_threads() -> None:
 
 
 def _find_default() -> int:
-    text = os.environ.get(VARIABLE, "").strip()
+    text = os.environ.get(NUM_THREADS_VARIABLE, "").strip()
     if not text:
         return _openmp_number() or available_cpus()
     count = _thread_count(text)
     if count is None:
-        raise _argument_error(repr(text), source=f"The environment variable {VARIABLE}")
+        raise _argument_error(repr(text), source=f"The environment variable {NUM_THREADS_VARIABLE}")
     return count
 
 

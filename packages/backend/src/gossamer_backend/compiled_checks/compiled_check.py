@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_NUMPY_ELEMENTS = 65_536
 """The total number of elements up to which NumPy is faster than preparing a kernel."""
 
-Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
+CompileNamed: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 
 _Tests: TypeAlias = tuple[ArrayTest, ...]
 _Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
@@ -67,7 +67,9 @@ class GeneratedCheck:
     False
     """
 
-    def __init__(self, compile: Compile, *, max_numpy_elements: int = MAX_NUMPY_ELEMENTS) -> None:
+    def __init__(
+        self, compile: CompileNamed, *, max_numpy_elements: int = MAX_NUMPY_ELEMENTS
+    ) -> None:
         self._compile = compile
         self._max_numpy_elements = max_numpy_elements
         self._kernels: dict[_Tests, Kernel | None] = {}

@@ -29,7 +29,7 @@ from gossamer_backend.store.directory import (
 from gossamer_backend.store.entry import Kind, pack_entry, unpack_entry
 from gossamer_backend.store.eviction import COUNTER, make_room
 from gossamer_backend.store.safe_files import PARTIAL, read_own_file, replace_file
-from gossamer_backend.store.settings import VARIABLE, default_directory, default_limit
+from gossamer_backend.store.settings import CACHE_DIR_VARIABLE, default_directory, default_limit
 from gossamer_ir.errors import ArgumentError
 
 Cause: TypeAlias = Literal["unusable", "full"]
@@ -41,8 +41,8 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".artifact"
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _HINTS: dict[Cause, str] = {
-    "unusable": f"Set {VARIABLE} to a directory to which only you can write",
-    "full": f"Make room, or set {VARIABLE} to a directory elsewhere",
+    "unusable": f"Set {CACHE_DIR_VARIABLE} to a directory to which only you can write",
+    "full": f"Make room, or set {CACHE_DIR_VARIABLE} to a directory elsewhere",
 }
 
 _WARNED: dict[tuple[Path, Cause], object] = {}

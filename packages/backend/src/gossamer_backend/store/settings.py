@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gossamer_ir.errors import ArgumentError
 
-VARIABLE = "GOSSAMER_CACHE_DIR"
-LIMIT_VARIABLE = "GOSSAMER_CACHE_LIMIT"
+CACHE_DIR_VARIABLE = "GOSSAMER_CACHE_DIR"
+CACHE_LIMIT_VARIABLE = "GOSSAMER_CACHE_LIMIT"
 MEGABYTE = 1_000_000
 # Room for some ten thousand kernels of a few dozen kilobytes. It was chosen, not measured.
 DEFAULT_LIMIT = 512 * MEGABYTE
@@ -21,7 +21,7 @@ def default_directory() -> Path:
 
     For a user without a home directory, it is in the directory for temporary files.
     """
-    chosen = os.environ.get(VARIABLE)
+    chosen = os.environ.get(CACHE_DIR_VARIABLE)
     if not chosen:
         return _users_directory() or _temporary_directory()
     try:
@@ -29,7 +29,7 @@ def default_directory() -> Path:
     except RuntimeError as error:
         raise ArgumentError(
             "cache.directory",
-            f"The environment variable {VARIABLE} is '{chosen}', and there is no such user.",
+            f"The environment variable {CACHE_DIR_VARIABLE} is '{chosen}', and there is no such user.",
             hint="Set it to a directory of your own.",
         ) from error
 
@@ -39,13 +39,13 @@ def default_limit() -> int:
 
     `ArgumentError` (`cache.limit`) if the variable is not a whole number.
     """
-    text = os.environ.get(LIMIT_VARIABLE, "").strip()
+    text = os.environ.get(CACHE_LIMIT_VARIABLE, "").strip()
     if not text:
         return DEFAULT_LIMIT
     if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
         raise ArgumentError(
             "cache.limit",
-            f"The environment variable {LIMIT_VARIABLE} is '{text}', which is not a number of "
+            f"The environment variable {CACHE_LIMIT_VARIABLE} is '{text}', which is not a number of "
             "megabytes.",
             hint="Set it to a whole number such as 512, or to 0 to keep nothing.",
         )

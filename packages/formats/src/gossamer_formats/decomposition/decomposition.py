@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gossamer_formats.decomposition.part import Part, part_of
-from gossamer_formats.memory.byte_sizes import size_in_words
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts

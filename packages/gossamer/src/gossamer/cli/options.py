@@ -15,6 +15,7 @@ from gossamer_formats import SparseTensor
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.byte_sizes import size_in_words
 
 FEATURES = 64
 """The default number of columns of dense matrices."""
@@ -75,6 +76,6 @@ def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) 
         raise ArgumentError(
             "option.memory",
             f"The operands and results for a matrix of {rows} by {columns} and --features {features} take "
-            f"{needed / 1e9:.3g} GB, more than the memory that is available.",
+            f"{size_in_words(needed)}, more than the memory that is available.",
             hint="Give fewer --features.",
         )

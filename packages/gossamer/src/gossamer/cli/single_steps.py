@@ -77,7 +77,7 @@ def _argument(keyword: ast.keyword) -> tuple[str, Any]:
     return keyword.arg, tuple(value) if isinstance(value, list) else value
 
 
-def to_module(text: str, *, name: str) -> Module:
+def parse_program_text(text: str, *, name: str) -> Module:
     """Return the verified module of a script or of canonical JSON; errors show the text and its `name`."""
     if text.lstrip()[:1] == "{":
         return verify(loads(text))

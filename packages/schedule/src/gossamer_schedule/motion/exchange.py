@@ -13,7 +13,7 @@ from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.access import values_at
-from gossamer_schedule.legality.unchanged import require_unchanged_bounds
+from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
     loops_outside_reductions,

@@ -17,7 +17,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.regions.consecutive_elements import ElementSpan
-from gossamer_schedule.safe_accesses.checked_reads import with_bounds_checks
+from gossamer_schedule.safe_accesses.checked_reads import with_checked_reads
 
 
 def conditional_prefetch(
@@ -36,7 +36,7 @@ def conditional_prefetch(
     count = substitute(span.count, later)
     needed = [
         *_later_iteration_condition(cursor, span, later[var]),
-        *with_bounds_checks(cursor, conditions, (*indices, count)),
+        *with_checked_reads(cursor, conditions, (*indices, count)),
     ]
     condition = short_circuit_conjunction(*needed)
     prefetches = _line_prefetches(cursor, ElementSpan(indices, count), buffer, namer=namer)

@@ -14,7 +14,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 
 
-def with_bounds_checks(
+def with_checked_reads(
     cursor: Cursor, conditions: Iterable[Expr], operands: Iterable[Expr]
 ) -> Iterator[Expr]:
     """Yield conditions, each after the bounds checks of its loads, and then those of some operands.

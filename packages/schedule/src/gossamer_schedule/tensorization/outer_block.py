@@ -19,7 +19,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.access import values_at
-from gossamer_schedule.legality.unchanged import require_unchanged_bounds
+from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.block_nest import single_block
 from gossamer_schedule.nests.init_checks import (
     loops_outside_reductions,

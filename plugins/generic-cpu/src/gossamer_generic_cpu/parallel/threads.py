@@ -28,7 +28,7 @@ from gossamer_ir.interchange.records import Target
 if TYPE_CHECKING:
     from gossamer_generic_cpu.parallel.interruption import Interruption
 
-VARIABLE = "GOSSAMER_PARALLEL"
+PARALLEL_VARIABLE = "GOSSAMER_PARALLEL"
 """The environment variable for the choice: `pool` (the default), `gomp`, `pthread` or `none`. If one cannot
 be used, another takes its place."""
 
@@ -65,11 +65,11 @@ def parallelism_of(target: Target) -> ParallelismSource:
 
 def parallel_function() -> int | None:
     """Return the address of the function that now runs parallel regions in this process, or None."""
-    choice = os.environ.get(VARIABLE) or "pool"
+    choice = os.environ.get(PARALLEL_VARIABLE) or "pool"
     if choice not in _CHOICES:
         raise ArgumentError(
             "generic_cpu.parallel",
-            f"The environment variable {VARIABLE} is '{choice}'.",
+            f"The environment variable {PARALLEL_VARIABLE} is '{choice}'.",
             hint=f"Expected one of {', '.join(_CHOICES)}.",
         )
     if choice == "none":

@@ -26,7 +26,7 @@ def power_law(
     (F. Chung and L. Lu, 2002); nodes are in random order. The same seed gives the same graph.
 
     >>> power_law(1000, 5000)
-    SparseTensor(csr, 1000 by 1000, 5000 nonzeros, float32, 44 KB)
+    SparseTensor(csr, 1000 by 1000, 5000 nonzeros, float32, 43 KiB)
     """
     if nodes < 1 or not 0 <= edges <= nodes * nodes // 4:
         raise ArgumentError(

@@ -40,7 +40,7 @@ def opt(
     Those of an installed plugin are <plugin>.<name>. The intrinsics that steps name are those of the target.
     The module is verified before the first step and after each.
     """
-    from gossamer.cli.single_steps import apply_steps, steps_text, to_module, to_step
+    from gossamer.cli.single_steps import apply_steps, parse_program_text, steps_text, to_step
     from gossamer_schedule.trace.codec import trace_from_json
 
     if listed:
@@ -49,7 +49,7 @@ def opt(
     wanted = [*trace_from_json(_read(trace, "trace"))] if trace is not None else []
     wanted += map(to_step, steps or [])
     module = apply_steps(
-        to_module(_read(file, "program"), name=_file_name(file)),
+        parse_program_text(_read(file, "program"), name=_file_name(file)),
         wanted,
         verify_each=verify_each,
         target=target,

@@ -21,7 +21,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.unchanged import require_unchanged_bounds
+from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.predicates.block_predicates import with_range_condition
 
 

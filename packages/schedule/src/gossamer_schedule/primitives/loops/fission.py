@@ -34,8 +34,8 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.access import conflicting_buffers, values_at
 from gossamer_schedule.legality.dependence_distance import dependence_distance
+from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.legality.races import difference_text, is_ordered, is_unconditional
-from gossamer_schedule.legality.unchanged import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.nests.init_checks import blocks_with_init, buffers_read_by_init
 
 BodyPart: TypeAlias = tuple[Stmt, ...]

@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.unchanged import require_unchanged_bounds
+from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.fused_inits import require_inits_of_fused
 
 MAX_ITERATIONS = 2**63 - 1

@@ -25,7 +25,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.legality.independent_loops import atomic_buffers, require_independent
-from gossamer_schedule.legality.unchanged import require_unchanged
+from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.nests.init_checks import blocks_with_init, reinitializing_loops
 
 MAX_ITERATIONS = 2**63 - 1

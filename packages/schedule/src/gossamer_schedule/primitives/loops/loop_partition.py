@@ -26,7 +26,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.access import values_at
-from gossamer_schedule.legality.unchanged import require_unchanged
+from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.user_expressions import expression_at
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,

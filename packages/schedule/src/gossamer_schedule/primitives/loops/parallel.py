@@ -17,10 +17,10 @@ from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
 from gossamer_schedule.errors import schedule_error, text_of
+from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.legality.monotone import is_monotone
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.legality.shared_accumulation import required_shared_buffers
-from gossamer_schedule.legality.unchanged import require_unchanged
 from gossamer_schedule.primitives.loops.split import split
 from gossamer_schedule.reductions.loop_reduction import (
     required_loop_reduction,

@@ -26,7 +26,7 @@ from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.made_names import split_loop_names
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.unchanged import require_unchanged, require_unchanged_bounds
+from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
 from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations

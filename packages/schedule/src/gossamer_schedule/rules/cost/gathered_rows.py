@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
+from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.cost.hardware_params import HardwareParams
 from gossamer_schedule.rules.recognize.gathers import Gather
 
@@ -49,8 +50,8 @@ def aligned_to_rows(
     largest = hardware.shared_cache // (1 if _has_many_uses(stats) else ALIGNED_PART)
     if size > largest:
         why = (
-            f"{gather.operand} has {megabytes(size)}, and masked loads take longer above "
-            f"{megabytes(largest)}"
+            f"{gather.operand} has {size_in_words(size)}, and masked loads take longer above "
+            f"{size_in_words(largest)}"
         )
         return Decision("vectors begin at the first feature", why)
     args: dict[str, Arg] = {"loop": gather.feature, "buffer": gather.operand, "lanes": lanes}
@@ -99,7 +100,7 @@ def prefetched(
     return Decision(
         f"rows of {gather.operand} prefetched {distance} elements ahead",
         f"a row has {gather.row_bytes} bytes (prefetching pays from {prefetch.least_row}), and "
-        f"{gather.operand} has {megabytes(size)} (prefetching pays from {megabytes(least)})",
+        f"{gather.operand} has {size_in_words(size)} (prefetching pays from {size_in_words(least)})",
         (_prefetch(gather, distance),),
     )
 
@@ -132,13 +133,8 @@ def why_not_prefetched(
         return f"without statistics of the data, the size of {gather.operand} is unknown"
     size, least = gather.operand_bytes(stats), prefetch.operand_bytes(hardware)
     if size < least:
-        return f"{gather.operand} has {megabytes(size)}; prefetching pays from {megabytes(least)}"
+        return f"{gather.operand} has {size_in_words(size)}; prefetching pays from {size_in_words(least)}"
     return ""
-
-
-def megabytes(size: int) -> str:
-    """Return a size in bytes as text in MB."""
-    return f"{size / 2**20:.3g} MB"
 
 
 def _prefetch(gather: Gather, distance: int) -> Step:

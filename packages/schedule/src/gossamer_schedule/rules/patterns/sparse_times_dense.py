@@ -14,11 +14,11 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (
     PrefetchThresholds,
     aligned_to_rows,
-    megabytes,
     prefetched,
     why_not_prefetched,
 )
@@ -27,7 +27,7 @@ from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
 from gossamer_schedule.rules.recognize.row_reduction import (
-    SparseReduction,
+    RowReduction,
     axes_of,
     single_iteration,
     sparse_reduction,
@@ -92,7 +92,7 @@ def sparse_times_dense(
 
 
 def _in_tiles(
-    pattern: SparseReduction,
+    pattern: RowReduction,
     gather: Gather,
     hardware: HardwareParams,
     stats: Stats | None,
@@ -125,7 +125,7 @@ def _in_tiles(
     )
 
 
-def _gather(function: Function, iteration: Iteration, pattern: SparseReduction) -> Gather:
+def _gather(function: Function, iteration: Iteration, pattern: RowReduction) -> Gather:
     """Return the rows of the dense operand that the loop over nonzeros gathers."""
     operand = gathered_operand(
         function, iteration, column=pattern.position, feature=pattern.feature
@@ -152,7 +152,7 @@ def _alignment(
     return aligned_to_rows(gather, hardware, stats)
 
 
-def _tiles(pattern: SparseReduction, tiling: Tiling) -> tuple[Decision, VectorLoops]:
+def _tiles(pattern: RowReduction, tiling: Tiling) -> tuple[Decision, VectorLoops]:
     """Order the loops as tile, position, vector, lane. Return them with the decision."""
     trace = TraceBuilder()
     loops = trace.split_in_vectors(
@@ -190,7 +190,7 @@ class _Copy(NamedTuple):
 
 
 def _in_registers(
-    pattern: SparseReduction, tiling: Tiling, loops: VectorLoops
+    pattern: RowReduction, tiling: Tiling, loops: VectorLoops
 ) -> tuple[Decision, VectorLoops, _Copy]:
     """Return the decision to accumulate a tile in a local buffer, the loops of its init, and its copy."""
     trace = TraceBuilder()
@@ -220,7 +220,7 @@ def _in_registers(
 
 
 def _around_caches(
-    pattern: SparseReduction, copy_block: str, hardware: HardwareParams, stats: Stats | None
+    pattern: RowReduction, copy_block: str, hardware: HardwareParams, stats: Stats | None
 ) -> tuple[Decision, ...]:
     """Decide whether the result is stored around the caches."""
     if stats is None or pattern.features is None:
@@ -233,8 +233,8 @@ def _around_caches(
     trace = TraceBuilder()
     trace.add("store_nontemporal", block=copy_block, buffer=pattern.output)
     why = (
-        f"{pattern.output} has {megabytes(size)}, and from {megabytes(large)}, half of the shared cache, its "
-        "lines would displace the gathered rows and be evicted before they are read"
+        f"{pattern.output} has {size_in_words(size)}, and from {size_in_words(large)}, half of the shared "
+        "cache, its lines would displace the gathered rows and be evicted before they are read"
     )
     return (Decision(f"{pattern.output} is stored around the caches", why, trace.steps),)
 
@@ -271,7 +271,7 @@ def _several_tiles(tiling: Tiling, tile: str) -> tuple[Decision, ...]:
     return (Decision("tiles unrolled", why, trace.steps),)
 
 
-def _single_feature(pattern: SparseReduction) -> Decision:
+def _single_feature(pattern: RowReduction) -> Decision:
     """Return the decision for one column: a dot product per row."""
     trace = TraceBuilder()
     # The reduction must be innermost for the accumulator to be a scalar.
@@ -289,5 +289,5 @@ def _single_feature(pattern: SparseReduction) -> Decision:
     )
 
 
-def _parallel(pattern: SparseReduction, vectors: int) -> Decision:
+def _parallel(pattern: RowReduction, vectors: int) -> Decision:
     return parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=vectors)

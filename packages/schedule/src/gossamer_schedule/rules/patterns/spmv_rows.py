@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.recognize.row_reduction import SparseReduction, sparse_reduction
+from gossamer_schedule.rules.recognize.row_reduction import RowReduction, sparse_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
@@ -75,7 +75,7 @@ def spmv_rows(
     return PatternMatch(pattern.text, decisions)
 
 
-def _in_register(pattern: SparseReduction) -> Decision:
+def _in_register(pattern: RowReduction) -> Decision:
     trace = TraceBuilder()
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.position
@@ -87,7 +87,7 @@ def _in_register(pattern: SparseReduction) -> Decision:
     )
 
 
-def _vectors(pattern: SparseReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
+def _vectors(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
     if pattern.is_contiguous:
@@ -99,7 +99,7 @@ def _scalar(why: str) -> Decision:
     return Decision("one term at a time", why)
 
 
-def _gathered(pattern: SparseReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
+def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
     mean = _mean_row(pattern, stats)
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
@@ -122,9 +122,7 @@ def _gathered(pattern: SparseReduction, hardware: HardwareParams, stats: Stats |
     )
 
 
-def _contiguous(
-    pattern: SparseReduction, hardware: HardwareParams, stats: Stats | None
-) -> Decision:
+def _contiguous(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
     longest = pattern.width if stats is None else stats.longest_row
     # The longest row decides, not the mean: one long row makes the branches unpredictable.
     if longest is not None and longest <= SHORT_ROW:
@@ -139,12 +137,12 @@ def _contiguous(
     return _vectorized(pattern, lanes, rest="masked", why=f"terms are contiguous; {why}")
 
 
-def _mean_row(pattern: SparseReduction, stats: Stats | None) -> float | None:
+def _mean_row(pattern: RowReduction, stats: Stats | None) -> float | None:
     """Return the mean number of terms per row, None if it is unknown."""
     return pattern.width if stats is None else stats.mean_row
 
 
-def _vectorized(pattern: SparseReduction, lanes: int, *, rest: str, why: str) -> Decision:
+def _vectorized(pattern: RowReduction, lanes: int, *, rest: str, why: str) -> Decision:
     trace = TraceBuilder()
     _, lane = trace.split(pattern.position, factors=(None, lanes))
     if rest == "scalar":

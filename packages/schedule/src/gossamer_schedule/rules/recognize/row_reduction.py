@@ -35,7 +35,7 @@ from gossamer_schedule.rules.recognize.regular_reads import (
 )
 
 
-class SparseReduction(msgspec.Struct, frozen=True):
+class RowReduction(msgspec.Struct, frozen=True):
     """`out[i, k...] = reduction over j of ...` with j in the fiber of row i, or the same combined with the
     old value of `out[i, k...]`.
 
@@ -79,7 +79,7 @@ class _Roles(msgspec.Struct, frozen=True):
 
 
 @memoize_by_identity
-def sparse_reduction(module: Module) -> SparseReduction | None:
+def sparse_reduction(module: Module) -> RowReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
     found = single_iteration(module)
     if found is None:
@@ -147,7 +147,7 @@ def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
     return iteration.kinds[len(roles.roots) :] == "SR" + "S" * len(roles.features)
 
 
-def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseReduction | None:
+def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowReduction | None:
     row, position, *features = iteration.vars[len(roles.roots) :]
     output = _output(function, iteration, element=(row, *features))
     names = {indptr_name(axis.name) for axis in (*roles.roots, roles.row, roles.fiber)}
@@ -158,7 +158,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> SparseR
     names |= {data, cache, copy_block_name(iteration.name, cache)}
     if has_taken(function, iteration, names=names):
         return None
-    return SparseReduction(
+    return RowReduction(
         block=iteration.name,
         row=row,
         position=position,
