@@ -63,7 +63,7 @@ def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
         names = tuple(part.name for part in parts.parts)
         # Only `rewrite` knows the rows of parts.
         if is_rewritten := rng.random() < 0.5:
-            module = parts.rewrite(program.module, buffer.name)
+            module = parts.rewrite(program.module, buffer.name, declares_rows=rng.random() < 0.5)
         else:
             module = decompose_format(
                 program.module, (buffer.name,), names=names, formats=formats

@@ -185,6 +185,56 @@ def test_a_rewritten_program_initializes_each_row_once(operator):
         assert len(inits) == len(A.parts) + (not is_whole), name
 
 
+@pytest.mark.parametrize("parameters", [{"k": 6}, {"k": 1}, {"c": 3, "k": 6}])
+@pytest.mark.parametrize("features", [None, 1, 5, 64])
+def test_parts_whose_rows_are_declared_disjoint_run_in_one_launch(features, parameters):
+    stored = matrix()
+    A = gs.decompose(stored, "hyb", **parameters)
+    joined = len(A.coverage().initializing)
+    dense = integers((40,) if features is None else (40, features))
+    names = ("x", "y") if features is None else ("b", "c")
+    program = A.rewrite(SPMV if features is None else SCRIPT, declares_rows=True)
+    assert len(program.functions[0].relations) == joined * (joined - 1) // 2
+    steps = [step for step in gs.explain(program).schedule.loop if step.op == "horizontal_fuse"]
+    assert [len(step.args["loops"]) for step in steps] == ([joined] if joined > 1 else [])
+    kernel = gs.compile(program)
+    result = np.full((50, *dense.shape[1:]), np.nan, np.float32)
+    kernel(**dict(zip(names, (dense, result), strict=True)), **A.arguments)
+    assert np.array_equal(result, stored @ dense)
+
+
+def test_rows_that_are_declared_disjoint_are_checked():
+    A = gs.decompose(matrix(), "hyb", k=6)
+    kernel = gs.compile(A.rewrite(SPMV, declares_rows=True))
+    first, second, *_ = (f"rows_{part.name}" for part in A.parts)
+    arguments = dict(A.arguments)
+    rows = arguments[first].copy()
+    rows[0] = arguments[second][0]
+    arguments[first] = np.sort(rows)
+    with pytest.raises(ArgumentError) as caught:
+        kernel(x=integers(40), y=np.empty(50, np.float32), **arguments)
+    assert caught.value.code == "kernel.disjoint"
+
+
+def test_a_program_that_assigns_elements_which_slots_may_share_is_not_rewritten():
+    A = gs.decompose(matrix(), [("sell", None, {"height": 4})])
+    scattered = """
+@T.prim_func
+def f(a: T.handle, d: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, n, (p, q), "int32")
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    D = T.sp.match_buffer(d, (I, N), "float32")
+    with T.sp.iteration([I, J], "SS", "scatter") as [i, j]:
+        D[i, j] = A[i, j]
+"""
+    with pytest.raises(FormatError, match="assign the same element") as caught:
+        A.rewrite(scattered)
+    assert caught.value.code == "format.program"
+
+
 def test_values_are_updated():
     stored = matrix()
     A = gs.decompose(stored, "hyb", c=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,13 +151,19 @@ class Decomposition:
             gathered[part.permutation] = own.reshape(-1)
         return gathered[:-1]
 
-    def rewrite(self, program: Module | str, buffer: str = "A") -> Module:
+    def rewrite(
+        self, program: Module | str, buffer: str = "A", *, declares_rows: bool = False
+    ) -> Module:
         """Return a program at the coordinate stage, in which the parts are stored instead of a buffer.
 
         The program has one iteration for each part. Those come first that have rows of their own, which they
         initialize; the others add. If there are rows that none of these has, all are initialized before. The
         parameters of a part are those of its format, with the name of the part at the end; `arguments` has
         their values. For several buffers that share the axes, use the schedule primitive `decompose_format`.
+
+        If it `declares_rows`, the program declares for each two parts that initialize rows that these are
+        different ones. Then one parallel loop can run the iterations of all these parts
+        (`horizontal_fuse`), which the default schedule does; each call of a kernel checks the rows.
 
         Raises `FormatError` (`format.program`) if a format cannot be used by the program.
 
@@ -182,22 +189,33 @@ class Decomposition:
         from gossamer_ir.script import parse_module
         from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
         from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
+        from gossamer_ir.verify import diagnostics
 
         module = parse_module(program) if isinstance(program, str) else program
         formats = {part.name: part.tensor.format for part in self.parts}
         sizes = {part.name: part.fixed_sizes for part in self.parts}
         try:
-            return program_in_parts(
-                module, (buffer,), formats, fixed_sizes=sizes, rows=self._rows_of_parts
+            rewritten = program_in_parts(
+                module,
+                (buffer,),
+                formats,
+                fixed_sizes=sizes,
+                rows=partial(self._rows_of_parts, are_declared=declares_rows),
             )
         except DecompositionError as error:
             raise FormatError("format.program", str(error)) from None
+        # Slots of a part may have the same coordinates, whose elements a program cannot assign.
+        found = diagnostics(rewritten)
+        if found and not diagnostics(module):
+            raise FormatError(
+                "format.program", f"The program over the parts is not valid: {found[0].message}"
+            )
+        return rewritten
 
-    def _rows_of_parts(self, dimension: int) -> RowsOfParts:
+    def _rows_of_parts(self, dimension: int, *, are_declared: bool) -> RowsOfParts:
         initializing, _, left = self.coverage(dimension)
-        return RowsOfParts(
-            tuple(self.parts[number].name for number in initializing), are_all=not left.size
-        )
+        names = tuple(self.parts[number].name for number in initializing)
+        return RowsOfParts(names, are_all=not left.size, are_declared=are_declared)
 
     __array_ufunc__ = None
     """Lets `array @ decomposition` raise `TypeError` instead of making an array of it."""

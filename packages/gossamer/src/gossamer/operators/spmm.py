@@ -98,6 +98,9 @@ def spmm(
            [0., 0., 0.]])
     """
     if isinstance(B, np.ndarray) and B.ndim == 1:
+        if not is_scaled(alpha, beta):
+            # Without factors, a repeated call has a plan.
+            return spmv(A, B, out=out, target=target)
         return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
     if isinstance(A, Decomposition):
         stored = part_operands(A, B)

@@ -83,6 +83,46 @@ def csr(a: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64, nnz: T.in
     assert around == ["csrmm_p1_C_data_local_1"]
 
 
+STORED = """
+@T.prim_func
+def f(a: T.handle, b: T.handle, c: T.handle, s: T.handle, t: T.handle, x: T.handle,
+      m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    M = T.sp.dense_fixed(m)
+    K = T.sp.dense_fixed(8)
+    Ob = T.sp.dense_fixed(1)
+    Ib = T.sp.compressed_fixed(Ob, (m, n), s, "int32", padded=False)
+    Jb = T.sp.compressed_fixed(Ib, (m, 4), x, "int32")
+    Oc = T.sp.dense_fixed(1)
+    Ic = T.sp.compressed_fixed(Oc, (m, n), t, "int32", padded=False)
+    Jc = T.sp.compressed_fixed(Ic, (m, 4), x, "int32")
+    A = T.sp.match_buffer(a, (Ob, Ib, Jb), "float32")
+    B = T.sp.match_buffer(b, (Oc, Ic, Jc), "float32")
+    Y = T.sp.match_buffer(c, (M,), "float32")
+    RELATION
+    with T.sp.iteration([Ob, Ib, Jb], "SSR", "first") as [o, i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[o, i, j]
+    with T.sp.iteration([Oc, Ic, Jc], "SSR", "second") as [u, v, w]:
+        with T.init():
+            Y[v] = 0.0
+        Y[v] = Y[v] + B[u, v, w]
+"""
+
+
+def test_iterations_over_rows_that_are_declared_disjoint_are_joined():
+    for relation, expected in (
+        ("T.sp.assume(disjoint(Ib, Ic))", [("i", "v")]),
+        ("T.sp.assume(disjoint(Ic, Ib))", [("i", "v")]),
+        ("T.sp.assume(subset(Ic, Ib))", []),
+        ("", []),
+    ):
+        found = explain(parse_module(STORED.replace("RELATION", relation)), TARGET)
+        assert found.rule == "separate_iterations"
+        assert [args["loops"] for args in steps(found, "horizontal_fuse")] == expected
+
+
 MIXED = """
 @T.prim_func
 def f(x: T.handle, y: T.handle, n: T.int64) -> None:

@@ -15,6 +15,7 @@ from gossamer_ir.analysis.logical_elements import map_results
 from gossamer_ir.nodes import (
     Function,
     Iteration,
+    Relation,
     SparseBuffer,
     Stmt,
 )
@@ -24,6 +25,7 @@ from gossamer_ir.transform.decomposition.decomposed_iterations import (
     decomposed_iteration,
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+from gossamer_ir.transform.decomposition.disjoint_rows import disjoint_relations
 from gossamer_ir.transform.decomposition.instantiated_format import (
     InstantiatedFormat,
     NamedFormat,
@@ -31,7 +33,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
     with_fresh_variables,
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
-from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, none_initialize
+from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts, none_initialize
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 
@@ -83,17 +85,27 @@ def decompose_function(
     """
     stored = _stored_buffers(function, buffers)
     instantiated = _instantiated(function, stored, formats, namer := namer_of(function))
+    relations: dict[Relation, None] = {}
+
+    def known(dimension: int) -> RowsOfParts:
+        found = rows(dimension)
+        if found.are_declared:
+            names = found.initializing
+            relations.update(dict.fromkeys(disjoint_relations(instantiated, names, dimension)))
+        return found
+
     body: list[Stmt] = []
     if converts:
         for format in instantiated:
             body += conversions(format, stored, namer)
     for stmt in function.body:
-        replaced = _decomposed(stmt, function, stored, instantiated, namer, rows=rows)
+        replaced = _decomposed(stmt, function, stored, instantiated, namer, rows=known)
         body += replaced
         if replaced != [stmt]:
             # Variables are unique in a function, so the next iteration needs others.
             instantiated = [with_fresh_variables(format, namer) for format in instantiated]
     extended = _with_declarations(replace(function, body=tuple(body)), instantiated)
+    extended = replace(extended, relations=(*extended.relations, *relations))
     return extended if converts else without_tensor(extended, stored)
 
 

@@ -8,10 +8,12 @@ from typing import NamedTuple, TypeAlias
 
 class RowsOfParts(NamedTuple):
     """The parts, by name, that initialize the elements that they visit, since none before them visits these.
-    If they visit all that the undivided iteration initializes (`are_all`), nothing else does."""
+    If they visit all that the undivided iteration initializes (`are_all`), nothing else does. If they
+    `are_declared`, the program declares that they have no rows in common."""
 
     initializing: Collection[str] = ()
     are_all: bool = False
+    are_declared: bool = False
 
 
 RowsOf: TypeAlias = Callable[[int], RowsOfParts]
@@ -22,6 +24,6 @@ def none_initialize(dimension: int) -> RowsOfParts:
     """Return that nothing is known, so that all parts add.
 
     >>> none_initialize(0)
-    RowsOfParts(initializing=(), are_all=False)
+    RowsOfParts(initializing=(), are_all=False, are_declared=False)
     """
     return RowsOfParts()

@@ -11,16 +11,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Decision, Stats, Step, Target
-from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_ir.nodes import CompressedFixed, Function, Iteration, Module
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, numbered_name
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.cost.hardware_params import HardwareParams, grain, hardware_params
 from gossamer_schedule.rules.recognize.dense_assignment import dense_assignment
-from gossamer_schedule.rules.recognize.row_reduction import is_clashing, names_used
+from gossamer_schedule.rules.recognize.row_reduction import axes_of, is_clashing, names_used
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleRecord, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
@@ -51,6 +52,7 @@ def separate_iterations(
     decisions: list[Decision] = []
     made: dict[str, int] = {}
     matched: list[str] = []
+    rows: list[tuple[Iteration, str]] = []
     for number, iteration in enumerate(iterations):
         alone = replace(module, functions=(replace(function, body=(iteration,)),))
         own = _decisions(alone, target, stats, rules=iteration_rules)
@@ -58,8 +60,10 @@ def separate_iterations(
             read = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
             decisions += _with_fresh_caches(_without_streaming(own, read), made)
             matched.append(iteration.name)
+            rows += ((iteration, row) for row in _parallel_rows(function, iteration, own))
     if not matched:
         return None
+    decisions += _joined(function, iterations, rows)
     names = ", ".join(iteration.name for iteration in iterations)
     return PatternMatch(f"iterations one after the other: {names}", tuple(decisions))
 
@@ -94,6 +98,49 @@ def _decisions(
             if choice is not None:
                 return (*before, *choice.decisions)
     return _dense(alone, hardware_params(target))
+
+
+def _parallel_rows(
+    function: Function, iteration: Iteration, decisions: Sequence[Decision]
+) -> Iterator[str]:
+    """Yield the loop over stored rows of an iteration if it is parallel, initializes these rows, and the rows
+    are those of one fiber of a fixed axis."""
+    axes = axes_of(function, iteration)
+    is_stored = len(axes) > 2 and isinstance(axes[1], CompressedFixed) and bool(iteration.init)
+    loops = [
+        step.args["loop"] for found in decisions for step in found.steps if step.op == "parallel"
+    ]
+    if is_stored and integer_value(axes[0].length) == 1 and loops == [iteration.vars[1]]:
+        yield iteration.vars[1]
+
+
+def _joined(
+    function: Function, iterations: Sequence[Iteration], rows: Sequence[tuple[Iteration, str]]
+) -> Iterator[Decision]:
+    """Yield a decision for each run of iterations over rows that are declared disjoint: one launch for all of
+    them."""
+    declared = {
+        frozenset((found.left, found.right))
+        for found in function.relations
+        if found.kind == "disjoint"
+    }
+    axis = {iteration.name: axes_of(function, iteration)[1].name for iteration, _ in rows}
+    loops = {iteration.name: row for iteration, row in rows}
+    run: list[str] = []
+    for iteration in (*iterations, None):
+        name = "" if iteration is None else iteration.name
+        if name in loops and all(frozenset((axis[name], axis[other])) in declared for other in run):
+            run.append(name)
+            continue
+        if len(run) > 1:
+            trace = TraceBuilder()
+            trace.add("horizontal_fuse", loops=tuple(loops[other] for other in run))
+            yield Decision(
+                f"one parallel loop for the rows of {', '.join(run)}",
+                "they have no rows in common, so that threads share the work of all at once",
+                trace.steps,
+            )
+        run = [name] if name in loops else []
 
 
 def _dense(alone: Module, hardware: HardwareParams) -> tuple[Decision, ...] | None:
