@@ -9,7 +9,7 @@ number of nodes is stored, as in the fused program of SparseTIR (Ye and others, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,9 +174,18 @@ def full_groups(stored: SparseTensor) -> SparseTensor:
 
 
 def prepare(
-    inputs: Gathered, widths: Sequence[int], *, panels: int = 2, group_rows: int = 8
+    inputs: Gathered,
+    widths: Sequence[int],
+    *,
+    panels: int = 2,
+    group_rows: int = 8,
+    script: str = SCRIPT,
+    schedule: Callable[[dict[str, int]], ScheduleBuilder] = schedule,
 ) -> Call:
-    """Build the parts, compile a kernel for each width, and return the call."""
+    """Build the parts, compile a kernel for each width, and return the call.
+
+    `script` is this program or another one with the same operands, and `schedule` its schedule.
+    """
     (relations, rows, _), features, outputs = inputs.shape, inputs.x.shape[1], inputs.w.shape[2]
     panel = max(1, -(-rows // panels))
     result = np.zeros((-(-rows // panel), panel, outputs), np.float32)
@@ -186,7 +195,7 @@ def prepare(
             "relations": relations, "group_rows": group_rows, "width": part.sizes["width"],
             "features": features, "outputs": outputs,
         }  # fmt: skip
-        kernel = gs.compile(SCRIPT, specialize=fixed, schedule=schedule(fixed))
+        kernel = gs.compile(script, specialize=fixed, schedule=schedule(fixed))
         calls.append(bound_kernel(kernel, part, fixed, x=inputs.x, w=inputs.w, y=result))
 
     def call() -> Array:

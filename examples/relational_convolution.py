@@ -17,16 +17,14 @@ from scipy import sparse
 
 import gossamer as gs
 from examples import gathered_products
-from examples.bound_kernel import bound_kernel
 from examples.datasets import knowledge_graph
 from examples.example import Array, Call, Example, random_array
-from examples.gathered_products import LANES, TILE, Gathered, buckets
+from examples.gathered_products import LANES, TILE, Gathered
 from examples.torch_baseline import torch_call
 from gossamer_schedule import ScheduleBuilder
 
 WIDTHS = (1, 2, 4, 8, 16)
 FEATURES = 32
-GROUP_ROWS = 8
 
 TWO_STEPS = """
 @T.prim_func
@@ -87,30 +85,12 @@ def two_steps_schedule(sizes: dict[str, int]) -> ScheduleBuilder:
 
 def fused(inputs: Gathered) -> Call:
     """Prepare the fused form."""
-    return gathered_products.prepare(inputs, WIDTHS, group_rows=GROUP_ROWS)
+    return gathered_products.prepare(inputs, WIDTHS)
 
 
-def two_steps(inputs: Gathered, *, panels: int = 2) -> Call:
+def two_steps(inputs: Gathered) -> Call:
     """Prepare the form in two steps."""
-    (relations, rows, _), outputs = inputs.shape, inputs.w.shape[2]
-    panel = max(1, -(-rows // panels))
-    result = np.zeros((-(-rows // panel), panel, outputs), np.float32)
-    calls = []
-    for part in buckets(inputs, WIDTHS, panels=panels, group_rows=GROUP_ROWS):
-        fixed = {
-            "relations": relations, "group_rows": GROUP_ROWS, "width": part.sizes["width"],
-            "features": inputs.x.shape[1], "outputs": outputs,
-        }  # fmt: skip
-        kernel = gs.compile(TWO_STEPS, specialize=fixed, schedule=two_steps_schedule(fixed))
-        calls.append(bound_kernel(kernel, part, fixed, x=inputs.x, w=inputs.w, y=result))
-
-    def call() -> Array:
-        result[...] = 0
-        for add in calls:
-            add()
-        return result.reshape(-1, outputs)[:rows]
-
-    return call
+    return gathered_products.prepare(inputs, WIDTHS, script=TWO_STEPS, schedule=two_steps_schedule)
 
 
 # --- without gossamer
