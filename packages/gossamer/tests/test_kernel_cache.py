@@ -21,7 +21,7 @@ import pytest
 import gossamer.kernel_cache
 import gossamer.operator_calls.kernels
 from gossamer_backend import ArtifactCache
-from gossamer_backend.store.entry import pack_entry
+from gossamer_backend.cache.entry import pack_entry
 from gossamer_ir.script import parse_module
 
 pytestmark = pytest.mark.unserialized

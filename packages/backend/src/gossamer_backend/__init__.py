@@ -1,6 +1,9 @@
 """Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""
 
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.cache.artifact_cache import ArtifactCache, CacheInfo, CacheWarning
+from gossamer_backend.cache.keys import name_key, object_key, request_key
+from gossamer_backend.cache.versions import package_versions
 from gossamer_backend.call.abi import Workspace
 from gossamer_backend.call.joint_plan import JointPlan
 from gossamer_backend.call.kernel import BoundCall, Kernel
@@ -10,9 +13,6 @@ from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
 from gossamer_backend.registry.capabilities import required_capabilities
 from gossamer_backend.registry.protocol import API_VERSION, Backend, Probe
 from gossamer_backend.registry.registry import BackendInfo, ExtensionInfo, PluginWarning, Registry
-from gossamer_backend.store.cache import ArtifactCache, CacheInfo, CacheWarning
-from gossamer_backend.store.keys import name_key, object_key, request_key
-from gossamer_backend.store.versions import package_versions
 from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [

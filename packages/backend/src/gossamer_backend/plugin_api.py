@@ -15,6 +15,8 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 
 from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.cache.artifact_cache import ArtifactCache
+from gossamer_backend.cache.versions import package_versions
 from gossamer_backend.call.abi import (
     INTERRUPTED,
     KERNEL_SYMBOL,
@@ -40,8 +42,6 @@ from gossamer_backend.registry.protocol import (
     SourceInspection,
 )
 from gossamer_backend.registry.requirements import require_compilable
-from gossamer_backend.store.cache import ArtifactCache
-from gossamer_backend.store.versions import package_versions
 
 __all__ = [
     "API_VERSION",

@@ -29,8 +29,8 @@ from gossamer_backend import (
     package_versions,
     request_key,
 )
+from gossamer_backend.cache.versions import extension_versions
 from gossamer_backend.fork import compiling
-from gossamer_backend.store.versions import extension_versions
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-import gossamer_backend.store.eviction
+import gossamer_backend.cache.eviction
 from gossamer_backend import Artifact, ArtifactCache
-from gossamer_backend.store.directory import open_directory
-from gossamer_backend.store.eviction import COUNTER, evict_entries
-from gossamer_backend.store.settings import CACHE_LIMIT_VARIABLE, DEFAULT_LIMIT
+from gossamer_backend.cache.directory import open_directory
+from gossamer_backend.cache.eviction import COUNTER, evict_entries
+from gossamer_backend.cache.settings import CACHE_LIMIT_VARIABLE, DEFAULT_LIMIT
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
 
@@ -124,7 +124,7 @@ def test_thousands_of_links_take_no_more_than_the_limit_on_disk(tmp_path, limit)
 def test_the_directory_is_read_once_per_eighth_of_the_limit(roomy, monkeypatch):
     sweeps = []
     monkeypatch.setattr(
-        gossamer_backend.store.eviction,
+        gossamer_backend.cache.eviction,
         "evict_entries",
         lambda directory, **_: sweeps.append(len(os.listdir(directory.path))),
     )

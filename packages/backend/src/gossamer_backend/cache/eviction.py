@@ -15,8 +15,8 @@ from __future__ import annotations
 import os
 import time
 
-from gossamer_backend.store.directory import BLOCK_BYTES, Directory, space_of
-from gossamer_backend.store.safe_files import PARTIAL
+from gossamer_backend.cache.directory import BLOCK_BYTES, Directory, space_of
+from gossamer_backend.cache.safe_files import PARTIAL
 
 COUNTER = "written"
 # Entries are listed whenever an eighth of the limit was written, so an eighth of it stays unused. A larger

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 
-from gossamer_backend.store.directory import Directory, is_foreign
+from gossamer_backend.cache.directory import Directory, is_foreign
 
 PARTIAL = ".partial"
 """The suffix of temporary files, which killed writers may leave."""

@@ -22,7 +22,7 @@ import warnings
 import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.store.settings import CACHE_DIR_VARIABLE, default_directory
+from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory
 from gossamer_ir.interchange.records import Signature
 
 KEY, OTHER = "1" * 64, "a" * 64

@@ -9,8 +9,8 @@ import warnings
 import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.store.entry import FORMAT, pack_entry, unpack_entry
-from gossamer_backend.store.settings import CACHE_DIR_VARIABLE, default_directory
+from gossamer_backend.cache.entry import FORMAT, pack_entry, unpack_entry
+from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature, Target

@@ -1,7 +1,7 @@
 """Artifacts on disk. The cache never makes a program wrong: an entry that is not intact is a miss.
 
 The directory holds native code, so it is created with mode 0700. A directory that another user may have
-chosen (see `gossamer_backend.store.directory`) is neither read, written nor cleared. A file that belongs to
+chosen (see `gossamer_backend.cache.directory`) is neither read, written nor cleared. A file that belongs to
 another user, or that others may write to, is not used. Entries are written to a temporary file and moved into
 place, so that neither readers nor killed writers leave incomplete entries.
 """
@@ -19,17 +19,17 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.store.directory import (
+from gossamer_backend.cache.directory import (
     Directory,
     UnsafeDirectoryError,
     open_directory,
     remove_directory,
     space_of,
 )
-from gossamer_backend.store.entry import Kind, pack_entry, unpack_entry
-from gossamer_backend.store.eviction import COUNTER, make_room
-from gossamer_backend.store.safe_files import PARTIAL, read_own_file, replace_file
-from gossamer_backend.store.settings import CACHE_DIR_VARIABLE, default_directory, default_limit
+from gossamer_backend.cache.entry import Kind, pack_entry, unpack_entry
+from gossamer_backend.cache.eviction import COUNTER, make_room
+from gossamer_backend.cache.safe_files import PARTIAL, read_own_file, replace_file
+from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory, default_limit
 from gossamer_ir.errors import ArgumentError
 
 Cause: TypeAlias = Literal["unusable", "full"]
