@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.convert import MIN_COMPILED
 from gossamer_formats.conversion.dtypes import with_index_dtype
+from gossamer_formats.decomposition.composable.stored_segments import StoredSegments
 from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.descriptions.ell_rows import ell_rows
+from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
+if TYPE_CHECKING:
+    from gossamer_formats.conversion.compiled.program import Compile
+
 WIDEST = 24
 """Maximum exponent of a bucket's width. float32 represents every integer up to 2**24, so longer rows could
 not be summed exactly."""
+
+
+TABLE_FACTOR = 4
+"""The largest number of rows in all partitions, for each element, with which a table counts the elements."""
 
 
 def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[Part]:
@@ -47,10 +57,11 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
             "format.parameter.value",
             f"The parameter 'k' is {k}; expected at most {WIDEST}, rows of 2**{WIDEST} elements.",
         )
-    source = _Source.of(matrix)
+    compile = find_compiler() if matrix.nnz >= MIN_COMPILED else None
+    source = _Source.of(matrix, compile)
     # More partitions than columns would all be empty.
     partitions = min(c, max(matrix.shape[1], 1))
-    segments = _segments(matrix, partitions)
+    segments = _segments(matrix, partitions, compile)
     buckets = np.searchsorted(1 << np.arange(widest), segments.lengths).astype(np.uint8)
     for partition, members in enumerate(_members(segments.partitions, partitions)):
         for bucket, chosen in enumerate(_members(buckets[members], widest + 1)):
@@ -60,23 +71,48 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
 
 
 class _Source(NamedTuple):
-    """A matrix: its shape, and its columns and values, each with one more element at the end, for unused
-    slots."""
+    """A matrix: its shape, its columns and values. If NumPy stores its parts, each array has one more element
+    at the end, for unused slots; otherwise programs do, which `compile` returns."""
 
     shape: tuple[int, ...]
     columns: Array
     values: Array
+    compile: Compile | None
 
     @classmethod
-    def of(cls, matrix: SparseTensor) -> _Source:
+    def of(cls, matrix: SparseTensor, compile: Compile | None) -> _Source:
         rows, columns = matrix.shape
         dtype = np.int32 if max(rows, columns) <= np.iinfo(np.int32).max else np.int64
         indices = matrix.arrays["indices"].astype(dtype, copy=False)
+        if compile is not None:
+            return cls(matrix.shape, indices, matrix.arrays["data"], compile)
         return cls(
             matrix.shape,
             np.append(indices, indices.dtype.type(columns)),
             np.append(matrix.arrays["data"], matrix.dtype.type(0)),
+            None,
         )
+
+    def store(self, segments: _Segments, width: int) -> StoredSegments:
+        """Return the elements of segments in rows of `width` slots."""
+        if self.compile is not None:
+            # This module needs the parser, which takes a third of the time to import this package.
+            from gossamer_formats.decomposition.composable.segment_programs import store_segments
+
+            return store_segments(
+                self.compile,
+                (self.columns, self.values),
+                segments.starts,
+                segments.lengths,
+                width=width,
+                unused=self.shape[1],
+            )
+        positions = segments.starts[:, np.newaxis] + np.arange(width)
+        if segments.lengths.min() < width:
+            positions[np.arange(width) >= segments.lengths[:, np.newaxis]] = -1
+        permutation = positions.reshape(-1)
+        columns, values = self.columns[permutation], self.values[permutation]
+        return StoredSegments(columns, values, permutation)
 
 
 class _Segments(NamedTuple):
@@ -92,7 +128,7 @@ class _Segments(NamedTuple):
         return _Segments(*(array[chosen] for array in self))
 
 
-def _segments(matrix: SparseTensor, partitions: int) -> _Segments:
+def _segments(matrix: SparseTensor, partitions: int, compile: Compile | None) -> _Segments:
     """Return the segments of all rows, in the order of the rows."""
     offsets = matrix.arrays["indptr"].astype(np.int64)
     if partitions == 1:
@@ -100,6 +136,19 @@ def _segments(matrix: SparseTensor, partitions: int) -> _Segments:
         rows = np.flatnonzero(lengths)
         return _Segments(rows, np.zeros(rows.size, np.int8), offsets[rows], lengths[rows])
     columns = matrix.arrays["indices"]
+    if compile is not None and matrix.shape[0] * partitions <= TABLE_FACTOR * columns.size:
+        from gossamer_formats.decomposition.composable.segment_programs import segment_lengths
+
+        span = -(-matrix.shape[1] // partitions)
+        counted = segment_lengths(
+            compile, matrix.arrays["indptr"], columns, span=span, partitions=partitions
+        )
+        # The segments of a row follow each other, so that their starts are the sums of lengths before.
+        ends = np.cumsum(counted, dtype=np.int64)
+        places = np.flatnonzero(counted)
+        lengths = counted[places].astype(np.int64)
+        rows, numbers = np.divmod(places, partitions)
+        return _Segments(rows, numbers, ends[places] - lengths, lengths)
     of_columns = columns // columns.dtype.type(max(-(-matrix.shape[1] // partitions), 1))
     begins = np.empty(columns.size + 1, bool)
     np.not_equal(of_columns[1:], of_columns[:-1], out=begins[1:-1])
@@ -129,15 +178,11 @@ def _bucket(source: _Source, name: str, segments: _Segments, *, width: int) -> P
     is_cut = bool(segments.lengths.max() > width)
     if is_cut:
         segments = _cut(segments, width)
-    positions = segments.starts[:, np.newaxis] + np.arange(width)
-    if segments.lengths.min() < width:
-        positions[np.arange(width) >= segments.lengths[:, np.newaxis]] = -1
-    permutation = positions.reshape(-1)
-    columns, values = source.columns, source.values
+    columns, values, permutation = source.store(segments, width)
     arrays = {
         "rows": segments.rows.astype(columns.dtype),
-        "indices": columns[permutation],
-        "data": values[permutation],
+        "indices": columns,
+        "data": values,
     }
     described = ell_rows(values.dtype.name, unique=not is_cut)
     rows, length = source.shape

@@ -1,0 +1,16 @@
+"""Segments of rows in rows of fixed width."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_formats.storage import Array
+
+
+class StoredSegments(NamedTuple):
+    """Segments in rows of fixed width: columns, values, and the positions of the values in the matrix, -1 for
+    unused slots."""
+
+    columns: Array
+    values: Array
+    permutation: Array
