@@ -9,9 +9,9 @@ import numpy as np
 
 from gossamer_formats.conversion.convert import MIN_COMPILED
 from gossamer_formats.conversion.dtypes import with_index_dtype
-from gossamer_formats.decomposition.composable.stored_segments import StoredSegments
 from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.descriptions.ell_rows import ell_rows
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Array, Storage
@@ -97,7 +97,7 @@ class _Source(NamedTuple):
         """Return the elements of segments in rows of `width` slots."""
         if self.compile is not None:
             # This module needs the parser, which takes a third of the time to import this package.
-            from gossamer_formats.decomposition.composable.segment_programs import store_segments
+            from gossamer_formats.decomposition.segment_programs import store_segments
 
             return store_segments(
                 self.compile,
@@ -137,7 +137,7 @@ def _segments(matrix: SparseTensor, partitions: int, compile: Compile | None) ->
         return _Segments(rows, np.zeros(rows.size, np.int8), offsets[rows], lengths[rows])
     columns = matrix.arrays["indices"]
     if compile is not None and matrix.shape[0] * partitions <= TABLE_FACTOR * columns.size:
-        from gossamer_formats.decomposition.composable.segment_programs import segment_lengths
+        from gossamer_formats.decomposition.segment_programs import segment_lengths
 
         span = -(-matrix.shape[1] // partitions)
         counted = segment_lengths(

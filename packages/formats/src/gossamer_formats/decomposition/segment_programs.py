@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.element_loop import LARGEST_CONSTANT
 from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program, widened
-from gossamer_formats.decomposition.composable.stored_segments import StoredSegments
+from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.memory.new_arrays import NewArray, new_arrays
 from gossamer_formats.storage import Array, native_name
 
