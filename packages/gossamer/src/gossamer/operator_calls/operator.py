@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from gossamer.operator_calls.fast_path.part_plans import forget_plans_of_parts, plan_of_parts
 from gossamer.operator_calls.fast_path.plans import Plans
-from gossamer.operator_calls.fast_path.structure import structure_of
+from gossamer.operator_calls.fast_path.structure import converted_structure, structure_of
 from gossamer.operator_calls.format_operators import format_operator
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import CheckedOperands
@@ -130,7 +130,14 @@ class Operator(Generic[P]):
         key, arguments, _ = structure
         pair = self._plans.by_key.get((key, target, first.shape[1:]))
         if pair is None:
-            return None
+            # Perhaps an earlier call converted the tensor, since it does not compute with the format.
+            structure = converted_structure(operands[0])
+            if structure is None:
+                return None
+            key, arguments, _ = structure
+            pair = self._plans.by_key.get((key, target, first.shape[1:]))
+            if pair is None:
+                return None
         dense = operands[1:] if self._adapt is None else self._adapt(*operands[1:])
         return pair.run(arguments, dense, out)
 
@@ -206,8 +213,8 @@ class Operator(Generic[P]):
         program = self._program_of(checked)
         kernel = kernel_for(checked.request(program), target=target).kernel
         arrays: dict[str, Any] = {**checked.arguments(program, result)}
-        whole = kernel.bind(verified=CHECKED, check=check, **arrays)
-        if not is_much_work(checked.products):
+        whole = kernel.bind(verified=checked.verified, check=check, **arrays)
+        if not is_much_work(checked.products) or checked.verified != CHECKED:
             return whole
         portions: Iterable[dict[str, Any]] = row_portions(
             kernel.signature, arrays, checked.products

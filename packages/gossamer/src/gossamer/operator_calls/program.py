@@ -50,10 +50,12 @@ PART = "part"
 
 
 class StoredPart(msgspec.Struct, frozen=True):
-    """The format of a part of a matrix, and the sizes for which its kernel is compiled."""
+    """The format of a part of a matrix, and the sizes for which its kernel is compiled. If the part
+    `is_whole`, it has all elements, so that its kernel also initializes rows that it does not visit."""
 
     format: FormatDescription
     sizes: tuple[tuple[str, int], ...]
+    is_whole: bool = False
 
 
 FACTOR = "alpha"
@@ -90,7 +92,7 @@ def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | Non
 
 def _with_part(module: Module, part: StoredPart) -> Module:
     """Return the module with a part instead of the buffers that have the axes of the matrix. If it
-    initializes its result, then only the elements that the part visits."""
+    initializes its result, then only the elements that the part visits, unless it is the whole matrix."""
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
     from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
@@ -101,13 +103,14 @@ def _with_part(module: Module, part: StoredPart) -> Module:
         if isinstance(buffer, SparseBuffer) and buffer.axes == MATRIX_AXES
     )
     sizes = {PART: dict(part.sizes)}
+    rows = RowsOfParts() if part.is_whole else RowsOfParts((PART,), are_all=True)
     try:
         return program_in_parts(
             module,
             buffers,
             {PART: part.format},
             fixed_sizes=sizes,
-            rows=lambda _dimension: RowsOfParts((PART,), are_all=True),
+            rows=lambda _dimension: rows,
         )
     except DecompositionError as error:
         raise FormatError("format.program", str(error)) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.csr_operands import Operands, number_operand, output
 from gossamer.operator_calls.operands.matrices import NATIVE
+from gossamer.operator_calls.operands.stored_operands import StoredOperands
 from gossamer.operator_calls.program import FACTOR, OperatorProgram, scaled
 from gossamer.operator_calls.run_program import run_program
 from gossamer_formats import Array
@@ -23,7 +24,7 @@ def is_scaled(alpha: float, beta: float) -> bool:
 
 def scaled_product(
     program: OperatorProgram,
-    operands: Operands,
+    operands: Operands | StoredOperands,
     *,
     alpha: float,
     beta: float,

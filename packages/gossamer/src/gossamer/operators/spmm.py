@@ -8,6 +8,11 @@ import numpy as np
 
 from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand
 from gossamer.operator_calls.operands.matrices import sparse_operand
+from gossamer.operator_calls.operands.stored_operands import (
+    StoredOperands,
+    checked_storage,
+    stored_part,
+)
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.parts import PartOperands, product_of_parts
 from gossamer.operator_calls.program import OperatorProgram
@@ -50,13 +55,22 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, B: Array) -> Operands | BlockOperands:  # noqa: N803
+def operands(A: Any, B: Array) -> Operands | StoredOperands | BlockOperands:  # noqa: N803
     """Return the checked operands of `spmm`."""
-    return operands_in_blocks(A, B) if is_in_blocks(A) else csr_operands(A, B)
+    return operands_in_blocks(A, B) if is_in_blocks(A) else sparse_operands(A, B)
 
 
-def csr_operands(A: Any, B: Array) -> Operands:  # noqa: N803
-    """Return the checked operands of `spmm` for a matrix that is converted to CSR."""
+def sparse_operands(A: Any, B: Array) -> Operands | StoredOperands:  # noqa: N803
+    """Return the checked operands of `spmm` for a tensor in its format or a matrix that is converted to
+    CSR."""
+    part = stored_part(PROGRAM, A)
+    if part is not None:
+        rows, columns = A.shape
+        dense = dense_operand("B", B, dtype=A.dtype.name, shape=(columns, None))
+        features = dense.shape[1]
+        storage = checked_storage(A)
+        shape = (rows, features)
+        return StoredOperands(storage, part, {"b": dense}, "c", shape, A.dtype.name, features)
     matrix = sparse_operand(A)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     features = dense.shape[1]
@@ -84,12 +98,12 @@ def spmm(
     """Return alpha * A @ B + beta * out (m by K) for a sparse matrix A (m by n) and a dense B (n by K).
 
     A is a `SparseTensor`, a `Decomposition`, or any SciPy sparse matrix or array, B a NumPy array; both are
-    float32 or both float64. A tensor that is not in CSR is converted to it once; a decomposition is
-    multiplied part by part. A SciPy matrix is checked at each call, must not be changed during it, and is
-    converted to CSR unless it is in blocks. Columns of A may be unsorted; duplicates are added. `out` is
-    C-contiguous, writable, of the result's dtype and shape, and does not overlap an input. It is read if beta
-    is not 0. A vector B (n) gives a vector (m). Raises `ArgumentError`, `FormatError`; nothing was written
-    then.
+    float32 or both float64. A tensor that is not in CSR is converted to it once, unless a rule for schedules
+    makes that superfluous; a decomposition is multiplied part by part. A SciPy matrix is checked at each
+    call, must not be changed during it, and is converted to CSR unless it is in blocks. Columns of A may be
+    unsorted; duplicates are added. `out` is C-contiguous, writable, of the result's dtype and shape, and
+    does not overlap an input. It is read if beta is not 0. A vector B (n) gives a vector (m). Raises
+    `ArgumentError`, `FormatError`; nothing was written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -106,6 +120,6 @@ def spmm(
         stored = part_operands(A, B)
         return product_of_parts(PROGRAM, stored, alpha=alpha, beta=beta, out=out, target=target)
     if is_scaled(alpha, beta):
-        checked = csr_operands(A, B)
+        checked = sparse_operands(A, B)
         return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)
     return spmm.run(operands(A, B), out=out, target=target)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gossamer.operator_calls.kernels import KernelRequest
 from gossamer.operator_calls.operands.csr_operands import dense_operand
+from gossamer.operator_calls.operands.matrices import CHECKED
 from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import Array
 from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
@@ -89,6 +90,16 @@ class BlockOperands(NamedTuple):
     def plan_key(self) -> None:
         """None: calls with blocks have no plans."""
         return None
+
+    @property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """No parameters, as there are no plans."""
+        return (), ()
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        """The parameters for arrays whose contents were checked when the operands were."""
+        return CHECKED
 
     def request(self, program: OperatorProgram) -> KernelRequest:
         """Return the request for the kernel of a program over blocks of this size."""

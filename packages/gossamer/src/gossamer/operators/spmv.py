@@ -8,6 +8,11 @@ import numpy as np
 
 from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand
 from gossamer.operator_calls.operands.matrices import sparse_operand
+from gossamer.operator_calls.operands.stored_operands import (
+    StoredOperands,
+    checked_storage,
+    stored_part,
+)
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.parts import PartOperands, product_of_parts
 from gossamer.operator_calls.program import OperatorProgram
@@ -43,8 +48,14 @@ def csrmv(
 PROGRAM = OperatorProgram("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
 
 
-def operands(A: Any, x: Array) -> Operands:  # noqa: N803
+def operands(A: Any, x: Array) -> Operands | StoredOperands:  # noqa: N803
     """Return the checked operands of `spmv`."""
+    part = stored_part(PROGRAM, A)
+    if part is not None:
+        rows, columns = A.shape
+        vector = dense_operand("x", x, dtype=A.dtype.name, shape=(columns,))
+        storage = checked_storage(A)
+        return StoredOperands(storage, part, {"x": vector}, "y", (rows,), A.dtype.name)
     matrix = sparse_operand(A)
     vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
     return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)

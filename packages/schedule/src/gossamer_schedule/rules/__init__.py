@@ -3,6 +3,6 @@ statistics of the data. A rule analyzes the coordinate module. It plans steps, b
 """
 
 from gossamer_schedule.rules.default_schedule import apply_rule, choose, explain
-from gossamer_schedule.rules.ordered_rules import RULES
+from gossamer_schedule.rules.ordered_rules import RULES, replaces_conversion
 
-__all__ = ["RULES", "apply_rule", "choose", "explain"]
+__all__ = ["RULES", "apply_rule", "choose", "explain", "replaces_conversion"]

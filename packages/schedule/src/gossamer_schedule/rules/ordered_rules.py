@@ -45,3 +45,13 @@ ITERATION_RULES = tuple(
     rule for rule in RULES if not rule.takes_part_rules and not rule.takes_iteration_rules
 )
 """The rules for programs of one iteration."""
+
+
+def replaces_conversion(rule: str) -> bool:
+    """Return whether the rule of this name declares that programs over its formats need no conversion to CSR;
+    False for a rule of a plugin.
+
+    >>> replaces_conversion("sliced_rows"), replaces_conversion("sddmm"), replaces_conversion("")
+    (True, False, False)
+    """
+    return any(record.replaces_conversion for record in RULES if record.name == rule)

@@ -49,6 +49,9 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the schedule does, and where that pays."""
     parameters: frozenset[str]
     """The names of the function's parameters."""
+    replaces_conversion: bool = False
+    """True if programs over formats other than CSR are as fast as those over CSR or faster, so that operators
+    compute with tensors in these formats instead of converting them."""
 
     @property
     def name(self) -> str:
@@ -74,7 +77,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def schedule_rule(
-    *, pattern: str, programs: str, schedule: str
+    *, pattern: str, programs: str, schedule: str, replaces_conversion: bool = False
 ) -> Callable[[Callable[P, PatternMatch | None]], Callable[P, ScheduleReport | None]]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
@@ -97,6 +100,7 @@ def schedule_rule(
             programs=programs,
             schedule=schedule,
             parameters=frozenset(signature(implementation).parameters),
+            replaces_conversion=replaces_conversion,
         )
         vars(rule)["schedule_rule"] = record
         return rule

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gossamer.bounded_dict import put_bounded
-from gossamer.operator_calls.fast_path.structure import POINTERS, SCALARS
 from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.checked_operands import CheckedOperands
 from gossamer.operator_calls.portions import is_much_work
@@ -86,22 +85,29 @@ class Plans:
         if stored is not None and stored.plan.kernel is kernel:
             return
         passed = (*operands.dense, operands.output)
-        checking = partial(_checking_plan, request, passed, target=target)
-        pair = PlanPair(_plan(kernel, passed), cache(checking))
+        plan = partial(_plan, structure=operands.structure, passed=passed)
+        checking = partial(_checking_plan, request, plan, target=target)
+        pair = PlanPair(plan(kernel), cache(checking))
         put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
 
 
 def _checking_plan(
-    request: KernelRequest, passed: tuple[str, ...], *, target: str | Target | None
+    request: KernelRequest, plan: Callable[[Kernel], CallPlan], *, target: str | Target | None
 ) -> CallPlan | None:
     """Return the plan of a kernel that checks the index arrays; None if that is left to callers."""
     variant = msgspec.structs.replace(request.variant, checks=True)
     kernel = kernel_for(request._replace(variant=variant), target=target).kernel
     if any(param.facts for param in kernel.signature.buffers):
         return None
-    return _plan(kernel, passed)
+    return plan(kernel)
 
 
-def _plan(kernel: Kernel, passed: tuple[str, ...]) -> CallPlan:
+def _plan(
+    kernel: Kernel,
+    *,
+    structure: tuple[tuple[str, ...], tuple[str, ...]],
+    passed: tuple[str, ...],
+) -> CallPlan:
     """Return the plan of a kernel that is called with the structure of a matrix and the `passed` arrays."""
-    return kernel.plan(pointers=POINTERS, scalars=SCALARS, passed=passed)
+    pointers, scalars = structure
+    return kernel.plan(pointers=pointers, scalars=scalars, passed=passed)

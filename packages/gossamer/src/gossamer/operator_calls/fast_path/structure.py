@@ -16,7 +16,12 @@ import msgspec
 import numpy as np
 
 from gossamer.operator_calls.operands.long_rows import LONG_ROW
-from gossamer.operator_calls.operands.matrices import DTYPE_NUMBERS, VALUES, CsrMatrix
+from gossamer.operator_calls.operands.matrices import DTYPE_NUMBERS, CsrMatrix
+from gossamer.operator_calls.operands.stored_operands import (
+    part_key,
+    part_of_storage,
+    structure_values,
+)
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
@@ -26,10 +31,6 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.records import size_class
-
-POINTERS = ("indptr", "indices", VALUES)
-SCALARS = ("m", "n", "nnz")
-"""The parameters of kernels for the structure, in the order of `FixedArguments`."""
 
 
 class Structure(NamedTuple):
@@ -45,8 +46,8 @@ _MEMO = "gossamer.operator_calls.fast_path.structure"
 
 
 def structure_of(matrix: Any) -> Structure | None:
-    """Return the structure of a matrix in its usual form: a tensor in CSR, or a SciPy matrix in CSR whose
-    arrays are contiguous; None for anything else."""
+    """Return the structure of a matrix in its usual form: a tensor, or a SciPy matrix in CSR whose arrays are
+    contiguous; None for anything else."""
     kind = type(matrix)
     if kind is SparseTensor:
         memo: dict[str, Structure | None] = matrix.memo
@@ -55,6 +56,12 @@ def structure_of(matrix: Any) -> Structure | None:
             structure = memo.setdefault(_MEMO, _of_tensor(matrix))
         return structure
     return _of_scipy(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
+
+
+def converted_structure(matrix: Any) -> Structure | None:
+    """Return the structure of a tensor in CSR, if an operator has converted it; None for anything else."""
+    converted = matrix.memo.get("csr") if type(matrix) is SparseTensor else None
+    return None if converted is None else structure_of(converted)
 
 
 _scipy_types: set[type[Any]] = set()
@@ -73,12 +80,24 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
     if tensor.is_borrowed:
         # Its arrays must be checked at each call, which `operands` does.
         return None
+    if not is_format(tensor.format, "csr"):
+        return _of_stored(tensor)
     matrix = CsrMatrix(tensor.storage, tensor)
-    if not is_format(tensor.format, "csr") or not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
+    if not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
         return None
     arrays = tuple(matrix.arrays.values())
     sizes = (matrix.rows, matrix.columns, matrix.nnz)
     return Structure(matrix.plan_key, fixed_arguments(arrays, sizes), arrays)
+
+
+def _of_stored(tensor: SparseTensor) -> Structure | None:
+    """Return the structure of a tensor in another format. There are plans for it only if operators compute
+    with the format."""
+    if tensor.ndim != 2 or not tensor.storage.values.size:
+        return None
+    part = part_of_storage(tensor.storage)
+    arrays, sizes = structure_values(tensor.storage, part)
+    return Structure(part_key(part), fixed_arguments(arrays, sizes), tuple(arrays))
 
 
 def _of_scipy(matrix: Any) -> Structure | None:

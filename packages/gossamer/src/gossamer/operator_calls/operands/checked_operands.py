@@ -44,6 +44,14 @@ class CheckedOperands(Protocol):
     def plan_key(self) -> object | None:
         """The key of plans that fit the matrix; None if calls with it have no plans."""
 
+    @property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parameters of kernels for the arrays and for the sizes of the matrix, for plans."""
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        """The parameters for arrays whose contents were checked when the operands were."""
+
     def request(self, program: OperatorProgram, /) -> KernelRequest:
         """Return the request for the kernel of a program."""
 

@@ -11,7 +11,14 @@ import numpy as np
 
 from gossamer.operator_calls.kernels import KernelRequest
 from gossamer.operator_calls.operands.long_rows import LONG_ROW, block_offsets
-from gossamer.operator_calls.operands.matrices import NATIVE, VALUES, CsrMatrix
+from gossamer.operator_calls.operands.matrices import (
+    CHECKED,
+    NATIVE,
+    POINTERS,
+    SCALARS,
+    VALUES,
+    CsrMatrix,
+)
 from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array
@@ -48,6 +55,16 @@ class Operands(NamedTuple):
     def plan_key(self) -> object:
         """The key of plans that fit the matrix."""
         return self.matrix.plan_key
+
+    @property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parameters of kernels for the arrays and for the sizes of the matrix."""
+        return POINTERS, SCALARS
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        """The parameters for arrays whose contents were checked when the operands were."""
+        return CHECKED
 
     @property
     def has_long_rows(self) -> bool:

@@ -27,6 +27,10 @@ VALUES = "a"
 CHECKED = ("indptr", "indices")
 """The parameters for arrays whose contents were checked when the operands were."""
 
+POINTERS = (*CHECKED, VALUES)
+SCALARS = ("m", "n", "nnz")
+"""The parameters of kernels for the structure of a matrix, in the order of `FixedArguments`."""
+
 NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
 """The dtypes of values, in the byte order of this machine."""
 

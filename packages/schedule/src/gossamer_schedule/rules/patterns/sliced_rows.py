@@ -6,6 +6,8 @@ are added in the order of the row, as in scalar code.
 
 from __future__ import annotations
 
+from math import gcd
+
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
@@ -18,6 +20,9 @@ LANES = 8
 CPU with slow and one with fast gathers; 8 was never slower, at 1.2 to 2.2 times the speed of scalar code on
 CSR)."""
 
+MOST_VECTORS = 8
+"""Maximum number of vectors of a slice, whose results take a register each."""
+
 WORK_PER_SLICE = 8
 """Cost of a slice besides its slots, in slots: its results are stored to rows in any order."""
 
@@ -29,19 +34,21 @@ WORK_PER_SLOT = 2
     pattern='`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slices of rows (`[S, W, R, J]`, "SRSR")',
     programs="SELL times a vector",
     schedule="the rows of a slice in lanes, their results in a register until the end of the slice",
+    replaces_conversion=True,
 )
 def sliced_rows(module: Module, _target: Target, _stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
-    if pattern is None or (pattern.height > LANES and pattern.height % LANES):
+    lanes = 1 if pattern is None else gcd(pattern.height, LANES)
+    if pattern is None or lanes == 1 or pattern.height > MOST_VECTORS * lanes:
         return None
     slices = parallel_rows(
         pattern.slice, before=pattern.before, per_row=WORK_PER_SLICE, vectors=WORK_PER_SLOT
     )
-    return PatternMatch(pattern.text, (_in_lanes(pattern), slices))
+    return PatternMatch(pattern.text, (_in_lanes(pattern, lanes), slices))
 
 
-def _in_lanes(pattern: SlicedReduction) -> Decision:
+def _in_lanes(pattern: SlicedReduction, lanes: int) -> Decision:
     trace = TraceBuilder()
     slot, row, element = pattern.slot, pattern.row, pattern.element
     # With the rows outside, each row is one reduction, whose result can be kept.
@@ -56,7 +63,6 @@ def _in_lanes(pattern: SlicedReduction) -> Decision:
     trace.add("reverse_compute_at", block=copy.block, loop=pattern.slice)
     trace.add("reorder", loops=(slot, element, row))
     init = trace.decompose_reduction(pattern.block, loop=slot, elements=(row,))
-    lanes = min(pattern.height, LANES)
     for loop in (init.loops[row], row, copy.loops[row]):
         vectors = trace.split_in_vectors(
             loop, tiles=1, vectors=pattern.height // lanes, lanes=lanes, exact=True
