@@ -138,8 +138,8 @@ def position_of_nonzeros(stored: SparseTensor, matrix: sparse.csr_matrix) -> Arr
     """Return the position in the values of a stored matrix of each nonzero of the CSR matrix."""
     numbers = matrix.copy()
     numbers.data = np.arange(matrix.nnz, dtype=np.float64) + 1
-    fixed: dict[str, Any] = {name: stored.sizes[name] for name in FIXED[stored.format.name]}
-    values = gs.from_scipy(numbers).asformat(stored.format.name, **fixed).arrays["data"]
+    fixed: dict[str, Any] = {name: stored.sizes[name] for name in FIXED[stored.format]}
+    values = gs.from_scipy(numbers).asformat(stored.format, **fixed).arrays["data"]
     at = np.flatnonzero(values)
     return at[np.argsort(values[at])]
 

@@ -44,7 +44,7 @@ class Border:
 
 
 BORDERS = (
-    Border("gossamer", "formats", "gossamer_formats", "SparseTensor.format"),
+    Border("gossamer", "formats", "gossamer_formats", "SparseTensor.description"),
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.stats"),
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.asformat"),
     Border("gossamer", "formats", "gossamer_formats", "convert"),

@@ -28,7 +28,7 @@ def test_a_tensor_describes_its_arrays(arrays):
     tensor = from_arrays("csr", (4, 5), **arrays)
     assert (tensor.shape, tensor.nnz, tensor.dtype) == ((4, 5), 6, "float32")
     assert dict(tensor.sizes) == {"m": 4, "n": 5, "nnz": 6}
-    assert (tensor.format.axes[1].sorted, tensor.format.axes[1].unique) == (False, False)
+    assert (tensor.description.axes[1].sorted, tensor.description.axes[1].unique) == (False, False)
     assert stats_of(tensor) == Stats(rows=4, columns=5, nnz=6, longest_row=3, empty_rows=1)
 
 
@@ -44,7 +44,7 @@ def test_a_tensor_describes_its_arrays(arrays):
 def test_the_order_of_columns_is_recorded(indices, is_sorted, is_unique):
     indptr = np.array([0, 3, 3, 4, 4])
     tensor = from_arrays("csr", (4, 5), indptr=indptr, indices=np.array(indices), data=np.ones(4))
-    axis = tensor.format.axes[1]
+    axis = tensor.description.axes[1]
     assert (axis.sorted, axis.unique) == (is_sorted, is_unique)
 
 
@@ -79,7 +79,7 @@ def test_arrays_of_a_tensor_are_shared_and_not_copied(arrays):
 def test_a_tensor_is_copied_and_pickled(arrays, dense):
     tensor = from_arrays("csr", (4, 5), **arrays)
     for other in (pickle.loads(pickle.dumps(tensor)), copy.deepcopy(tensor)):
-        assert other.format == tensor.format
+        assert other.description == tensor.description
         assert all(is_owned(array) for array in other.arrays.values())
         np.testing.assert_array_equal(to_scipy(other).toarray(), dense)
 
@@ -182,8 +182,8 @@ def test_dense_and_transposed_matrices_are_those_of_scipy(shape, index):
     assert tensor.T is transposed
     np.testing.assert_array_equal(transposed.toarray(), matrix.toarray().T)
     np.testing.assert_array_equal(transposed.T.toarray(), matrix.toarray())
-    axis = transposed.format.axes[-1]
-    assert (axis.sorted, axis.unique) == (True, tensor.format.axes[-1].unique)
+    axis = transposed.description.axes[-1]
+    assert (axis.sorted, axis.unique) == (True, tensor.description.axes[-1].unique)
 
 
 def test_a_tensor_has_the_attributes_of_an_array():
@@ -203,7 +203,7 @@ def test_an_operator_that_no_distribution_has_is_refused():
 def test_a_tensor_is_made_of_a_scipy_matrix():
     matrix = random_matrix(9, 8)
     tensor = SparseTensor(matrix)
-    assert tensor.format == from_scipy(matrix).format
+    assert tensor.description == from_scipy(matrix).description
     np.testing.assert_array_equal(tensor.toarray(), matrix.toarray())
     np.testing.assert_array_equal(SparseTensor(matrix.tocoo()).toarray(), matrix.toarray())
     matrix.indices[0] = 8

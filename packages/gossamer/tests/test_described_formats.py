@@ -24,7 +24,7 @@ def test_products_of_a_tensor_made_and_converted_by_descriptions():
     tensor = gossamer_formats.from_arrays(ELL, (2, 3), a=A, indices=INDICES, width=2)
     assert tensor.toarray().tolist() == DENSE
     rows = tensor.asformat(gossamer_formats.csr("float32"))
-    same = gossamer_formats.convert(tensor, rows.format).tensor
+    same = gossamer_formats.convert(tensor, rows.description).tensor
     x = np.ones((3, 2), np.float32)
     for each in (rows, same):
         assert gs.spmm(each, x).tolist() == (np.array(DENSE) @ x).tolist()

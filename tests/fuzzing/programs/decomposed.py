@@ -59,7 +59,7 @@ def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
         if max(tensor.shape) > LARGEST:
             return None
         parts = _decomposition(rng, tensor)
-        formats = tuple(print_format(part.tensor.format) for part in parts.parts)
+        formats = tuple(print_format(part.tensor.description) for part in parts.parts)
         names = tuple(part.name for part in parts.parts)
         # Only `rewrite` knows the rows of parts.
         if is_rewritten := rng.random() < 0.5:
@@ -82,7 +82,7 @@ def draw_decomposed(rng: Random, program: Program) -> DecomposedProgram | None:
         program.tolerances,
         draw_places(rng, arrays),
         original=program,
-        formats=tuple(part.tensor.format.name for part in parts.parts),
+        formats=tuple(part.tensor.format for part in parts.parts),
     )
 
 

@@ -33,19 +33,19 @@ class Storage(NamedTuple):
     (1, 4)
     """
 
-    format: FormatDescription
+    description: FormatDescription
     sizes: Mapping[str, int]
     arrays: Mapping[str, Array]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        return tuple(evaluate(size, self.sizes) for size in shape_of(self.format))
+        return tuple(evaluate(size, self.sizes) for size in shape_of(self.description))
 
     @property
     def values(self) -> Array:
         """The array of values."""
-        return self.arrays[values_handle(self.format)]
+        return self.arrays[values_handle(self.description)]
 
 
 @lru_cache(maxsize=256)
@@ -101,7 +101,7 @@ def element_count(storage: Storage, axis_name: str | None) -> int:
     """Return the number of elements of an axis, in all fibers; 1 for None, the parent of a root axis."""
     if axis_name is None:
         return 1
-    axis = axes_by_name(storage.format)[axis_name]
+    axis = axes_by_name(storage.description)[axis_name]
     indptr = indptr_of(axis)
     if indptr is None:
         width = evaluate(width_of(axis), storage.sizes)
@@ -116,15 +116,15 @@ def value_count(storage: Storage) -> int:
 
     This is the product of the sizes of the axes that have no child in the buffer.
     """
-    names = storage.format.buffer.axes
-    axes = axes_by_name(storage.format)
+    names = storage.description.buffer.axes
+    axes = axes_by_name(storage.description)
     parents = {axes[name].parent for name in names}
     count = 1
     for name in names:
         # An axis with a child is counted by the child, whose elements are over all fibers.
         if name not in parents:
             count *= element_count(storage, name)
-    return count + storage.format.buffer.extra_storage
+    return count + storage.description.buffer.extra_storage
 
 
 @lru_cache(maxsize=256)
@@ -136,7 +136,7 @@ def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescri
 
 def index_array(storage: Storage, name: str) -> Array:
     """Return an index array of the map, in its shape."""
-    buffer = next(array for array in storage.format.index_arrays if array.name == name)
+    buffer = next(array for array in storage.description.index_arrays if array.name == name)
     array = storage.arrays[buffer.handle or name]
     return array.reshape([evaluate(size, storage.sizes) for size in buffer.shape])
 

@@ -92,7 +92,7 @@ class SparseTensor:
         tensor = cls.__new__(cls)
         arrays = {name: _read_only_view(array) for name, array in storage.arrays.items()}
         sizes = MappingProxyType(dict(storage.sizes))
-        tensor._hold(Storage(storage.format, sizes, MappingProxyType(arrays)))
+        tensor._hold(Storage(storage.description, sizes, MappingProxyType(arrays)))
         tensor._is_borrowed = True
         return tensor
 
@@ -109,9 +109,14 @@ class SparseTensor:
         return self._storage
 
     @property
-    def format(self) -> FormatDescription:
+    def description(self) -> FormatDescription:
         """The description of the tensor's format."""
-        return self._storage.format
+        return self._storage.description
+
+    @property
+    def format(self) -> str:
+        """The name of the tensor's format, as that of a SciPy matrix."""
+        return self._storage.description.name
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -152,7 +157,7 @@ class SparseTensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values."""
-        return np.dtype(self.format.buffer.dtype)
+        return np.dtype(self.description.buffer.dtype)
 
     @property
     def ndim(self) -> int:
@@ -210,7 +215,7 @@ class SparseTensor:
     def __array__(self, *_options: Any, **_keywords: Any) -> Array:
         """Refuse: the dense array may take much more memory than the tensor."""
         raise TypeError(
-            f"A tensor in the format '{self.format.name}' is not converted to a dense array implicitly. "
+            f"A tensor in the format '{self.format}' is not converted to a dense array implicitly. "
             "Hint: call todense()."
         )
 
@@ -252,7 +257,7 @@ class SparseTensor:
         asks_more = (
             parameters or duplicates != "sum" or zeros is not None or index_dtype is not None
         )
-        if isinstance(format, str) and not asks_more and is_format(self.format, format):
+        if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
         target = conversion_target(format, parameters, rank=self.ndim)
         return _converted(
@@ -276,7 +281,7 @@ class SparseTensor:
         """
         if self._is_borrowed:
             return SparseTensor(self._storage).tocsr()
-        if is_format(self.format, "csr"):
+        if is_format(self.description, "csr"):
             return self
         tensor: SparseTensor | None = self._memo.get("csr")
         if tensor is None:
@@ -297,37 +302,37 @@ class SparseTensor:
     def _operator(self, operator: str) -> Callable[..., Any]:
         """Return the function of an operator for the format; that of CSR for a description that has no name,
         which is converted."""
-        name = self.format.name
-        return operator_of(operator, format=name if is_format(self.format, name) else "csr")
+        name = self.format
+        return operator_of(operator, format=name if is_format(self.description, name) else "csr")
 
     def _operand(self) -> SparseTensor:
         """Return the tensor for an operator: those of CSR check a borrowed one, others get a copy."""
-        if self._is_borrowed and not is_format(self.format, "csr"):
+        if self._is_borrowed and not is_format(self.description, "csr"):
             return SparseTensor(self._storage)
         return self
 
     def astype(self, dtype: Any) -> SparseTensor:
         """Return the tensor with its values converted to float32 or float64; index arrays are shared."""
         dtype = native_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
-        if dtype == self.format.buffer.dtype:
+        if dtype == self.description.buffer.dtype:
             return self
         require_value_dtype(dtype)
         storage = self.checked_storage()
         # Values beyond float32 become infinite, as with NumPy's astype.
         with np.errstate(over="ignore"):
             values = storage.values.astype(dtype)
-        arrays = {**storage.arrays, values_handle(self.format): values}
-        described = with_value_dtype(self.format, dtype)
+        arrays = {**storage.arrays, values_handle(self.description): values}
+        described = with_value_dtype(self.description, dtype)
         return SparseTensor.of_checked(Storage(described, self.sizes, arrays))
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
         """Pickle the storage; loading it checks the arrays again."""
-        return SparseTensor, (Storage(self.format, dict(self.sizes), dict(self.arrays)),)
+        return SparseTensor, (Storage(self.description, dict(self.sizes), dict(self.arrays)),)
 
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)
         return (
-            f"SparseTensor({self.format.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
+            f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{size_in_words(self.nbytes)})"
         )
 
@@ -366,7 +371,7 @@ def convert(
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
     >>> found = convert(from_scipy(eye_array(3)), "csc")
-    >>> found.tensor.format.name, found.permutation.tolist()
+    >>> found.tensor.format, found.permutation.tolist()
     ('csc', [0, 1, 2])
     """
     target = conversion_target(format, parameters, rank=tensor.ndim)

@@ -217,7 +217,11 @@ def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):
 
     check_storage(storage, check=check)
     check_storage(storage, check=check)
-    assert asked[0] == (axis_facts(storage.format), storage.sizes, ["data", "indices", "indptr"])
+    assert asked[0] == (
+        axis_facts(storage.description),
+        storage.sizes,
+        ["data", "indices", "indptr"],
+    )
     arrays["indices"] = arrays["indices"].copy()
     arrays["indices"][2] = 5
     check_storage(storage, check=check)  # taken at its word

@@ -96,12 +96,12 @@ def parameters_of(draw, name, tensor):
 def check_conversion(draw, source, name, dense):
     """Converts, and checks arrays, values, permutation and coordinates of the result."""
     tensor, permutation = convert(source, name, **parameters_of(draw, name, source))
-    check_storage(Storage(tensor.format, dict(tensor.sizes), dict(tensor.arrays)))
+    check_storage(Storage(tensor.description, dict(tensor.sizes), dict(tensor.arrays)))
     assert tensor.shape == source.shape
     np.testing.assert_array_equal(tensor.toarray(), dense)
     values = np.append(source.storage.values, np.float32(0.0))
     np.testing.assert_array_equal(tensor.storage.values, values[permutation])
-    if stores_only_elements(source.format) and stores_only_elements(tensor.format):
+    if stores_only_elements(source.description) and stores_only_elements(tensor.description):
         assert np.count_nonzero(permutation >= 0) == np.unique(permutation[permutation >= 0]).size
         zeros = np.count_nonzero(source.storage.values[permutation[permutation >= 0]] == 0)
         assert zeros == np.count_nonzero(elements_values(source) == 0)

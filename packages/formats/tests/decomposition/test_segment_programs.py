@@ -43,7 +43,7 @@ def test_programs_store_what_numpy_stores(monkeypatch, matrix, parameters):
     monkeypatch.setattr(module, "find_compiler", lambda: interpreted)
     found = decompose(matrix, "hyb", **parameters)
     for part, wanted in zip(found.parts, expected.parts, strict=True):
-        assert (part.name, part.tensor.format) == (wanted.name, wanted.tensor.format)
+        assert (part.name, part.tensor.description) == (wanted.name, wanted.tensor.description)
         np.testing.assert_array_equal(part.permutation, wanted.permutation)
         for handle, array in wanted.tensor.arrays.items():
             np.testing.assert_array_equal(part.tensor.arrays[handle], array, strict=True)

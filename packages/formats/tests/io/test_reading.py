@@ -204,7 +204,7 @@ def test_an_npz_of_three_dimensions_is_read_as_coordinates(tmp_path):
     except ValueError:
         pytest.skip("this SciPy does not store arrays of three dimensions")
     tensor = read(tmp_path / "a.npz")
-    assert tensor.format.name == "coo"
+    assert tensor.format == "coo"
     np.testing.assert_array_equal(tensor.toarray(), dense)
 
 

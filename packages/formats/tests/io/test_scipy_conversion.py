@@ -25,18 +25,18 @@ def matrix_in(kind, *, made=sparse.csr_array):
 def test_a_format_is_kept_on_request(kind, made, dtype):
     matrix = matrix_in(kind, made=made)
     tensor = from_scipy(matrix, format="same", dtype=dtype)
-    assert tensor.format.name == kind
+    assert tensor.format == kind
     assert not tensor.is_borrowed
     back = to_scipy(tensor)
     assert (back.format, back.dtype) == (kind, dtype or "float64")
     np.testing.assert_array_equal(back.toarray(), matrix.toarray().astype(back.dtype))
-    assert from_scipy(matrix).format.name == "csr"
-    assert from_scipy(matrix, format="coo").format.name == "coo"
+    assert from_scipy(matrix).format == "csr"
+    assert from_scipy(matrix, format="coo").format == "coo"
 
 
 @pytest.mark.parametrize("kind", ["dok", "lil"])
 def test_formats_that_only_scipy_has_become_csr(kind):
-    assert from_scipy(matrix_in(kind), format="same").format.name == "csr"
+    assert from_scipy(matrix_in(kind), format="same").format == "csr"
 
 
 @pytest.mark.parametrize("kind", SHARED)
@@ -130,16 +130,16 @@ def test_arrays_that_were_damaged_are_refused(kind, code, break_it, copy):
 
 def test_the_order_of_coordinates_is_recorded():
     arrays = (np.ones(3), np.array([2, 0, 2]), np.array([0, 2, 3]))
-    axis = from_scipy(sparse.csc_array(arrays, shape=(3, 2)), format="same").format.axes[1]
+    axis = from_scipy(sparse.csc_array(arrays, shape=(3, 2)), format="same").description.axes[1]
     assert (axis.sorted, axis.unique) == (False, True)
     arrays = (np.ones(3), np.array([2, 0, 2]), np.array([0, 3, 3]))
-    axis = from_scipy(sparse.csc_array(arrays, shape=(3, 2)), format="same").format.axes[1]
+    axis = from_scipy(sparse.csc_array(arrays, shape=(3, 2)), format="same").description.axes[1]
     assert (axis.sorted, axis.unique) == (False, False)
     coo = sparse.coo_array((np.ones(2), (np.array([1, 0]), np.array([0, 0]))), shape=(2, 2))
     tensor = from_scipy(coo, format="same")
-    assert not tensor.format.axes[1].sorted
+    assert not tensor.description.axes[1].sorted
     unsorted = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.ones(2)}
-    axis = from_arrays("csc", (3, 1), **unsorted).format.axes[1]
+    axis = from_arrays("csc", (3, 1), **unsorted).description.axes[1]
     assert (axis.sorted, axis.unique) == (False, True)
     np.testing.assert_array_equal(tensor.asformat("csr").toarray(), coo.toarray())
 
@@ -149,7 +149,7 @@ def test_coordinates_of_any_number_of_dimensions(shape):
     dense = np.zeros(shape)
     dense.flat[[1, 3, 4]] = (1.0, 2.0, 3.0)
     tensor = from_scipy(sparse.coo_array(dense), format="same")
-    assert (tensor.format.name, tensor.shape) == ("coo", shape)
+    assert (tensor.format, tensor.shape) == ("coo", shape)
     np.testing.assert_array_equal(tensor.toarray(), dense)
     np.testing.assert_array_equal(to_scipy(tensor).toarray(), dense)
     np.testing.assert_array_equal(to_scipy(tensor.asformat("csf")).toarray(), dense)
@@ -167,8 +167,11 @@ def test_diagonals_that_are_shorter_or_longer_than_the_matrix_is_wide():
 
 def test_a_description_of_the_same_name_is_converted():
     stored = from_scipy(matrix_in("csr")).asformat("ell").storage
-    renamed = msgspec.structs.replace(stored.format, name="csr")
-    tensor, expected = SparseTensor(stored._replace(format=renamed)), from_scipy(matrix_in("csr"))
+    renamed = msgspec.structs.replace(stored.description, name="csr")
+    tensor, expected = (
+        SparseTensor(stored._replace(description=renamed)),
+        from_scipy(matrix_in("csr")),
+    )
     np.testing.assert_array_equal(to_scipy(tensor).toarray(), expected.toarray())
     np.testing.assert_array_equal(tensor.T.toarray(), expected.toarray().T)
     assert tensor.stats == expected.stats

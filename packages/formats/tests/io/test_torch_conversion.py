@@ -45,7 +45,7 @@ def values_of(tensor):
 def test_a_layout_is_kept_in_both_directions(layout, dtype, copy):
     source = torch_matrix(layout, dtype=dtype)
     tensor = from_torch(source, copy=copy)
-    assert (tensor.format.name, tensor.dtype, tensor.is_borrowed) == (layout, dtype, not copy)
+    assert (tensor.format, tensor.dtype, tensor.is_borrowed) == (layout, dtype, not copy)
     np.testing.assert_array_equal(tensor.toarray(), MATRIX.astype(dtype))
     back = to_torch(tensor, copy=copy)
     assert back.layout == source.layout

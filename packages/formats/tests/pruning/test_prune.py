@@ -63,7 +63,7 @@ def check(dense, mask, format, **parameters):
     expected = np.where(mask, dense, 0)
     for source in (dense, sparse.csc_array(dense), SparseTensor(sparse.csr_array(dense))):
         found = prune(source, format, **parameters)
-        assert found.format.name == format
+        assert found.format == format
         check_storage(found.storage)
         np.testing.assert_array_equal(found.toarray(), expected)
 

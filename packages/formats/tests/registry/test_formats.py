@@ -100,13 +100,16 @@ def forget():
 
 def test_a_tensor_is_converted_to_the_format_and_back():
     tensor = from_scipy(MATRIX).asformat("wide_ell")
-    assert tensor.format.name == "wide_ell"
+    assert tensor.format == "wide_ell"
     assert tensor.arrays["columns"].tolist() == [0, 2, 3, 3, 1, 3]
     assert to_scipy(tensor).toarray().tolist() == MATRIX.toarray().tolist()
     assert tensor.toarray().tolist() == MATRIX.toarray().tolist()
     assert tensor.T.toarray().tolist() == MATRIX.toarray().T.tolist()
     assert tensor.stats == from_scipy(MATRIX).stats
-    assert pickle.loads(pickle.dumps(tensor)).asformat("csr").format == from_scipy(MATRIX).format
+    assert (
+        pickle.loads(pickle.dumps(tensor)).asformat("csr").description
+        == from_scipy(MATRIX).description
+    )
 
 
 def test_arrays_of_the_format_are_checked():
@@ -202,7 +205,10 @@ def test_a_name_that_two_distributions_register_is_refused(tmp_path):
 
 
 def test_the_names_of_the_library_are_its_own():
-    assert from_scipy(MATRIX).asformat("coo").asformat("csr").format == from_scipy(MATRIX).format
+    assert (
+        from_scipy(MATRIX).asformat("coo").asformat("csr").description
+        == from_scipy(MATRIX).description
+    )
     assert format_names().count("csr") == 1
     assert [(point.name, point.distribution) for point in FORMATS.ignored()] == [
         ("csr", "ell-of-others")

@@ -270,7 +270,9 @@ def test_a_large_matrix_that_was_tampered_with_is_refused_with_the_culprit(
     storage = borrow_scipy(matrix)
     from gossamer_formats.checks.storage_checks import axis_facts
 
-    assert fact_checker("generic-cpu")(axis_facts(storage.format), storage.sizes, storage.arrays)
+    assert fact_checker("generic-cpu")(
+        axis_facts(storage.description), storage.sizes, storage.arrays
+    )
     getattr(matrix, name)[at] = value
     with pytest.raises(FormatError) as caught:
         gs.spmv(matrix, x)

@@ -27,7 +27,7 @@ CALLS = []
 
 
 def spmm(A, B, *, alpha=1.0):
-    CALLS.append(A.format.name)
+    CALLS.append(A.format)
     return alpha * (A.toarray() @ B)
 
 

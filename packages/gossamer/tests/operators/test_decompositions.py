@@ -110,7 +110,7 @@ def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
         A = gs.decompose(stored, "hyb", c=partitions, k=2)
         storing = A.coverage().initializing
         own = {
-            (part.tensor.format, part.fixed_sizes["width"], number in storing)
+            (part.tensor.description, part.fixed_sizes["width"], number in storing)
             for number, part in enumerate(A.parts)
         }
         assert len(own) < len(A.parts)

@@ -44,7 +44,7 @@ def kernel_of(scripts):
 
 def product(parts, dense, shape):
     """Return the sum of the products of parts, from an output that was not initialized."""
-    kernel = kernel_of(tuple(print_format(part.format) for part in parts))
+    kernel = kernel_of(tuple(print_format(part.description) for part in parts))
     output = np.full((shape[0], dense.shape[1]), np.nan, np.float32)
     arguments = {"b": dense, "c": output, "m": shape[0], "n": shape[1], "feat_size": dense.shape[1]}
     names = set(kernel.signature.order)

@@ -31,9 +31,9 @@ def with_observed_order(storage: Storage, declared: FormatDescription) -> Storag
     """Return a checked storage with the order that `declared` declares, as far as its arrays have it."""
     axes = tuple(
         _with_order(storage, axis, wanted)
-        for axis, wanted in zip(storage.format.axes, declared.axes, strict=True)
+        for axis, wanted in zip(storage.description.axes, declared.axes, strict=True)
     )
-    return storage._replace(format=msgspec.structs.replace(storage.format, axes=axes))
+    return storage._replace(description=msgspec.structs.replace(storage.description, axes=axes))
 
 
 def _with_order(storage: Storage, axis: Axis, declared: Axis) -> Axis:

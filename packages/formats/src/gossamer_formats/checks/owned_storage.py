@@ -15,7 +15,7 @@ def owned_storage(storage: Storage) -> Storage:
     """Return the storage with owned arrays; those that are not are copied. Nothing is checked."""
     arrays = {name: owned_array(array) for name, array in storage.arrays.items()}
     sizes = MappingProxyType(dict(storage.sizes))
-    return Storage(storage.format, sizes, MappingProxyType(arrays))
+    return Storage(storage.description, sizes, MappingProxyType(arrays))
 
 
 def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:
@@ -27,7 +27,7 @@ def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.ones(2)}
     >>> wide = csr("float64", indptr_dtype="int64", indices_dtype="int64", sorted=False, unique=False)
     >>> found = checked_copy(Storage(wide, {"m": 1, "n": 3, "nnz": 2}, arrays), csr())
-    >>> found.format.axes[1].sorted, found.format.axes[1].unique
+    >>> found.description.axes[1].sorted, found.description.axes[1].unique
     (False, True)
     """
     # The copy is checked, since callers can change their own arrays after a check.

@@ -65,21 +65,21 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     ...
     gossamer_ir.errors.FormatError: indices[0] is 4; expected a value from 0 to 3. [format.indices.range]
     """
-    require_one_buffer(storage.format)
+    require_one_buffer(storage.description)
     for name, size in storage.sizes.items():
         if size < 0:
             raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
-    for axis in storage.format.axes:
+    for axis in storage.description.axes:
         # All shapes before any contents: the checks of contents rely on them.
         _check_shapes(storage, axis)
-    for array in storage.format.index_arrays:
+    for array in storage.description.index_arrays:
         _check_map_array(storage, array)
-    for fact in storage.format.facts:
+    for fact in storage.description.facts:
         _check_distinct(storage, fact)
     check_values(storage)
-    facts = axis_facts(storage.format)
+    facts = axis_facts(storage.description)
     if check is None or not check(facts, storage.sizes, storage.arrays):
-        for axis in storage.format.axes:
+        for axis in storage.description.axes:
             _check_contents(storage, axis)
     else:
         _check_uniqueness(storage)
@@ -117,10 +117,10 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
 
 def check_values(storage: Storage) -> None:
     """Check dtype and length of the array of values."""
-    name = values_handle(storage.format)
+    name = values_handle(storage.description)
     values = storage.arrays[name]
     _require_vector(name, values)
-    require_dtype(name, values, (storage.format.buffer.dtype,))
+    require_dtype(name, values, (storage.description.buffer.dtype,))
     _require_length(name, values, value_count(storage), reason="one value per nonzero")
 
 
@@ -202,7 +202,7 @@ def _check_map_array(storage: Storage, array: Buffer) -> None:
 
 def _check_distinct(storage: Storage, fact: Fact) -> None:
     """Check that an index array of the map has distinct values."""
-    found = (array for array in storage.format.index_arrays if array.name == subject_of(fact))
+    found = (array for array in storage.description.index_arrays if array.name == subject_of(fact))
     for array in found:
         name = array.handle or array.name
         repeated = first_repeated_value(storage.arrays[name])
@@ -255,7 +255,7 @@ def _check_contents(storage: Storage, axis: Axis) -> None:
 
 def _check_uniqueness(storage: Storage) -> None:
     """Check the declarations about coordinates that `axis_facts` leaves out or that no fact expresses."""
-    for axis in storage.format.axes:
+    for axis in storage.description.axes:
         indices = indices_of(axis)
         if indices is not None and not (indices.sorted and is_varied(axis)):
             _check_order(storage, axis, indices)

@@ -64,7 +64,7 @@ def convert_storage(
     _require_rank(target.description, len(source.shape))
     require_one_buffer(target.description)
     _require_index_dtype(index_dtype)
-    drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.format))
+    drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.description))
     compile = find_compiler() if source.values.size >= MIN_COMPILED else None
     if compile is not None:
         # These modules need the parser, which takes a third of the time to import this package.
@@ -200,6 +200,6 @@ def _require_shape(storage: Storage, source: Storage) -> None:
     if storage.shape != source.shape:
         raise FormatError(
             "format.shape",
-            f"The format '{storage.format.name}' has the shape {storage.shape} with these sizes; expected "
-            f"{source.shape}.",
+            f"The format '{storage.description.name}' has the shape {storage.shape} with these sizes; "
+            f"expected {source.shape}.",
         )

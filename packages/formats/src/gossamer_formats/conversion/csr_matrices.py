@@ -38,7 +38,7 @@ def transposed_storage(storage: Storage) -> Storage:
     ((3, 1), array([0, 1, 1, 2]), array([3., 2.]))
     """
     # A conversion to CSC gives the same arrays, but takes ten times as long until conversions are compiled.
-    declared = indices_of(storage.format.axes[-1])
+    declared = indices_of(storage.description.axes[-1])
     assert declared is not None
     rows, columns = storage.shape
     indices = storage.arrays["indices"]
@@ -54,7 +54,7 @@ def transposed_storage(storage: Storage) -> Storage:
         "data": storage.arrays["data"][order],
     }
     described = csr(
-        storage.format.buffer.dtype,
+        storage.description.buffer.dtype,
         indptr_dtype=native_name(offsets.dtype),
         indices_dtype=native_name(dtype),
         sorted=True,

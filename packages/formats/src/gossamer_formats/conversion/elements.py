@@ -57,16 +57,16 @@ def stored_elements(storage: Storage) -> Elements:
     >>> stored_elements(Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)).coordinates
     (array([1, 1]), array([1, 0]))
     """
-    require_nested_axes(storage.format)
-    axes = axes_by_name(storage.format)
+    require_nested_axes(storage.description)
+    axes = axes_by_name(storage.description)
     slots = no_slots()
-    for name in storage.format.buffer.axes:
+    for name in storage.description.buffer.axes:
         slots = enumerated(storage, axes[name], slots)
     coordinates = tuple(
         coordinates_of_slots(storage, slots, dimension)
-        for dimension in range(len(map_results(storage.format)))
+        for dimension in range(len(map_results(storage.description)))
     )
-    if storage.format.map is None:
+    if storage.description.map is None:
         return Elements(coordinates, slots.positions)
     inside = np.ones(slots.positions.size, bool)
     for coordinate, size in zip(coordinates, storage.shape, strict=True):
@@ -139,7 +139,7 @@ def _counted_from_zero(lengths: Array) -> Array:
 def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Array:
     """Return the logical coordinates of slots in one dimension. All axes on which these depend must have been
     enumerated."""
-    pairs = zip(map_variables(storage.format), storage.format.buffer.axes, strict=True)
+    pairs = zip(map_variables(storage.description), storage.description.buffer.axes, strict=True)
     variables: dict[str, Array | int] = dict(storage.sizes)
     variables |= {
         variable: slots.coordinates[name] for variable, name in pairs if name in slots.coordinates
@@ -148,6 +148,6 @@ def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Arra
     def elements(buffer: str, indices: tuple[Array, ...]) -> Array:
         return index_array(storage, buffer)[indices]
 
-    result = map_results(storage.format)[dimension]
+    result = map_results(storage.description)[dimension]
     values = evaluate_arrays(result, variables, elements=elements)
     return np.broadcast_to(values, slots.positions.shape)

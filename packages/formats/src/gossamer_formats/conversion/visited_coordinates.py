@@ -37,11 +37,11 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
     >>> visited_coordinates(tensor, 1)
     VisitedCoordinates(coordinates=array([1, 0]), are_distinct=False)
     """
-    axes = axes_by_name(storage.format)
-    used = _used_axes(storage, map_results(storage.format)[dimension])
+    axes = axes_by_name(storage.description)
+    used = _used_axes(storage, map_results(storage.description)[dimension])
     needed = {*used, *(parent for name in used for parent in ancestors(axes, name))}
     slots = no_slots()
-    for name in storage.format.buffer.axes:
+    for name in storage.description.buffer.axes:
         if name not in needed:
             continue
         below = [axes[other] for other in used if name in ancestors(axes, other)]
@@ -58,7 +58,7 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
 
 def _used_axes(storage: Storage, coordinate: Expr) -> list[str]:
     """Return the axes on which a coordinate depends, in the order of the buffer."""
-    pairs = zip(map_variables(storage.format), storage.format.buffer.axes, strict=True)
+    pairs = zip(map_variables(storage.description), storage.description.buffer.axes, strict=True)
     variables = free_vars(coordinate)
     return [axis for variable, axis in pairs if variable in variables]
 

@@ -81,9 +81,9 @@ def decompose(
 def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
     """Return the matrix in CSR with sorted and unique columns, and the positions of its values in the tensor;
     None if these are the same."""
-    indices = indices_of(tensor.format.axes[-1])
+    indices = indices_of(tensor.description.axes[-1])
     if (
-        is_format(tensor.format, "csr")
+        is_format(tensor.description, "csr")
         and not tensor.is_borrowed
         and indices is not None
         and indices.sorted

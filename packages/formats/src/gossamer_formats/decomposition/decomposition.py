@@ -192,7 +192,7 @@ class Decomposition:
         from gossamer_ir.verify import diagnostics
 
         module = parse_module(program) if isinstance(program, str) else program
-        formats = {part.name: part.tensor.format for part in self.parts}
+        formats = {part.name: part.tensor.description for part in self.parts}
         sizes = {part.name: part.fixed_sizes for part in self.parts}
         try:
             rewritten = program_in_parts(
@@ -235,7 +235,7 @@ class Decomposition:
 
 def _with_values(part: Part, values: Array) -> Part:
     storage = part.tensor.storage
-    arrays: Mapping[str, Array] = {**storage.arrays, values_handle(storage.format): values}
+    arrays: Mapping[str, Array] = {**storage.arrays, values_handle(storage.description): values}
     return part_of(
         part.name,
         storage._replace(arrays=arrays),

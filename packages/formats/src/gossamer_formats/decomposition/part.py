@@ -33,14 +33,14 @@ class Part(NamedTuple):
     @property
     def values_name(self) -> str:
         """The name of the array of values."""
-        return values_handle(self.tensor.format)
+        return values_handle(self.tensor.description)
 
     @property
     def symbolic_sizes(self) -> dict[str, int]:
         """The sizes of the format that are neither fixed nor those of the logical shape: they are parameters
         of a program over the part."""
-        format = self.tensor.format
-        known = {size.name for size in shape_of(format) if isinstance(size, Var)}
+        description = self.tensor.description
+        known = {size.name for size in shape_of(description) if isinstance(size, Var)}
         known |= self.fixed_sizes.keys()
         return {name: size for name, size in self.tensor.sizes.items() if name not in known}
 

@@ -88,10 +88,10 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
     if not copy and found is not tensor:
         raise FormatError(
             "format.copy",
-            f"The format '{tensor.format.name}' must be converted for SciPy, so its arrays cannot be shared.",
+            f"The format '{tensor.format}' must be converted for SciPy, so its arrays cannot be shared.",
             hint="Use copy=True.",
         )
-    matrix = SHARED_FORMATS[found.format.name].to_scipy(found.storage)
+    matrix = SHARED_FORMATS[found.format].to_scipy(found.storage)
     return matrix.copy() if copy else matrix
 
 

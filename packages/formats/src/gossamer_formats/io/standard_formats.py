@@ -16,15 +16,15 @@ def in_one_of(tensor: SparseTensor, names: Sequence[str]) -> SparseTensor:
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
-    >>> in_one_of(from_scipy(eye_array(2)).asformat("ell"), ("csr", "coo")).format.name
+    >>> in_one_of(from_scipy(eye_array(2)).asformat("ell"), ("csr", "coo")).format
     'csr'
     """
-    if any(is_format(tensor.format, name) for name in names):
+    if any(is_format(tensor.description, name) for name in names):
         return tensor
     return convert(tensor, names[0], duplicates="keep").tensor
 
 
 def is_sorted_and_unique(tensor: SparseTensor) -> bool:
     """Return whether the innermost axis of the tensor declares that coordinates are sorted and unique."""
-    declared = indices_of(tensor.format.axes[-1])
+    declared = indices_of(tensor.description.axes[-1])
     return declared is not None and declared.sorted and declared.unique

@@ -31,7 +31,7 @@ def tensor_of_arrays(
 
     >>> import numpy as np
     >>> arrays = {"indptr": np.array([0, 2]), "indices": np.array([2, 0]), "data": np.ones(2)}
-    >>> tensor_of_arrays("csc", (3, 1), arrays).format.axes[1].sorted
+    >>> tensor_of_arrays("csc", (3, 1), arrays).description.axes[1].sorted
     False
     """
     lengths = require_shape(shape)

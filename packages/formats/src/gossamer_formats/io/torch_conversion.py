@@ -46,7 +46,7 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy, to_torch
     >>> try:
-    ...     found = from_torch(to_torch(from_scipy(eye_array(3)))).format.name
+    ...     found = from_torch(to_torch(from_scipy(eye_array(3)))).format
     ... except FormatError:  # torch is not installed
     ...     found = "csr"
     >>> found
@@ -113,10 +113,10 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
     if copy and tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
     found = in_one_of(tensor, ("csr", "csc", "bsr", "coo") if tensor.ndim == 2 else ("coo",))
-    if found.format.name == "bsr" and not _has_whole_blocks(found):
+    if found.format == "bsr" and not _has_whole_blocks(found):
         found = convert(found, "csr").tensor
-    if copy and found.format.name != "coo" and not is_sorted_and_unique(found):
-        found = convert(found, found.format.name, **_block_sizes(found)).tensor
+    if copy and found.format != "coo" and not is_sorted_and_unique(found):
+        found = convert(found, found.format, **_block_sizes(found)).tensor
     if not copy:
         _require_borrowed(tensor, found)
 
@@ -231,7 +231,7 @@ def _require_borrowed(tensor: SparseTensor, found: SparseTensor) -> None:
     )
     raise FormatError(
         "format.copy",
-        f"The tensor in the format '{tensor.format.name}' {what}, so its arrays cannot be shared.",
+        f"The tensor in the format '{tensor.format}' {what}, so its arrays cannot be shared.",
         hint="Use copy=True.",
     )
 
@@ -247,7 +247,7 @@ def _torch_tensor(torch: Any, array: Array, *, copy: bool) -> Any:
 
 def _made(torch: Any, tensor: SparseTensor, exported: Callable[[Array], Any], *, copy: bool) -> Any:
     """Return the torch tensor over exported arrays of a tensor in one of torch's formats."""
-    arrays, shape, format = tensor.arrays, tensor.shape, tensor.format.name
+    arrays, shape, format = tensor.arrays, tensor.shape, tensor.format
     values = exported(arrays["data"])
     if format == "coo":
         coordinates = [arrays[f"indices_{number}"] for number in range(tensor.ndim)]

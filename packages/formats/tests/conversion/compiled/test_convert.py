@@ -59,11 +59,11 @@ def tensors():
 def test_programs_store_what_numpy_stores(tensors, source, target):
     tensor = tensors[source]
     expected, positions = convert(tensor, target, **PARAMETERS[target])
-    drop_zeros = not stores_only_elements(tensor.format)
+    drop_zeros = not stores_only_elements(tensor.description)
     options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
     wanted = conversion_target(target, PARAMETERS[target], rank=2)
     found = convert_compiled(tensor.storage, wanted, interpreted, options)
-    assert found.storage.format == expected.format
+    assert found.storage.description == expected.description
     assert found.storage.sizes == dict(expected.sizes)
     for handle, array in expected.arrays.items():
         np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)

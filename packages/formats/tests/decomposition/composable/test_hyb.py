@@ -36,15 +36,15 @@ def test_only_rows_that_are_not_cut_are_declared_unique():
     columns = np.concatenate([np.arange(length) for length in lengths])
     stored = sparse.csr_array((np.ones(rows.size), (rows, columns)), shape=(5, 9))
     cut = decompose(stored, "hyb", k=2)
-    assert [part.tensor.format.axes[1].unique for part in cut.parts] == [True, False]
+    assert [part.tensor.description.axes[1].unique for part in cut.parts] == [True, False]
     whole = decompose(stored, "hyb", k=3)
-    assert [part.tensor.format.axes[1].unique for part in whole.parts] == [True, True, True]
+    assert [part.tensor.description.axes[1].unique for part in whole.parts] == [True, True, True]
 
 
 def test_equal_parts_have_equal_descriptions():
     rng = np.random.default_rng(0)
     stored = sparse.random_array((50, 64), density=0.3, format="csr", rng=rng)
     parts = decompose(stored, "hyb", c=4, k=6).parts
-    by_width = {part.fixed_sizes["width"]: part.tensor.format for part in parts}
+    by_width = {part.fixed_sizes["width"]: part.tensor.description for part in parts}
     assert len(by_width) < len(parts)
-    assert all(part.tensor.format == by_width[part.fixed_sizes["width"]] for part in parts)
+    assert all(part.tensor.description == by_width[part.fixed_sizes["width"]] for part in parts)

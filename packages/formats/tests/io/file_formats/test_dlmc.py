@@ -15,11 +15,11 @@ def test_a_pattern_has_values_of_one(tmp_path):
     path = tmp_path / "a.smtx"
     path.write_text(TEXT)
     tensor = read(path)
-    assert (tensor.format.name, tensor.dtype, tensor.shape) == ("csr", "float32", (3, 5))
+    assert (tensor.format, tensor.dtype, tensor.shape) == ("csr", "float32", (3, 5))
     expected = [[1, 0, 0, 0, 1], [0, 0, 0, 0, 0], [0, 1, 0, 1, 0]]
     assert tensor.toarray().tolist() == expected
     assert tensor.arrays["indices"].tolist() == [4, 0, 1, 3]
-    assert not tensor.format.axes[1].sorted
+    assert not tensor.description.axes[1].sorted
     assert read(path, dtype="float64").dtype == "float64"
 
 

@@ -18,7 +18,7 @@ def test_a_tensor_of_three_dimensions(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(gzip.compress(TEXT.encode()) if name.endswith("gz") else TEXT.encode())
     tensor = read(path)
-    assert (tensor.format.name, tensor.shape, tensor.nnz) == ("coo", (2, 3, 4), 3)
+    assert (tensor.format, tensor.shape, tensor.nnz) == ("coo", (2, 3, 4), 3)
     dense = np.zeros((2, 3, 4))
     dense[0, 0, 0], dense[1, 2, 3] = 1.5, -1999
     np.testing.assert_array_equal(tensor.toarray(), dense)

@@ -23,5 +23,5 @@ def format_operator(name: str, matrix: Any) -> Callable[..., Any] | None:
     """
     if not isinstance(matrix, SparseTensor):
         return None
-    format = matrix.format.name
-    return find_operator(name, format=format) if is_format(matrix.format, format) else None
+    format = matrix.format
+    return find_operator(name, format=format) if is_format(matrix.description, format) else None

@@ -245,7 +245,7 @@ def _bind_of(function: Callable[..., Any], name: str, tensor: Any) -> Callable[.
         raise ArgumentError(
             "operator.bind",
             f"The function that a distribution registers for '{name}' of tensors in the format "
-            f"'{tensor.format.name}' cannot be bound to arrays.",
+            f"'{tensor.format}' cannot be bound to arrays.",
             hint="Call the operator, or convert the tensor with asformat('csr').",
         )
     return bind

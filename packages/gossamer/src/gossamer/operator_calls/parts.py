@@ -145,12 +145,12 @@ def sampled_values(
 
 def _require_only_elements(program: OperatorProgram, part: Part) -> None:
     """Raise if a part has slots without an element for which values would be computed as well."""
-    format = part.tensor.format
-    if not stores_only_elements(format):
+    tensor = part.tensor
+    if not stores_only_elements(tensor.description):
         raise FormatError(
             "format.program",
-            f"'{program.name}' cannot compute the part '{part.name}': its format '{format.name}' fills dense "
-            "axes with zeros.",
+            f"'{program.name}' cannot compute the part '{part.name}': its format '{tensor.format}' fills "
+            "dense axes with zeros.",
             hint="Choose a format that stores elements one by one, such as 'csr'.",
         )
 
@@ -166,7 +166,7 @@ def _call(
 ) -> BoundCall:
     """Return the call of the kernel of a part with dense arrays, and with values in the place of its own."""
     tensor = part.tensor
-    stored = StoredPart(tensor.format, tuple(sorted(part.fixed_sizes.items())))
+    stored = StoredPart(tensor.description, tuple(sorted(part.fixed_sizes.items())))
     variant = Variant(operands.dtype, features=operands.features)
     request = KernelRequest(program, variant, part=stored)
     kernel = kernel_for(request, target=target).kernel

@@ -53,7 +53,7 @@ class StoredPart(msgspec.Struct, frozen=True):
     """The format of a part of a matrix, and the sizes for which its kernel is compiled. If the part
     `is_whole`, it has all elements, so that its kernel also initializes rows that it does not visit."""
 
-    format: FormatDescription
+    description: FormatDescription
     sizes: tuple[tuple[str, int], ...]
     is_whole: bool = False
 
@@ -108,7 +108,7 @@ def _with_part(module: Module, part: StoredPart) -> Module:
         return program_in_parts(
             module,
             buffers,
-            {PART: part.format},
+            {PART: part.description},
             fixed_sizes=sizes,
             rows=lambda _dimension: rows,
         )

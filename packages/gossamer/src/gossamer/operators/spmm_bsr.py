@@ -47,7 +47,7 @@ PROGRAM = OperatorProgram("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="fe
 
 def is_in_blocks(matrix: Any) -> bool:
     """Return whether a matrix is a SciPy matrix in blocks of more than one element."""
-    return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", ()) != (1, 1)
+    return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", (1, 1)) != (1, 1)
 
 
 class BlockOperands(NamedTuple):

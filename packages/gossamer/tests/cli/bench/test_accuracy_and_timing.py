@@ -140,7 +140,7 @@ def test_a_graph_has_exactly_its_edges_and_depends_on_the_seed_only(nodes):
     edges = nodes * nodes // 4 if nodes < 100 else 7000
     first, again, other = (power_law(nodes, edges, seed=seed) for seed in (1, 1, 2))
     assert first.nnz == to_scipy(first).nnz == edges
-    assert first.format.axes[1].unique
+    assert first.description.axes[1].unique
     for name in first.arrays:
         np.testing.assert_array_equal(first.arrays[name], again.arrays[name])
     if nodes == 1000:

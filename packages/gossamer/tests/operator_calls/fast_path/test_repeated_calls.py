@@ -231,10 +231,10 @@ def test_a_tensor_that_is_only_named_csr_is_not_taken_for_one():
     good = from_scipy(matrix())
     gs.spmv(good, np.ones(COLUMNS, np.float32))
     gs.spmv(good, np.ones(COLUMNS, np.float32))
-    rows, columns = good.format.axes
+    rows, columns = good.description.axes
     wide = msgspec.structs.replace(columns, length=index(10**13))
-    described = msgspec.structs.replace(good.format, axes=(rows, wide))
-    other = SparseTensor.of_checked(good.storage._replace(format=described))
+    described = msgspec.structs.replace(good.description, axes=(rows, wide))
+    other = SparseTensor.of_checked(good.storage._replace(description=described))
     for _ in range(2):
         with pytest.raises(ArgumentError, match=r"operand\.shape"):
             gs.spmv(other, np.ones(COLUMNS, np.float32))

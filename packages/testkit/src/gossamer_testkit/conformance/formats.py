@@ -114,7 +114,7 @@ class FormatSuite:
 
 def _arrays_of_axes(tensor: SparseTensor) -> list[str]:
     """Return the names of the arrays that an axis stores its positions or coordinates in."""
-    return [name for axis in tensor.format.axes for name in index_handles(axis)]
+    return [name for axis in tensor.description.axes for name in index_handles(axis)]
 
 
 def _is_refused(make: Callable[..., SparseTensor], *arguments: Any) -> bool:
@@ -138,7 +138,7 @@ def _in_coordinates(dense: Any) -> SparseTensor:
 
 
 def _require_equal(found: SparseTensor, expected: SparseTensor) -> None:
-    assert found.format == expected.format
+    assert found.description == expected.description
     assert found.shape == expected.shape
     assert [*found.arrays] == [*expected.arrays]
     for name, array in expected.arrays.items():

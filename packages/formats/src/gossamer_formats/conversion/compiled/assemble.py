@@ -123,8 +123,10 @@ def _element_order(
 
     Indices that need not be sorted are compared if the order is a lexicographic one.
     """
-    order = element_order(source.format, layout_sizes(source.format, source.sizes), loop.axes)
-    if order is None or declares_order(source.format) or not requires_order:
+    order = element_order(
+        source.description, layout_sizes(source.description, source.sizes), loop.axes
+    )
+    if order is None or declares_order(source.description) or not requires_order:
         return order
     return order if is_lexicographic(order) and is_ascending(loop, order, compile) else None
 

@@ -81,11 +81,12 @@ def element_loop(storage: Storage, *, drop_zeros: bool) -> ElementLoop:
             l0 = x_I
             l1 = c_J
     """
-    layout = layout_sizes(storage.format, storage.sizes)
+    layout = layout_sizes(storage.description, storage.sizes)
     widths = tuple(
-        min(value, LARGEST_CONSTANT + 1) for value in _stored_widths(storage.format, storage.sizes)
+        min(value, LARGEST_CONSTANT + 1)
+        for value in _stored_widths(storage.description, storage.sizes)
     )
-    text = _loop_text(storage.format, layout, widths, drop_zeros=drop_zeros)
+    text = _loop_text(storage.description, layout, widths, drop_zeros=drop_zeros)
     arguments: dict[str, Array | Operand | int] = {
         f"d{number}": size for number, size in enumerate(storage.shape)
     }
@@ -97,7 +98,7 @@ def element_loop(storage: Storage, *, drop_zeros: bool) -> ElementLoop:
         text.depth,
         arguments,
         axes=text.axes,
-        is_in_order=text.axes == storage.format.buffer.axes,
+        is_in_order=text.axes == storage.description.buffer.axes,
         visits_all=text.visits_all,
         loaded=loaded,
         size=text.size,

@@ -94,7 +94,7 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
 def write_binsparse(tensor: SparseTensor, file: Path) -> None:
     """Write a matrix in the format csr, csc, coo or dcsr, others in csr; duplicates are added."""
     tensor = _sorted(in_one_of(tensor, tuple(_NAMES)))
-    names = {**_NAMES[tensor.format.name], "data": "values"}
+    names = {**_NAMES[tensor.format], "data": "values"}
     with _container(file, "w") as container:
         types = {}
         for handle, name in names.items():
@@ -103,7 +103,7 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
             types[name] = array.dtype.name
         descriptor = {
             "version": VERSION,
-            "format": tensor.format.name.upper(),
+            "format": tensor.format.upper(),
             "shape": list(tensor.shape),
             "number_of_stored_values": tensor.nnz,
             "data_types": types,
@@ -114,9 +114,9 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
 def _sorted(tensor: SparseTensor) -> SparseTensor:
     """Return the tensor with sorted coordinates and without duplicates, as the specification requires."""
     # Coordinates of coo may be repeated, whatever the description declares.
-    if tensor.format.name != "coo" and is_sorted_and_unique(tensor):
+    if tensor.format != "coo" and is_sorted_and_unique(tensor):
         return tensor
-    return convert(tensor, tensor.format.name).tensor
+    return convert(tensor, tensor.format).tensor
 
 
 def _container(file: Path, mode: str) -> Any:

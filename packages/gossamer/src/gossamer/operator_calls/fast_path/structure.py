@@ -80,7 +80,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
     if tensor.is_borrowed:
         # Its arrays must be checked at each call, which `operands` does.
         return None
-    if not is_format(tensor.format, "csr"):
+    if not is_format(tensor.description, "csr"):
         return _of_stored(tensor)
     matrix = CsrMatrix(tensor.storage, tensor)
     if not matrix.nnz or tensor.stats.longest_row > LONG_ROW:

@@ -66,7 +66,7 @@ class CsrMatrix(NamedTuple):
 
     @property
     def dtype(self) -> str:
-        return self.storage.format.buffer.dtype
+        return self.storage.description.buffer.dtype
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -87,7 +87,7 @@ class CsrMatrix(NamedTuple):
 
     def variant(self, features: int | None = None, *, dtype: str = "") -> Variant:
         """Return the variant of an operator for the matrix; the dtype is by default that of the matrix."""
-        axis = self.storage.format.axes[-1]
+        axis = self.storage.description.axes[-1]
         offsets, columns = indptr_of(axis), indices_of(axis)
         assert offsets is not None
         assert columns is not None
@@ -101,7 +101,7 @@ def sparse_operand(matrix: Any) -> CsrMatrix:
     A tensor that borrows its arrays is checked as well, because the caller can write to them.
     """
     if isinstance(matrix, SparseTensor):
-        tensor = matrix if is_format(matrix.format, "csr") else matrix.tocsr()
+        tensor = matrix if is_format(matrix.description, "csr") else matrix.tocsr()
         if not tensor.is_borrowed:
             return CsrMatrix(tensor.storage, tensor)
         check_storage(tensor.storage, check=default_check())

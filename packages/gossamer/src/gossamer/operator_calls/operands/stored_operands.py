@@ -103,7 +103,11 @@ def stored_part(program: OperatorProgram, matrix: Any) -> StoredPart | None:
     >>> stored_part(PROGRAM, matrix.asformat("sell")).sizes, stored_part(PROGRAM, matrix.asformat("coo"))
     ((('height', 8),), None)
     """
-    if not isinstance(matrix, SparseTensor) or is_format(matrix.format, "csr") or matrix.ndim != 2:
+    if (
+        not isinstance(matrix, SparseTensor)
+        or is_format(matrix.description, "csr")
+        or matrix.ndim != 2
+    ):
         return None
     part = part_of_storage(matrix.storage)
     if not _is_scheduled(program, part) or _may_have_long_rows(matrix):
@@ -120,8 +124,8 @@ def checked_storage(tensor: SparseTensor) -> Storage:
 
 def part_of_storage(storage: Storage) -> StoredPart:
     """Return the format of a storage, with the sizes for which kernels over it are compiled."""
-    sizes = tuple((name, storage.sizes[name]) for name in _fixed_sizes(storage.format))
-    return StoredPart(storage.format, sizes, is_whole=True)
+    sizes = tuple((name, storage.sizes[name]) for name in _fixed_sizes(storage.description))
+    return StoredPart(storage.description, sizes, is_whole=True)
 
 
 def part_key(part: StoredPart) -> tuple[str, StoredPart]:
@@ -147,8 +151,8 @@ def structure_values(storage: Storage, part: StoredPart) -> tuple[list[Array], l
 
 @lru_cache(maxsize=256)
 def _handles_and_sizes(part: StoredPart) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    params = part.format.params
-    known = {size.name for size in shape_of(part.format) if isinstance(size, Var)}
+    params = part.description.params
+    known = {size.name for size in shape_of(part.description) if isinstance(size, Var)}
     known |= {name for name, _ in part.sizes}
     handles = tuple(param.name for param in params if param.dtype == "handle")
     sizes = (param.name for param in params if param.dtype != "handle")
@@ -181,7 +185,7 @@ def _is_scheduled(program: OperatorProgram, part: StoredPart) -> bool:
 
     adding = msgspec.structs.replace(program, adds=True)
     try:
-        module = module_of(adding, Variant(part.format.buffer.dtype), part)
+        module = module_of(adding, Variant(part.description.buffer.dtype), part)
     except FormatError:
         return False
     _, target = resolve_elsewhere(DEFAULT_TARGET)
