@@ -12,9 +12,9 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
 from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.effects import buffers_written, outer_writes
+from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import conflicting_buffers, values_at
 
 
 def atomic_buffers(loop: For) -> frozenset[str]:

@@ -20,10 +20,10 @@ from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.effects import buffers_written, effects_of
 from gossamer_ir.traversal.substitute import substitute
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import values_at
 
 _OTHER_SUFFIX = "_other"
 _MAX_POINTS = 4096

@@ -26,9 +26,9 @@ from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import is_vector_access
 from gossamer_schedule.predicates.block_predicates import less_than
 
 

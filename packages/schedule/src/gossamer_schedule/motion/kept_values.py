@@ -29,10 +29,10 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions
 from gossamer_schedule.nests.init_nest import enclosed_block

@@ -26,9 +26,9 @@ from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, buffers_na
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import values_at, values_in_block
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at, values_in_block
 from gossamer_schedule.predicates.block_predicates import with_domain_bound, zero_beyond_end
 from gossamer_schedule.regions.produced import ProducedRange
 

@@ -16,9 +16,9 @@ from gossamer_ir.nodes import For
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
     buffers_read_by_init,

@@ -19,9 +19,9 @@ from gossamer_ir.traversal.effects import READS, buffers_accessed, buffers_alloc
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
+from gossamer_schedule.cursor.access import values_at, values_in_block
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import values_at, values_in_block
 from gossamer_schedule.legality.races import difference_text, is_ordered
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions
 from gossamer_schedule.nests.init_nest import enclosed_block

@@ -26,8 +26,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.term_reduction import TermReduction
 from gossamer_schedule.regions.required import with_replaced_subexpressions

@@ -12,9 +12,9 @@ from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_schedule.cursor.access import is_vector_access, values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import is_vector_access, values_at
 from gossamer_schedule.legality.monotone import is_monotone
 from gossamer_schedule.nests.block_nest import single_block
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of

@@ -9,9 +9,9 @@ from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
 
 

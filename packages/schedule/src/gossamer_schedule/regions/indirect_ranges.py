@@ -18,8 +18,8 @@ from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import Expr, Fact, For, Var
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.regions.produced import ProducedRange
 
 

@@ -26,9 +26,9 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.predicates.block_predicates import less_than
 from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all

@@ -21,9 +21,9 @@ from gossamer_ir.nodes import Block, BlockIter, Expr, For, Store, Var
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
 
 
 class SlidingWindow(msgspec.Struct, frozen=True):

@@ -10,12 +10,12 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest

@@ -17,12 +17,12 @@ from gossamer_ir.traversal.effects import all_buffers, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.predicates.for_all_iterations import for_all_iterations
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.tensorization.implementation import (

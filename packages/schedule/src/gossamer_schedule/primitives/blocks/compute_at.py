@@ -18,6 +18,7 @@ from gossamer_ir.traversal.effects import (
     outer_writes,
 )
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -25,7 +26,6 @@ from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Function, Load, Store
 from gossamer_ir.traversal.effects import BUFFER_NODES, buffers_accessed, outer_writes
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -14,7 +15,6 @@ from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.legality.access import is_vector_access
 from gossamer_schedule.motion.inline import (
     own_nest,
     require_only_iterators,

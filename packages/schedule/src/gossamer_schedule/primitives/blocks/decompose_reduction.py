@@ -14,13 +14,13 @@ from gossamer_ir.dependence.disjointness import verdict
 from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.access import buffers_used_by, statements_beside, values_at
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.legality.access import buffers_used_by, statements_beside, values_at
 from gossamer_schedule.nests.block_nest import BlockNest, required_enclosing_nest
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,

@@ -14,6 +14,7 @@ from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -21,7 +22,6 @@ from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.motion.epilogue import Epilogue, required_epilogue, variable_names
 from gossamer_schedule.motion.inline import (
     own_nest,

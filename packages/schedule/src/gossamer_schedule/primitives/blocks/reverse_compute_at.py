@@ -11,13 +11,13 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.legality.access import conflicting_buffers, values_at
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.move_block import (
     conflicting_buffer,

@@ -11,6 +11,7 @@ from gossamer_ir.nodes import Block, Expr, Load, Store, Var
 from gossamer_ir.traversal.effects import READS, all_buffers, buffers_accessed, buffers_named
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import conflicting_buffers
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -18,7 +19,6 @@ from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
-from gossamer_schedule.legality.access import conflicting_buffers
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.inline import (
     domain_conditions,

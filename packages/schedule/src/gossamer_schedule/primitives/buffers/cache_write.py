@@ -13,6 +13,7 @@ from gossamer_ir.nodes import Block, For, Load, Store
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
@@ -20,7 +21,6 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.nests.block_nest import (
     BlockNest,
     enclosing_loops_and_conditions,

@@ -36,6 +36,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
@@ -43,7 +44,6 @@ from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error, text_of
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.motion.move_block import updates_old_values
 from gossamer_schedule.nests.init_checks import reinitializing_loops
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest

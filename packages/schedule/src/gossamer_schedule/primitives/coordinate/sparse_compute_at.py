@@ -23,12 +23,12 @@ from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, buffers_ac
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.cursor.access import conflicting_buffers
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.legality.access import conflicting_buffers
 
 
 @primitive(stages=("coordinate",))

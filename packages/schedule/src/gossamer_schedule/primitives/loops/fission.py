@@ -26,13 +26,13 @@ from gossamer_ir.traversal.effects import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.legality.access import conflicting_buffers, values_at
 from gossamer_schedule.legality.dependence_distance import dependence_distance
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.legality.races import difference_text, is_ordered, is_unconditional

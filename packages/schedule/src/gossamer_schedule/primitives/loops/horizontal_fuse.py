@@ -15,6 +15,7 @@ from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
 from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, If, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_zero_start
@@ -23,7 +24,6 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import joint_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.legality.independent_loops import atomic_buffers, require_independent
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.nests.init_checks import blocks_with_init, reinitializing_loops

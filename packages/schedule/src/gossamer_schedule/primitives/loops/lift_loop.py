@@ -11,13 +11,13 @@ from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.legality.loop_invariance import require_unchanged, require_unchanged_bounds
 from gossamer_schedule.nests.init_checks import reinitializing_loops
 

@@ -18,6 +18,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute_body
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.clones import Clone, clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
@@ -25,9 +26,7 @@ from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
 from gossamer_schedule.legality.loop_invariance import require_unchanged
-from gossamer_schedule.legality.user_expressions import expression_at
 from gossamer_schedule.nests.init_checks import (
     blocks_with_init,
     require_independent_inits,
@@ -40,6 +39,7 @@ from gossamer_schedule.nests.partition_ranges import (
     program_point_around,
     resolved_exprs,
 )
+from gossamer_schedule.safe_accesses.user_expressions import expression_at
 
 
 @primitive(stages=LOOP_STAGES)

@@ -21,6 +21,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import contains
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.clones import clones_of, forwards_of
 from gossamer_schedule.cursor.cursor import Cursor, name_of
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -28,10 +29,9 @@ from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
-from gossamer_schedule.legality.user_expressions import expression_at
 from gossamer_schedule.nests.init_checks import blocks_with_init, require_init_in_copies
 from gossamer_schedule.nests.init_nest import enclosed_block
+from gossamer_schedule.safe_accesses.user_expressions import expression_at
 
 
 @primitive(stages=LOOP_STAGES)

@@ -13,7 +13,6 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, r
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
-from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
 from gossamer_schedule.errors import schedule_error, text_of
@@ -27,6 +26,7 @@ from gossamer_schedule.reductions.loop_reduction import (
     required_segment_dimension,
 )
 from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
+from gossamer_schedule.safe_accesses.expression_texts import expression_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 FORMS = ("atomic", "privatized", "segmented")

@@ -15,13 +15,13 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
+from gossamer_schedule.cursor.access import values_in_block
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.legality.access import values_in_block
 from gossamer_schedule.regions.conditional_prefetch import conditional_prefetch, has_varying_count
 from gossamer_schedule.regions.consecutive_elements import ElementSpan, span_below
 

@@ -22,7 +22,6 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, r
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
-from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.definition.made_names import split_loop_names
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
@@ -30,6 +29,7 @@ from gossamer_schedule.legality.loop_invariance import require_unchanged, requir
 from gossamer_schedule.nests.init_checks import require_inits_with_added_factors
 from gossamer_schedule.nests.split_variable import split_variable
 from gossamer_schedule.predicates.bounded_body import with_bounded_digits, with_bounded_iterations
+from gossamer_schedule.safe_accesses.expression_texts import expression_of
 
 
 @primitive(stages=LOOP_STAGES)

@@ -6,10 +6,10 @@ from gossamer_ir.nodes import Block, Expr
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import resolve
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.definition.expression_texts import expression_of
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.legality.access import values_at
+from gossamer_schedule.safe_accesses.expression_texts import expression_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
 
