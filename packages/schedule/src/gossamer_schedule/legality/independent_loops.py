@@ -12,6 +12,7 @@ from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
 from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.effects import buffers_written, outer_writes
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
@@ -111,8 +112,8 @@ def _from_disjoint(one: Load, other: Load, function: Function) -> bool:
     """Return whether two loads are from the same segment of arrays that are declared disjoint."""
     pair = {one.buffer, other.buffer}
     is_declared = any(
-        isinstance(fact, Relation) and fact.kind == "disjoint" and {fact.left, fact.right} == pair
-        for fact in function.facts
+        fact.kind == "disjoint" and {fact.left, fact.right} == pair
+        for fact in fact_index(function.facts).of_type(Relation)
     )
     return (
         is_declared
@@ -124,10 +125,8 @@ def _from_disjoint(one: Load, other: Load, function: Function) -> bool:
 def _segment(load: Load, function: Function) -> tuple[int, ...] | None:
     """Return the number of the segment from which a load is, if it is known: the relation holds segment by
     segment. Segments of arrays without offsets are their rows."""
-    has_rows = any(
-        isinstance(fact, SortedSegments) and fact.buffer == load.buffer and fact.indptr is None
-        for fact in function.facts
-    )
+    sorted_segments = fact_index(function.facts).about(load.buffer, SortedSegments)
+    has_rows = any(fact.indptr is None for fact in sorted_segments)
     numbers: Sequence[int | None] = [integer_value(index) for index in load.indices[:-1]]
     found = tuple(number for number in numbers if number is not None)
     return found if has_rows and len(found) == len(numbers) else None

@@ -11,10 +11,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Decision, Stats, Step, Target
-from gossamer_ir.nodes import CompressedFixed, Function, Iteration, Module
+from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, numbered_name
 from gossamer_schedule.rules.canonical.ordered import ordered
@@ -106,7 +107,12 @@ def _parallel_rows(
     """Yield the loop over stored rows of an iteration if it is parallel, initializes these rows, and the rows
     are those of one fiber of a fixed axis."""
     axes = axes_of(function, iteration)
-    is_stored = len(axes) > 2 and isinstance(axes[1], CompressedFixed) and bool(iteration.init)
+    is_stored = (
+        len(axes) > 2
+        and indices_of(axes[1]) is not None
+        and not is_varied(axes[1])
+        and bool(iteration.init)
+    )
     loops = [
         step.args["loop"] for found in decisions for step in found.steps if step.op == "parallel"
     ]
