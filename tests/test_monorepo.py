@@ -34,6 +34,10 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 TESTED_IN = {
     "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
     "gossamer-formats": {"scipy_matrices": "io/test_scipy_conversion.py"},
+    "gossamer-ir": {
+        f"script/parser/{name}": "script/parser/test_parse_errors.py"
+        for name in ("arguments", "declarations", "expressions", "state", "statements")
+    },
     "gossamer-llvm": {
         "control": "emitter/test_emitted_ir.py",
         "parallel": "emitter/test_emitted_ir.py",

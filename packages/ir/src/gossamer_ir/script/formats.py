@@ -11,9 +11,9 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parse import CapturedNames, source_of
-from gossamer_ir.script.parser.context import Captured, ParserContext
 from gossamer_ir.script.parser.functions import read_parts
 from gossamer_ir.script.parser.modules import top_level
+from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.print import write_signature
 from gossamer_ir.script.printer.declarations import write_axis, write_buffer, write_fact
 from gossamer_ir.script.printer.index_maps import write_map, write_shape

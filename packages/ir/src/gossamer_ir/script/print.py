@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Expr, Function, Module, Param
 from gossamer_ir.script.limits import check_module_depth
-from gossamer_ir.script.parser.attributes import LEVELS, STAGE_KEY
+from gossamer_ir.script.parser.declarations.attributes import LEVELS, STAGE_KEY
 from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.declarations import (
     write_axis,

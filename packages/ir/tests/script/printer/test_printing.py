@@ -17,7 +17,7 @@ from gossamer_ir.script import (
     print_format,
     print_module,
 )
-from gossamer_ir.script.parser.range_stops import extent_between, stop_of
+from gossamer_ir.script.parser.state.range_stops import extent_between, stop_of
 from gossamer_ir.script.printer.declarations import AXES, FACTS
 from gossamer_ir.script.printer.expressions import EXPRESSIONS
 from gossamer_ir.script.printer.statements import ITERATION_AXES, STATEMENTS

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
-from gossamer_ir.script.parser.calls import CALLS
-from gossamer_ir.script.parser.context import Captured, ParserContext
-from gossamer_ir.script.parser.parameters import read_parameters
-from gossamer_ir.script.parser.statements import read_statement
+from gossamer_ir.script.parser.declarations.parameters import read_parameters
+from gossamer_ir.script.parser.expressions.calls import CALLS
+from gossamer_ir.script.parser.state.context import Captured, ParserContext
+from gossamer_ir.script.parser.statements.statements import read_statement
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import to_identifier
 from gossamer_ir.traversal.walk import children

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import Block, BlockIter, Region, Var
-from gossamer_ir.script.parser.blocks import remapped_domain
-from gossamer_ir.script.parser.range_stops import stop_of
+from gossamer_ir.script.parser.state.range_stops import stop_of
+from gossamer_ir.script.parser.statements.blocks import remapped_domain
 from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.expressions import write_expr, write_index
 from gossamer_ir.script.printer.ranges import write_bounds, write_region

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import AnyBuffer, Expr, For, Range
-from gossamer_ir.script.parser.coercion import load_dtype
+from gossamer_ir.script.parser.arguments.coercion import load_dtype
 from gossamer_ir.script.printer.writer import Writer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.nodes import Binary, Expr, Range, Region
-from gossamer_ir.script.parser.range_stops import stop_of
+from gossamer_ir.script.parser.state.range_stops import stop_of
 from gossamer_ir.script.printer.expressions import write_index
 from gossamer_ir.script.printer.writer import Writer
 

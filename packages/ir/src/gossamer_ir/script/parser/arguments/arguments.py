@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gossamer_ir.script.parser.context import ParserContext
+from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
 
 

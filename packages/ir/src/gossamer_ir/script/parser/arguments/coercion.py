@@ -10,8 +10,8 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary, Var
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.statics import Value
+from gossamer_ir.script.parser.arguments.statics import Value
+from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.traversal.walk import walk
 
 

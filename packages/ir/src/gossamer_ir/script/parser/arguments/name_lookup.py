@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TypeGuard
 
 from gossamer_ir.nodes import AXES, Axis, Buffer, Param, Reducer, SparseBuffer
-from gossamer_ir.script.parser.context import ParserContext
+from gossamer_ir.script.parser.state.context import ParserContext
 
 
 def buffer_named(ctx: ParserContext, node: ast.expr) -> SparseBuffer | Buffer:

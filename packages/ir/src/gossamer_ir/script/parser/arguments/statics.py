@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from gossamer_ir.script.parser.context import ParserContext
+from gossamer_ir.script.parser.state.context import ParserContext
 
 Value: TypeAlias = bool | int | float
 

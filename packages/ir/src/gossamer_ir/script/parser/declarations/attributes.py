@@ -6,10 +6,10 @@ import ast
 from collections.abc import Mapping
 
 from gossamer_ir.nodes import STAGES, Annotations, AnnotationValue, StageName
-from gossamer_ir.script.parser.arguments import bind
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.index_maps import set_map
-from gossamer_ir.script.parser.statics import require_text, static_text, static_value
+from gossamer_ir.script.parser.arguments.arguments import bind
+from gossamer_ir.script.parser.arguments.statics import require_text, static_text, static_value
+from gossamer_ir.script.parser.expressions.index_maps import set_map
+from gossamer_ir.script.parser.state.context import ParserContext
 
 STAGE_KEY = "sparse_tir_level"
 LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}

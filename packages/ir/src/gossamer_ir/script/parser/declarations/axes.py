@@ -15,12 +15,12 @@ from gossamer_ir.nodes import (
     Expr,
     Param,
 )
-from gossamer_ir.script.parser.arguments import bind, items
-from gossamer_ir.script.parser.calls import dtype_argument
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.name_lookup import is_axis, lookup
-from gossamer_ir.script.parser.statics import require_bool, static_text
+from gossamer_ir.script.parser.arguments.arguments import bind, items
+from gossamer_ir.script.parser.arguments.name_lookup import is_axis, lookup
+from gossamer_ir.script.parser.arguments.statics import require_bool, static_text
+from gossamer_ir.script.parser.expressions.calls import dtype_argument
+from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.state.context import ParserContext
 
 Arguments = dict[str, ast.expr]
 AxisReader = Callable[[ParserContext, str, ast.Call], Axis]

@@ -8,14 +8,14 @@ from typing import get_args
 
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
-from gossamer_ir.script.parser.arguments import bind, items_or_one
-from gossamer_ir.script.parser.axes import Arguments, axis_argument, handle_argument
-from gossamer_ir.script.parser.calls import value_dtype
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import expr, index_expr
-from gossamer_ir.script.parser.layouts import AnyLayout, NestedLayout
-from gossamer_ir.script.parser.statics import require_int, require_text, static_value
-from gossamer_ir.script.parser.strides import read_layout, with_offset
+from gossamer_ir.script.parser.arguments.arguments import bind, items_or_one
+from gossamer_ir.script.parser.arguments.statics import require_int, require_text, static_value
+from gossamer_ir.script.parser.declarations.axes import Arguments, axis_argument, handle_argument
+from gossamer_ir.script.parser.declarations.strides import read_layout, with_offset
+from gossamer_ir.script.parser.expressions.calls import value_dtype
+from gossamer_ir.script.parser.expressions.expressions import expr, index_expr
+from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.script.parser.state.layouts import AnyLayout, NestedLayout
 
 _FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 """The published scopes of the operands of matrix instructions. All become the scope 'fragment', because

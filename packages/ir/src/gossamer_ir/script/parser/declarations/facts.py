@@ -18,12 +18,12 @@ from gossamer_ir.nodes import (
     SortedSegments,
     SparseBuffer,
 )
-from gossamer_ir.script.parser.arguments import bind, dotted, items
-from gossamer_ir.script.parser.axes import axis_argument
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.name_lookup import plain_buffer_named
-from gossamer_ir.script.parser.statics import require_bool
+from gossamer_ir.script.parser.arguments.arguments import bind, dotted, items
+from gossamer_ir.script.parser.arguments.name_lookup import plain_buffer_named
+from gossamer_ir.script.parser.arguments.statics import require_bool
+from gossamer_ir.script.parser.declarations.axes import axis_argument
+from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.state.context import ParserContext
 
 _RELATIONS = ("subset", "disjoint", "covers")
 

@@ -8,11 +8,11 @@ from functools import cache, partial
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Param, Var
-from gossamer_ir.script.parser.arguments import bind, call_name, dotted, parameter_names
-from gossamer_ir.script.parser.axes import AXIS_READERS
-from gossamer_ir.script.parser.buffers import BUFFERS, parameter_buffer
-from gossamer_ir.script.parser.calls import dtype_argument, known_dtype
-from gossamer_ir.script.parser.context import ParserContext
+from gossamer_ir.script.parser.arguments.arguments import bind, call_name, dotted, parameter_names
+from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
+from gossamer_ir.script.parser.declarations.buffers import BUFFERS, parameter_buffer
+from gossamer_ir.script.parser.expressions.calls import dtype_argument, known_dtype
+from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.syntax import child_nodes, walk
 
 _SIZED = {*AXIS_READERS, *BUFFERS, "alloc_buffer", "Buffer"}

@@ -21,10 +21,10 @@ from math import gcd
 
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr
-from gossamer_ir.script.parser.arguments import items_or_one
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.layouts import AnyLayout, FlatLayout, NestedLayout, span
+from gossamer_ir.script.parser.arguments.arguments import items_or_one
+from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.script.parser.state.layouts import AnyLayout, FlatLayout, NestedLayout, span
 from gossamer_ir.support.counted import counted
 
 MOST_ELEMENTS = 1 << 14

@@ -31,12 +31,21 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_ir.script.parser.arguments import bind, call_name
-from gossamer_ir.script.parser.coercion import literal, require_dtype
-from gossamer_ir.script.parser.context import Handler, ParserContext
-from gossamer_ir.script.parser.expressions import expr, index_expr, load_of, unify
-from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, plain_buffer_named
-from gossamer_ir.script.parser.statics import require_int, require_text, static_text, static_value
+from gossamer_ir.script.parser.arguments.arguments import bind, call_name
+from gossamer_ir.script.parser.arguments.coercion import literal, require_dtype
+from gossamer_ir.script.parser.arguments.name_lookup import (
+    buffer_named,
+    index_nodes,
+    plain_buffer_named,
+)
+from gossamer_ir.script.parser.arguments.statics import (
+    require_int,
+    require_text,
+    static_text,
+    static_value,
+)
+from gossamer_ir.script.parser.expressions.expressions import expr, index_expr, load_of, unify
+from gossamer_ir.script.parser.state.context import Handler, ParserContext
 
 _LARGEST = {
     "float16": 65504.0,

@@ -29,11 +29,15 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.script.limits import MAX_DEPTH
-from gossamer_ir.script.parser.arguments import dotted
-from gossamer_ir.script.parser.coercion import common_dtype, literal, load_dtype, matched, widened
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.layouts import indices_in
-from gossamer_ir.script.parser.name_lookup import (
+from gossamer_ir.script.parser.arguments.arguments import dotted
+from gossamer_ir.script.parser.arguments.coercion import (
+    common_dtype,
+    literal,
+    load_dtype,
+    matched,
+    widened,
+)
+from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
     is_axis,
@@ -41,7 +45,9 @@ from gossamer_ir.script.parser.name_lookup import (
     lookup,
     unknown_member,
 )
-from gossamer_ir.script.parser.statics import static_value
+from gossamer_ir.script.parser.arguments.statics import static_value
+from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.script.parser.state.layouts import indices_in
 
 BINARY_OPS: Mapping[type[ast.operator], BinaryOp] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv",

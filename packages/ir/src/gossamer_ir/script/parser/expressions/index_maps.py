@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from gossamer_ir.nodes import IndexMap
-from gossamer_ir.script.parser.arguments import bind, parameter_names
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import index_expr
+from gossamer_ir.script.parser.arguments.arguments import bind, parameter_names
+from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.state.context import ParserContext
 
 
 def declare_map(ctx: ParserContext, call: ast.Call) -> None:

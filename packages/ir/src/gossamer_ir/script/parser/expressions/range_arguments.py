@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.nodes import Range, Region
-from gossamer_ir.script.parser.arguments import bind, call_name
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import index_expr
-from gossamer_ir.script.parser.layouts import ranges_in
-from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes
-from gossamer_ir.script.parser.range_stops import extent_between
+from gossamer_ir.script.parser.arguments.arguments import bind, call_name
+from gossamer_ir.script.parser.arguments.name_lookup import buffer_named, index_nodes
+from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.script.parser.state.layouts import ranges_in
+from gossamer_ir.script.parser.state.range_stops import extent_between
 
 
 def read_range(ctx: ParserContext, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:

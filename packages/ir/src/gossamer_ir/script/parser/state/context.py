@@ -18,9 +18,9 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.script.parser.block_parts import BlockParts
-from gossamer_ir.script.parser.function_parts import FunctionParts
-from gossamer_ir.script.parser.layouts import AnyLayout
+from gossamer_ir.script.parser.state.block_parts import BlockParts
+from gossamer_ir.script.parser.state.function_parts import FunctionParts
+from gossamer_ir.script.parser.state.layouts import AnyLayout
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import Namer, to_identifier
 

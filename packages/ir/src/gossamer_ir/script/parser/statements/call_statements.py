@@ -18,16 +18,22 @@ from gossamer_ir.nodes import (
     Store,
     ThreadExtent,
 )
-from gossamer_ir.script.parser import attributes, blocks, facts, index_maps
-from gossamer_ir.script.parser.arguments import bind, call_name, items
-from gossamer_ir.script.parser.calls import access
-from gossamer_ir.script.parser.coercion import require_dtype, stored
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import expr, index_expr, load_of
-from gossamer_ir.script.parser.loops import thread_tag
-from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, unknown_member
-from gossamer_ir.script.parser.range_arguments import read_range
-from gossamer_ir.script.parser.statics import require_bool, require_text
+from gossamer_ir.script.parser.arguments.arguments import bind, call_name, items
+from gossamer_ir.script.parser.arguments.coercion import require_dtype, stored
+from gossamer_ir.script.parser.arguments.name_lookup import (
+    buffer_named,
+    index_nodes,
+    unknown_member,
+)
+from gossamer_ir.script.parser.arguments.statics import require_bool, require_text
+from gossamer_ir.script.parser.declarations import attributes, facts
+from gossamer_ir.script.parser.expressions import index_maps
+from gossamer_ir.script.parser.expressions.calls import access
+from gossamer_ir.script.parser.expressions.expressions import expr, index_expr, load_of
+from gossamer_ir.script.parser.expressions.range_arguments import read_range
+from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.script.parser.statements import blocks
+from gossamer_ir.script.parser.statements.loops import thread_tag
 
 StatementReader = Callable[[ParserContext, ast.Call], Stmt]
 DeclarationReader = Callable[[ParserContext, ast.Call], None]

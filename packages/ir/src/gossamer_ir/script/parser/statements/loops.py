@@ -9,13 +9,13 @@ from typing import get_args
 import msgspec
 
 from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
-from gossamer_ir.script.parser.arguments import call_name
-from gossamer_ir.script.parser.attributes import read_annotations
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import expr
-from gossamer_ir.script.parser.name_lookup import unknown_member
-from gossamer_ir.script.parser.range_arguments import read_range
-from gossamer_ir.script.parser.statics import require_text, static_text
+from gossamer_ir.script.parser.arguments.arguments import call_name
+from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
+from gossamer_ir.script.parser.arguments.statics import require_text, static_text
+from gossamer_ir.script.parser.declarations.attributes import read_annotations
+from gossamer_ir.script.parser.expressions.expressions import expr
+from gossamer_ir.script.parser.expressions.range_arguments import read_range
+from gossamer_ir.script.parser.state.context import ParserContext
 
 LOOPS: Mapping[str, str] = {
     "serial": "serial",

@@ -7,27 +7,36 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
-from gossamer_ir.script.parser.arguments import call_name
-from gossamer_ir.script.parser.axes import AXIS_READERS
-from gossamer_ir.script.parser.block_parts import BlockParts
-from gossamer_ir.script.parser.blocks import AXIS_CALLS, read_iterators, to_block
-from gossamer_ir.script.parser.buffers import BUFFERS, alloc_dense
-from gossamer_ir.script.parser.call_statements import read_call, store_to
-from gossamer_ir.script.parser.calls import value_dtype
-from gossamer_ir.script.parser.coercion import require_dtype
-from gossamer_ir.script.parser.context import ParserContext
-from gossamer_ir.script.parser.expressions import (
+from gossamer_ir.script.parser.arguments.arguments import call_name
+from gossamer_ir.script.parser.arguments.coercion import require_dtype
+from gossamer_ir.script.parser.arguments.name_lookup import (
+    buffer_named,
+    index_nodes,
+    unknown_member,
+)
+from gossamer_ir.script.parser.arguments.statics import require_text
+from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
+from gossamer_ir.script.parser.declarations.buffers import BUFFERS, alloc_dense
+from gossamer_ir.script.parser.expressions.calls import value_dtype
+from gossamer_ir.script.parser.expressions.expressions import (
     BINARY_OPS,
     expr,
     load_of,
     unify,
     unsupported_operator,
 )
-from gossamer_ir.script.parser.iterations import ITERATION_CALLS, read_head, read_vars
-from gossamer_ir.script.parser.loops import read_heads
-from gossamer_ir.script.parser.name_lookup import buffer_named, index_nodes, unknown_member
-from gossamer_ir.script.parser.reducers import COMM_REDUCER, read_combine, read_reducer, reducer_of
-from gossamer_ir.script.parser.statics import require_text
+from gossamer_ir.script.parser.state.block_parts import BlockParts
+from gossamer_ir.script.parser.state.context import ParserContext
+from gossamer_ir.script.parser.statements.blocks import AXIS_CALLS, read_iterators, to_block
+from gossamer_ir.script.parser.statements.call_statements import read_call, store_to
+from gossamer_ir.script.parser.statements.iterations import ITERATION_CALLS, read_head, read_vars
+from gossamer_ir.script.parser.statements.loops import read_heads
+from gossamer_ir.script.parser.statements.reducers import (
+    COMM_REDUCER,
+    read_combine,
+    read_reducer,
+    reducer_of,
+)
 from gossamer_ir.traversal.names import to_identifier
 
 Statements = tuple[Stmt, ...]

@@ -1,0 +1,1 @@
+"""Declarations of a function: parameters, axes, buffers, facts and attributes."""

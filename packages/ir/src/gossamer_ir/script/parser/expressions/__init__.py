@@ -1,0 +1,1 @@
+"""Expressions and calls in expressions."""

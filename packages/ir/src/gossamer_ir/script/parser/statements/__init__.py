@@ -1,0 +1,1 @@
+"""Statements: loops, blocks, iterations, reducers and calls."""
