@@ -54,6 +54,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "from_arrays"),
     Border("gossamer", "formats", "gossamer_formats.conversion.recognized_formats", "is_format"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
+    Border("gossamer", "formats", "gossamer_formats.storage", "shape_of"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.__init__"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.module"),
