@@ -18,8 +18,8 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One contender's times in milliseconds (median, quartiles, samples), its largest error, and its
-    shares of the measured bandwidth and peak."""
+    """One contender's times in milliseconds (median, quartiles, samples), its largest error, its shares of
+    the measured bandwidth and peak, and the time in which it converts the matrix from CSR once, before."""
 
     median_ms: float
     quartiles_ms: tuple[float, float]
@@ -27,6 +27,7 @@ class Figure(msgspec.Struct, frozen=True):
     max_rel_error: float
     of_bandwidth: float | None = None
     of_peak: float | None = None
+    conversion_ms: float = 0.0
 
     @property
     def of_bound(self) -> float | None:

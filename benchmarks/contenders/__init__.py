@@ -7,12 +7,14 @@ from importlib import import_module
 from benchmarks.contenders.contender import ALL, PRODUCTS, Contender, Prepare
 
 OURS = "gossamer"
+SLICED = "gossamer_sell"
 GOSSAMER = ("gossamer", "gossamer-generic-cpu", "llvmlite")
 MKL = {"MKL_THREADING_LAYER": "intel"}
 NUMBA = {"NUMBA_THREADING_LAYER": "omp"}
 CONTENDERS = {
     OURS: Contender("gossamer", "prepare_bound", packages=GOSSAMER),
     "gossamer_op": Contender("gossamer", "prepare_operator", ops=ALL[:4], usual=()),
+    SLICED: Contender("gossamer", "prepare_sliced", ops=("spmv",), packages=GOSSAMER),
     "scipy": Contender(
         "scipy", ops=(*PRODUCTS, "attention"), packages=("numpy", "scipy"), threaded=False
     ),
@@ -36,7 +38,8 @@ CONTENDERS = {
         usual=("sddmm",),
     ),
 }
-"""`gossamer` and those of MKL are prepared calls on given arrays; `gossamer_op` is the public operator.
+"""`gossamer` and those of MKL are prepared calls on given arrays; `gossamer_op` is the public operator, and
+`gossamer_sell` an operator bound to a matrix that was converted to SELL.
 `mkl` uses hint and optimize, `mkl_plain` only creates the handle. Its attention combines loops of Numba with
 MKL's product, so that both use the same threads (GNU). `numba_fused` is one loop over rows instead of a
 composition of several."""

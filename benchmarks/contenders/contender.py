@@ -25,11 +25,13 @@ class UnavailableError(Exception):
 @dataclass(frozen=True)
 class Prepared:
     """The call to time. `activate` prepares it before samples (its number of threads). `result` makes a call
-    and returns its result, for a contender that does not write to `OperatorCase.out`."""
+    and returns its result, for a contender that does not write to `OperatorCase.out`. `conversion` is the
+    time in seconds in which the contender has converted the matrix from CSR."""
 
     call: Call
     activate: Call = lambda: None
     result: Callable[[], Array] | None = None
+    conversion: float = 0.0
 
 
 Prepare: TypeAlias = Callable[[OperatorCase, int], Prepared]

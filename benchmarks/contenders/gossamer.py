@@ -1,7 +1,8 @@
-"""gossamer itself: an operator bound to its arrays, and the public operator."""
+"""gossamer itself: an operator bound to its arrays, in CSR or SELL, and the public operator."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -12,6 +13,9 @@ from gossamer.operators import operator_named
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
 
+WINDOW = 4096
+"""Rows that are sorted by length together: few slots of SELL stay unused, and rows stay near each other."""
+
 
 def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
     """Bind the operator to its arrays, as for MKL: a call only runs the kernel."""
@@ -21,6 +25,19 @@ def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
 def prepare_operator(case: OperatorCase, threads: int) -> Prepared:
     """Call the public operator with a tensor and an output; each call checks its arrays."""
     return prepared(case, threads, operator)
+
+
+def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
+    """Bind the operator to its arrays with the matrix in SELL. The time of the conversion is that of the
+    second one, as the first compiles it."""
+    tensor = from_scipy(case.csr)
+    gossamer.set_num_threads(threads)
+    tensor.asformat("sell", sigma=WINDOW)
+    begin = time.perf_counter()
+    converted = tensor.asformat("sell", sigma=WINDOW)
+    seconds = time.perf_counter() - begin
+    call = operator_named(case.op).bind(converted, *case.operands, out=case.out)
+    return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
 
 
 def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Call]) -> Prepared:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.process import Remote, memory_folder
 from benchmarks.harness.progress import Bar
@@ -38,14 +40,15 @@ class MachineBounds:
 
 @dataclass(frozen=True)
 class Draft:
-    """A cell before its figures: its description, errors of correct results, messages about wrong ones, and
-    why contenders do not take part."""
+    """A cell before its figures: its description, errors of correct results with the seconds of conversions,
+    messages about wrong ones, and why contenders do not take part."""
 
     task: Task
     work: Work
     working_bytes: int
     threads: int
     errors: dict[str, float] = field(default_factory=dict)
+    conversions: dict[str, float] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
@@ -118,7 +121,9 @@ def verify(problem: Problem, draft: Draft, remote: Remote, key: str) -> None:
     if name in draft.skipped:
         return
     try:
-        draft.errors[name] = error_of(problem, name, remote.result(key, draft.threads))
+        error = error_of(problem, name, remote.result(key, draft.threads))
+        draft.conversions[name] = remote.conversion(key, draft.threads)
+        draft.errors[name] = error
     except WrongResultError as error:
         draft.wrong[name] = str(error)
     except UnavailableError as error:
@@ -129,6 +134,7 @@ def copy(name: str, source: Draft, target: Draft) -> None:
     """Copy the findings about a contender."""
     if name in source.errors:
         target.errors[name] = source.errors[name]
+        target.conversions[name] = source.conversions[name]
     for there, here in ((source.wrong, target.wrong), (source.skipped, target.skipped)):
         if name in there:
             here[name] = there[name]
@@ -170,7 +176,8 @@ def cell_of(
             continue
         seconds, disturbed = samples.chosen(name, (key, threads))
         is_disturbed |= disturbed
-        figures[name] = figure(seconds, error, work, bounds)
+        found = figure(seconds, error, work, bounds)
+        figures[name] = replace(found, conversion_ms=in_ms(draft.conversions[name]))
     rows, columns = task.matrix.csr.shape
     return Cell(
         op=task.op,

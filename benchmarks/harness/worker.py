@@ -58,6 +58,10 @@ class Worker:
         np.save(request["file"], result_of(prepared, case))
         return {}
 
+    def conversion(self, request: Request) -> Answer:
+        """Return the seconds in which the matrix of `key` was converted for `threads`."""
+        return {"seconds": self.prepared[request["key"], request["threads"]].conversion}
+
     def time(self, request: Request) -> Answer:
         """Take samples, each a key, a number of threads, untimed and timed calls in a row. Returns the
         seconds per timed call of each."""
@@ -77,7 +81,7 @@ class Worker:
         return {}
 
 
-REQUESTS = ("versions", "prepare", "result", "time", "forget")
+REQUESTS = ("versions", "prepare", "result", "conversion", "time", "forget")
 
 
 def result_of(prepared: Prepared, case: OperatorCase) -> Array:

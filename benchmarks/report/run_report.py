@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.contenders import OURS
+from benchmarks.contenders import OURS, SLICED
 from benchmarks.goals import GOALS, Outcome, geometric_mean, main_goal
 from benchmarks.records import (
     FAILED,
@@ -102,6 +103,8 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)
+        if any(SLICED in cell.figures for cell in cells):
+            yield conversion_pays_sheet(op, cells)
         for name in ours:
             if any(name in cell.figures for cell in cells):
                 yield ratios_sheet(op, cells, name)
@@ -169,6 +172,33 @@ def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
         )
         times = (time_text(cell, name) for name in names)
         sheet.rows.append((*problem_columns(cell), *work, *times))
+    return sheet
+
+
+def conversion_pays_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
+    """Return the times with the matrix in CSR and in SELL, the time of the conversion, and the number of
+    calls from which it pays."""
+    columns = (
+        "CSR ms",
+        "SELL ms",
+        "CSR / SELL",
+        "best other / SELL",
+        "conversion ms",
+        "pays after",
+    )
+    title = f"{op}: a matrix in SELL, and the calls that pay for its conversion"
+    sheet = Sheet(title, ("matrix", "K", "thr", *columns))
+    for cell in cells:
+        ratio, other = cell.ratio(OURS, SLICED), main_goal(op).ratio(cell, SLICED)
+        if ratio is None:
+            continue
+        ours, sliced = cell.figures[OURS].median_ms, cell.figures[SLICED]
+        gained = ours - sliced.median_ms
+        calls = f"{math.ceil(sliced.conversion_ms / gained)} calls" if gained > 0 else "never"
+        times = (f"{ours:.3g}", f"{sliced.median_ms:.3g}", f"{ratio:.2f}")
+        best = "-" if other is None else f"{other:.2f}"
+        row = (*times, best, f"{sliced.conversion_ms:.3g}", calls)
+        sheet.rows.append((*problem_columns(cell), *row))
     return sheet
 
 

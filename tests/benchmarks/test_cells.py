@@ -35,6 +35,9 @@ class Local:
     def result(self, key, threads):
         return worker.result_of(self.worker.prepared[key, threads], self.worker.cases[key])
 
+    def conversion(self, key, threads):
+        return self.worker.conversion({"key": key, "threads": threads})["seconds"]
+
     def time(self, samples):
         return self.worker.time({"samples": samples})["seconds"]
 
@@ -67,6 +70,14 @@ def test_a_cell_holds_verified_times(op):
     assert min(times.samples_ms) <= times.median_ms <= max(times.samples_ms)
     assert times.of_bound == pytest.approx(found.bound_ms / times.median_ms, rel=0.01)
     assert contenders["scipy"].worker.cases == {}
+
+
+def test_the_time_of_a_conversion_is_kept():
+    names = ("gossamer", "gossamer_sell")
+    contenders = {name: Local(name, load_prepare(name)) for name in names}
+    found, _ = measured(task("spmv", names=names), contenders=contenders)
+    assert found.figures["gossamer"].conversion_ms == 0
+    assert found.figures["gossamer_sell"].conversion_ms > 0
 
 
 def test_a_contender_without_threads_is_timed_once_for_all_numbers():

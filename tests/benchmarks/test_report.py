@@ -78,6 +78,22 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
         assert expected in text
 
 
+def test_the_calls_that_pay_for_a_conversion_are_counted():
+    fast = msgspec.structs.replace(figure(0.5), conversion_ms=10.0)
+    slow = msgspec.structs.replace(figure(2.0), conversion_ms=10.0)
+    found = [
+        cell(
+            op="spmv", figures={"gossamer": figure(1.0), "mkl": figure(0.75), "gossamer_sell": one}
+        )
+        for one in (fast, slow)
+    ]
+    sheet = run_report.conversion_pays_sheet("spmv", [*found, cell()])
+    assert [row[3:] for row in sheet.rows] == [
+        ("1", "0.5", "2.00", "1.50", "10", "20 calls"),
+        ("1", "2", "0.50", "0.38", "10", "never"),
+    ]
+
+
 def test_means_are_apart_for_what_caches_hold():
     figures = {"gossamer": figure(1.0), "mkl": figure(4.0)}
     sheet = run_report.means_sheet([cell(), cell(working_bytes=2000, figures=figures)], "gossamer")
