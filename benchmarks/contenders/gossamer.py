@@ -13,9 +13,6 @@ from gossamer.operators import operator_named
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
 
-WINDOW = 4096
-"""Rows that are sorted by length together: few slots of SELL stay unused, and rows stay near each other."""
-
 
 def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
     """Bind the operator to its arrays, as for MKL: a call only runs the kernel."""
@@ -32,9 +29,9 @@ def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
     second one, as the first compiles it."""
     tensor = from_scipy(case.csr)
     gossamer.set_num_threads(threads)
-    tensor.asformat("sell", sigma=WINDOW)
+    tensor.asformat("sell")
     begin = time.perf_counter()
-    converted = tensor.asformat("sell", sigma=WINDOW)
+    converted = tensor.asformat("sell")
     seconds = time.perf_counter() - begin
     call = operator_named(case.op).bind(converted, *case.operands, out=case.out)
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)

