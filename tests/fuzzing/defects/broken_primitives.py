@@ -179,6 +179,13 @@ DEFECTS = (
         instead="",
     ),
     Defect(
+        "a copied region ends beyond the buffer",
+        of="cache_region", home="primitives.buffers.cache_region",
+        line="    if _end(tile) != _end(clamped):\n",
+        instead="    if False:\n",
+        along=("split",),
+    ),
+    Defect(
         "an index is computed before where it may not exist",
         of="cache_index", home="primitives.buffers.cache_index",
         line="    if not are_loads_safe(cursor.function, (lookup,), iters=iters, conditions=conditions):\n",

@@ -95,16 +95,24 @@ class DrawnForest:
 
     # --- axes
 
-    def add_root(self, length: int | None = None) -> str:
+    def add_root(self, length: int | None = None, *, symbolic: float = 0.7) -> str:
         chosen = self.rng.choice(self._lengths) if length is None else length
-        return self._added(DenseFixed(self._name(), self.number(chosen)))
+        return self._added(DenseFixed(self._name(), self.number(chosen, symbolic=symbolic)))
 
-    def add_stored_rows(self, parent: str, length: int) -> str:
+    def add_root_like(self, axis: str) -> str:
+        """A dense axis whose length is the same expression as that of another axis."""
+        return self._added(DenseFixed(self._name(), self.slots[axis].axis.length))
+
+    def add_same_rows(self, parent: str, length: int) -> str:
+        """A dense axis with the same elements below each element of its parent."""
+        return self._added(DenseFixed(self._name(), self.number(length), parent=parent))
+
+    def add_stored_rows(self, parent: str, length: int, *, symbolic: float = 0.7) -> str:
         """A sorted compressed axis."""
         rows = self._fibers(self.slots[parent].axis, length, length)
         name = self._name()
         arrays = self._indptr(name, rows, "int32"), self._indices(name, rows, "int32")
-        size = self.number(length)
+        size = self.number(length, symbolic=symbolic)
         return self._added(CompressedVaried(name, parent, size, self._nnz(rows), *arrays))
 
     def most(self, axis: str) -> int:

@@ -38,6 +38,7 @@ class Common:
     def draw(self) -> Iteration:
         kinds: tuple[Callable[[], Iteration], ...] = (
             self.product, self.product, self.sum, self.sampled, self.elementwise, self.blocks,
+            self.tiles,
         )  # fmt: skip
         return self.rng.choice(kinds)()
 
@@ -70,6 +71,7 @@ class Common:
     def reduced(
         self, kinds: str, axes: Sequence[str], vars_: Sequence[Var], *,
         out: tuple[Sequence[str], Sequence[Expr]], value: Expr, many: float,
+        inits: float = 0.85,
     ) -> Iteration:  # fmt: skip
         """`out = out op value` over axes, often with an init."""
         op = self.rng.choice(OPS)
@@ -78,7 +80,7 @@ class Common:
         element = Load(buffer.name, indices, self.dtype)
         sides = (element, value) if self.rng.random() < 0.8 else (value, element)
         start = identity(op, self.dtype)
-        init = (Store(buffer.name, indices, start),) if self.rng.random() < 0.85 else ()
+        init = (Store(buffer.name, indices, start),) if self.rng.random() < inits else ()
         content = self.bodies.accumulated(Term(value, self.dtype, 64.0), op, many)
         self.bodies.tolerances[str(buffer.handle)] = content.error
         return Iteration(
@@ -150,6 +152,25 @@ class Common:
         return self.reduced("SRSRS", (outer, column, *sides, features), (i, j, l, m, k),
                             out=((row, features), (at_row, k)), value=value,
                             many=4 * forest.most(column))  # fmt: skip
+
+    def tiles(self) -> Iteration:
+        """C[i, k] += A[t, i, j] * B[t * width + j, k]"""
+        forest, rng = self.forest, self.rng
+        width = rng.choice((1, 2, 3, 6))
+        tile = forest.add_root(rng.choice((0, 1, 2, 3)))
+        rows = forest.add_same_rows(tile, rng.choice((0, 1, 3, 7)))
+        fiber = forest.add_stored_rows(rows, width, symbolic=0.1)
+        row = forest.add_root_like(rows)
+        columns = forest.add_root(forest.length(tile) * width)
+        features = forest.add_root(rng.choice((1, 3, 8, 17, 40)), symbolic=0.1)
+        t, i, j, k = vars_ = self.vars(4)
+        at = Binary("add", Binary("mul", t, forest.slots[fiber].axis.length), j)
+        value = Binary("mul", self.load((tile, rows, fiber), (t, i, j)),
+                       self.load((columns, features), (at, k)))  # fmt: skip
+        many = forest.most(fiber) * forest.length(tile)
+        return self.reduced("RSRS", (tile, rows, fiber, features), vars_,
+                            out=((row, features), (i, k)), value=value, many=many,
+                            inits=0.15)  # fmt: skip
 
     def elementwise(self) -> Iteration:
         """E[i, j] = A[i, j] * X[j] + i"""

@@ -60,6 +60,7 @@ PARAMETERS = {
     "padded_csr": ("width",),
     "sell": ("height", "sigma"),
     "sr_bcrs": ("strip", "width"),
+    "tiled_csr": ("tile_columns",),
 }
 """The parameters that may have any value."""
 

@@ -47,6 +47,15 @@ def test_a_row_that_is_stored_twice_is_not_distinct():
     assert not found.are_distinct
 
 
+@pytest.mark.parametrize(("width", "times"), [(1, 3), (2, 2), (3, 1), (8, 1)])
+def test_rows_that_each_tile_of_columns_visits_are_not_distinct(width, times):
+    """The coordinates are listed once, although the loop over tiles visits them several times."""
+    tiled = SparseTensor(MATRIX).asformat("tiled_csr", tile_columns=width)
+    found = visited_coordinates(tiled.storage, 0)
+    assert found.coordinates.tolist() == [0, 1, 2, 3, 4]
+    assert found.are_distinct is (times == 1)
+
+
 def test_columns_and_matrices_without_elements():
     columns = visited_coordinates(SparseTensor(MATRIX).asformat("csc").storage, 1)
     assert columns.coordinates.tolist() == [0, 1, 2]

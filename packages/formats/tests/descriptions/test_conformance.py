@@ -85,6 +85,11 @@ class TestSrBcrs(FormatSuite):
     parameters = ({"strip": 2, "width": 3},)
 
 
+class TestTiledCsr(FormatSuite):
+    format = format_named("tiled_csr")
+    parameters = ({"tile_columns": 1}, {"tile_columns": 4}, {"tile_columns": 1000})
+
+
 class TestVNM(FormatSuite):
     format = format_named("v_n_m")
     parameters = ({"rows": 2, "group": 3, "chosen": 3, "slots": 3},)

@@ -20,6 +20,7 @@ PARAMETERS = {
     "dbsr": {"block_rows": 2, "block_columns": 3},
     "ell_rows": {"width": 2},
     "n_m": {"slots": 4, "group": 4},
+    "tiled_csr": {"tile_columns": 7},
     "v_n_m": {"rows": 4, "group": 5, "chosen": 5, "slots": 5},
 }
 MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]
@@ -71,7 +72,8 @@ def test_a_product_with_a_matrix_in_a_format(name, shape):
 
 
 @pytest.mark.parametrize(
-    "names", [("csr", "bsr"), ("ell_rows", "ell_rows", "coo"), ("dia", "sell")]
+    "names",
+    [("csr", "bsr"), ("ell_rows", "ell_rows", "coo"), ("dia", "sell"), ("tiled_csr", "csr")],
 )
 def test_a_product_with_a_matrix_in_parts(names):
     shape = (60, 45)

@@ -167,6 +167,30 @@ def main(x: T.handle) -> None:
             for k in T.serial({k}):
                 X[{rows}, {columns}] = 1.0
 """
+
+
+@pytest.mark.parametrize(
+    ("is_clamped", "ranges"),
+    [(True, [("i * 4", "T.min(i * 4 + 3, n - 1) - i * 4 + 1")]), (False, [("i * 4", "4")])],
+)
+def test_a_region_is_clamped_to_the_buffer_unless_asked_not_to(is_clamped, ranges):
+    (function,) = parse_module("""
+@T.prim_func
+def main(x: T.handle, y: T.handle, n: T.int64) -> None:
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (4,), "float32")
+    T.func_attr({"sparse_tir_level": 0})
+    for i in T.serial((n + 3) // 4):
+        for j in T.serial(4):
+            if i * 4 + j < n:
+                Y[j] = X[i * 4 + j]
+""").functions
+    (loop,) = function.body
+    accessed = regions_of(function, loop.body, is_clamped=is_clamped).read("X")
+    found = [(print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges]
+    assert found == ranges
+
+
 COEFFICIENTS = st.tuples(st.integers(0, 9), *[st.integers(-3, 3)] * 3)
 
 

@@ -64,6 +64,24 @@ def gathered(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> N
 """
 
 
+GATHERED_TILES = """
+@T.prim_func
+def gathered(x: T.handle, p: T.handle, y: T.handle, m: T.int64, tiles: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m,), "float32")
+    P = T.match_buffer(p, (tiles, 4), "int32")
+    Y = T.match_buffer(y, (tiles, 4), "float32")
+    T.assume(in_range(P, 0, 16))
+    for t in T.serial(tiles):
+        tile = T.alloc_buffer((m,), "float32", scope="local")
+        for c in T.serial(16):
+            if t * 16 + c < m:
+                tile[t * 16 + c] = X[t * 16 + c]
+        for i in T.serial(4):
+            Y[t, i] = tile[t * 16 + T.int64(P[t, i])]
+"""
+
+
 def planned(text):
     return contract_buffers(lower_blocks(parse_module(text)))
 
@@ -314,3 +332,32 @@ def test_a_loop_without_a_range_does_not_allocate_the_whole_buffer_in_each_itera
     )
     module = parse_module(whole.replace("for r in T.serial(3)", "for r in T.serial(m)"))
     assert "i" not in allocations(contract_buffers(module))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "size"),
+    [
+        ("0, 16", "0, 16", 16),
+        ("0, 16", "3, 7", 16),
+        ("0, 16", "0, 20", 20),
+        ("0, 16", "0, m", None),
+        ("    T.assume(in_range(P, 0, 16))\n", "", None),
+    ],
+    ids=["in a tile", "in a part", "beyond a tile", "a symbolic bound", "no fact"],
+)
+def test_elements_at_gathered_places_are_as_many_as_a_fact_allows(old, new, size):
+    buffer, loops = allocation(planned(GATHERED_TILES.replace(old, new, 1)))
+    (extent,) = buffer.shape
+    assert (integer_value(extent), loops) == (size, ["t"])
+
+
+@pytest.mark.parametrize("m", [1, 16, 37])
+def test_contracted_tiles_have_the_gathered_elements(m):
+    tiles = -(-m // 16)
+    random = np.random.default_rng(m)
+    x = random.integers(-9, 10, m).astype(np.float32)
+    start = 16 * np.arange(tiles)[:, None]
+    places = random.integers(0, np.minimum(16, m - start), (tiles, 4)).astype(np.int32)
+    y = np.full((tiles, 4), np.nan, np.float32)
+    run(planned(GATHERED_TILES), {"x": x, "p": places, "y": y, "m": m, "tiles": tiles})
+    np.testing.assert_array_equal(y, x[start + places])

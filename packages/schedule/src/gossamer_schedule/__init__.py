@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.buffers.cache_index import cache_index
     from gossamer_schedule.primitives.buffers.cache_inplace import cache_inplace
     from gossamer_schedule.primitives.buffers.cache_read import cache_read
+    from gossamer_schedule.primitives.buffers.cache_region import cache_region
     from gossamer_schedule.primitives.buffers.cache_write import cache_write
     from gossamer_schedule.primitives.buffers.reindex import reindex
     from gossamer_schedule.primitives.buffers.reindex_cache_read import reindex_cache_read
@@ -101,6 +102,7 @@ __all__ = [
     "cache_index",
     "cache_inplace",
     "cache_read",
+    "cache_region",
     "cache_write",
     "compute_at",
     "compute_inline",
@@ -175,6 +177,7 @@ _HOMES = {
     "cache_index": "gossamer_schedule.primitives.buffers.cache_index",
     "cache_inplace": "gossamer_schedule.primitives.buffers.cache_inplace",
     "cache_read": "gossamer_schedule.primitives.buffers.cache_read",
+    "cache_region": "gossamer_schedule.primitives.buffers.cache_region",
     "cache_write": "gossamer_schedule.primitives.buffers.cache_write",
     "compute_at": "gossamer_schedule.primitives.blocks.compute_at",
     "compute_inline": "gossamer_schedule.primitives.blocks.compute_inline",

@@ -444,10 +444,12 @@ SCRIPTS = {
     "sparse_times_dense": "csr_spmm",
     "bsr_times_dense": "bsr_spmm",
     "sliced_rows": "sell_spmv_of_distinct_rows",
+    "tiles_times_dense": "tiled_csr_spmm",
     "sddmm": "sddmm",
     "elementwise": "csr_scaled",
 }
-"""A script of the testkit that each rule matches."""
+"""A script of the testkit that each rule matches, with constants for the sizes in `SIZES`."""
+SIZES = {"tiles_times_dense": {"feat_size": 40}}
 OF_SEVERAL_ITERATIONS = (
     "rowwise_dense",
     "tiles_of_features",
@@ -490,4 +492,5 @@ def test_other_slices_run_as_written(text):
 def test_every_rule_has_a_program_that_it_matches():
     assert {rule.name for rule in RULES} == {*SCRIPTS, *OF_SEVERAL_ITERATIONS}
     for rule, name in SCRIPTS.items():
-        assert explain(parse_module(script(name)), TARGET).rule == rule
+        module = specialize(parse_module(script(name)), SIZES.get(rule, {}))
+        assert explain(module, TARGET).rule == rule

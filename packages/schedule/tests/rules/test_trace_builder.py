@@ -65,6 +65,16 @@ def test_caches_and_inits_return_the_nests_of_the_primitives():
     assert decomposed == (init.block, *init.loops.values())
 
 
+def test_partial_results_and_copied_regions_return_the_names_of_the_primitives():
+    trace = TraceBuilder()
+    _, position = trace.split("j", factors=(None, 4))
+    partial = trace.rfactor("product", buffer="C", loop=position)
+    copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
+    _, factored, cached = applied(trace)
+    assert {partial.block, partial.buffer} <= {*factored}
+    assert cached == ("B_local", copy.block, *copy.loops)
+
+
 def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
     trace = TraceBuilder()
     loops = trace.split_in_vectors("k", tiles=1, vectors=3, lanes=16, exact=False)

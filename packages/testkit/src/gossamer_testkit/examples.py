@@ -36,6 +36,22 @@ def gather(x: T.handle, p: T.handle, y: T.handle, m: T.int64, n: T.int64):
 """)
 """y = x[p], loop stage."""
 
+GATHER_TILES = parse_module("""
+@T.prim_func
+def gather_tiles(x: T.handle, p: T.handle, y: T.handle, m: T.int64, tiles: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m,), "float32")
+    P = T.match_buffer(p, (tiles, 4), "int32")
+    Y = T.match_buffer(y, (tiles, 4), "float32")
+    T.assume(in_range(P, 0, 16))
+    for t in T.serial(tiles):
+        for i in T.serial(4):
+            with T.block("gather"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                Y[vt, vi] = X[vt * 16 + T.int64(P[vt, vi])]
+""")
+"""Elements of tiles of 16 elements, four of each tile; loop stage."""
+
 SPMV = parse_module("""
 @T.prim_func
 def spmv(

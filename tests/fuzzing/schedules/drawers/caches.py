@@ -17,6 +17,12 @@ def cache_read(scene: Scene) -> Drawn:
     return site and _cached(scene, site.node, sorted(loaded(site.node)))
 
 
+def cache_region(scene: Scene) -> Drawn:
+    site = scene.choose([site for site in scene.blocks if loaded(site.node) and site.loops])
+    drawn = site and _cached(scene, site.node, sorted(loaded(site.node)))
+    return drawn and {**drawn, "loop": scene.rng.choice(site.loops).var}
+
+
 def cache_write(scene: Scene) -> Drawn:
     site = scene.choose([site for site in scene.blocks if stored(site.node)])
     return site and _cached(scene, site.node, stored(site.node))
@@ -84,7 +90,7 @@ def _reindexed(scene: Scene, drawn: Drawn) -> Drawn:
 DRAWERS: dict[str, Drawer] = {
     found.__name__: found
     for found in (
-        cache_read, cache_write, cache_inplace, cache_index, reindex, reindex_cache_read,
-        reindex_cache_write,
+        cache_read, cache_region, cache_write, cache_inplace, cache_index, reindex,
+        reindex_cache_read, reindex_cache_write,
     )
 }  # fmt: skip

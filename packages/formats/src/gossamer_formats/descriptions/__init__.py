@@ -22,6 +22,7 @@ NAMES = (
     "ragged",
     "sell",
     "sr_bcrs",
+    "tiled_csr",
     "v_n_m",
 )
 """The names of the modules, which are those of the formats."""

@@ -8,6 +8,8 @@ from itertools import product
 from math import prod
 from typing import NamedTuple, TypeGuard
 
+from gossamer_ir.arith.affine import factors_of
+from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value
 from gossamer_ir.interchange.records import LARGEST_SIZE
@@ -59,19 +61,24 @@ class ArrayExtents:
             if len(shape) == 1 and not isinstance(shape[0], Const)
         }
         less: set[Expr] = {extent.lhs for extent in extents if _is_one_more(extent)}
-        self.extents = extents | less
+        # Passes simplify the extents of loops but not those of buffers.
+        self.extents = {*extents, *less, *map(simplify, extents), *map(simplify, less)}
 
     @cached_property
     def arrays(self) -> dict[tuple[Expr, ...], int]:
-        """A bound of the product of the extents of each array, by these extents; computed on demand, since
-        most products are small enough without it."""
-        return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
+        """A bound of the product of the extents of each array, by these extents, and of the factors of an
+        extent; computed on demand, since most products are small enough without it."""
+        products = map(tuple, map(factors_of, self.extents))
+        return _arrays((*self._shapes, *products, *_fixed_shapes(self._bound, self._axes)))
 
     def bound_of_product(self, factors: Sequence[Expr], ranges: Ranges) -> int | None:
         """Return a bound of a product whose factors are at most the extents of an array argument, each
         divided by a constant and rounded up; None for other products."""
         constants = [abs(value) for value in map(integer_value, factors) if value is not None]
         others = [factor for factor in factors if integer_value(factor) is None]
+        whole = self.arrays.get(_sorted_extents(others))
+        if whole is not None:
+            return whole * prod(constants)
         parts = [_part_of_size(factor, ranges) or CeilQuotient(factor, 1) for factor in others]
         elements = self.arrays.get(_sorted_extents(part.size for part in parts))
         if elements is None:
@@ -79,11 +86,11 @@ class ArrayExtents:
         # ceil(size / d) < size / d + 1. Expanding the product of these sums gives one product for each
         # subset of the sizes. If an extent is 0, so is its part and the whole product; otherwise the product
         # of some extents is at most that of all, the number of elements.
-        whole = 0
+        total = 0
         for kept in product(*((True, False) if part.divisor > 1 else (True,) for part in parts)):
             divisors = [part.divisor for part, is_kept in zip(parts, kept, strict=True) if is_kept]
-            whole += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
-        return whole * prod(constants)
+            total += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
+        return total * prod(constants)
 
 
 # Memoized because passes produce functions that differ in their bodies only.

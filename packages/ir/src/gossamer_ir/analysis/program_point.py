@@ -162,7 +162,7 @@ class ProgramPoint:
 
     def bind_loop(self, loop: For) -> None:
         """Bound the magnitude of the variable of a loop by the ends of its range."""
-        self.overflow.bind(loop.var, loop.start, loop.extent)
+        self.overflow.bind_loop(loop)
 
     # --- assuming
 

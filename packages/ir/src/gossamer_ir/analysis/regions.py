@@ -69,9 +69,11 @@ class Regions(msgspec.Struct, frozen=True):
         return next((write for write in self.writes if write.region.buffer == buffer), None)
 
 
-def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
+def regions_of(function: Function, body: tuple[Stmt, ...], *, is_clamped: bool = True) -> Regions:
     """Return the regions of statements in a function of the position or loop stage, in terms of the variables
     bound around them. For the body of a loop, these are the regions of one iteration.
+
+    Unless `is_clamped`, a region may extend beyond the buffer; its extents are then simpler.
 
     >>> from gossamer_ir.script import parse_module, print_expr
     >>> (function,) = parse_module('''
@@ -88,7 +90,7 @@ def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
     >>> [(print_expr(at.start), print_expr(at.extent)) for at in accessed.region.ranges], accessed.is_exact
     ([('i', '1'), ('i * 4', '4')], True)
     """
-    return _regions(function, body, accesses(body))
+    return _regions(function, body, accesses(body), is_clamped=is_clamped)
 
 
 def block_regions(function: Function, block: Block) -> Regions:
@@ -146,9 +148,15 @@ def _with_declared_regions(function: Function) -> Function:
     return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
 
 
-def _regions(function: Function, body: tuple[Stmt, ...], every: Iterable[Access]) -> Regions:
+def _regions(
+    function: Function,
+    body: tuple[Stmt, ...],
+    every: Iterable[Access],
+    *,
+    is_clamped: bool = True,
+) -> Regions:
     own = {node.buffer.name for stmt in body for node in collect(Allocate, stmt)}
-    boxes = _Boxes(function, body)
+    boxes = _Boxes(function, body, is_clamped=is_clamped)
     for access in every:
         # A buffer that is allocated inside does not exist outside, so no region of it can be named.
         if access.buffer not in own:
@@ -159,7 +167,8 @@ def _regions(function: Function, body: tuple[Stmt, ...], every: Iterable[Access]
 class _Boxes:
     """The bounding box of the accesses to each buffer, separately for reads and writes."""
 
-    def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
+    def __init__(self, function: Function, body: tuple[Stmt, ...], *, is_clamped: bool) -> None:
+        self._is_clamped = is_clamped
         self._bounds = Bounds(function, body)
         self._shapes = dict(shapes_of(function))
         self._found: dict[tuple[bool, str], _Box] = {}
@@ -185,7 +194,8 @@ class _Boxes:
             bounds = self._ends(at, loops)
             # An access that happens for sure is in bounds. Under a condition or in a loop that may
             # be empty, its bounds may lie outside of the buffer, so they are clamped.
-            if bounds is not None and (not is_certain or _loops_of_index(at, loops)):
+            may_leave = not is_certain or bool(_loops_of_index(at, loops))
+            if bounds is not None and may_leave and self._is_clamped:
                 # A clamped search would be evaluated where the access is not.
                 bounds = None if _is_searched(bounds) else self._bounds.within(*bounds, extent)
             ends.append(bounds)

@@ -50,18 +50,18 @@ def constants_of(loop: For) -> range | None:
     return None if start is None or extent is None else range(start, start + extent)
 
 
-def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int, int] | None:
-    """Return the least and the greatest value of a sum of variables; None unless all of them have known
-    values. Intermediate results may wrap; the sum is still between these constants.
+def ends_of(form: Affine, values_of: Callable[[Expr], range | None]) -> tuple[int, int] | None:
+    """Return the least and the greatest value of a sum of atoms; None unless all of them have known values.
+    Intermediate results may wrap; the sum is still between these constants.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
-    >>> at = affine_of(add(mul(index_var("i"), index(4)), index_var("j")))
-    >>> ends_of(at, {"i": range(3), "j": range(2)}.get)
+    >>> i, j = index_var("i"), index_var("j")
+    >>> ends_of(affine_of(add(mul(i, index(4)), j)), {i: range(3), j: range(2)}.get)
     (0, 9)
     """
     low = high = form.constant
     for atom, by in form.terms.items():
-        values = values_of(atom.name) if isinstance(atom, Var) else None
+        values = values_of(atom)
         # Unknown, or an empty range, for which there is no value to bound.
         if not values:
             return None

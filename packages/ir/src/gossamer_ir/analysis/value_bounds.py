@@ -11,7 +11,7 @@ from typing import Self
 from gossamer_ir.analysis.array_extents import LARGEST_ARRAY, array_extents
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import factors_of
-from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import LARGEST_SIZE
@@ -29,6 +29,7 @@ from gossamer_ir.nodes import (
     InRange,
     Let,
     Load,
+    Range,
     Search,
     Select,
     Stmt,
@@ -74,6 +75,7 @@ class ValueBounds:
         self._facts = _index_facts(invariant_facts(function))
         self._variables = dict(self._passed.sizes)
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
+        self._domain_extents: dict[str, Expr] = {}
         self._open = 0
         self._limits: dict[Expr, int] = {}
         self._extents = self._passed.extents
@@ -83,6 +85,7 @@ class ValueBounds:
         """Return a copy, to which bounds may be added without changing the original."""
         result = copy(self)
         result._variables, result._bound = dict(self._variables), dict(self._bound)
+        result._domain_extents = dict(self._domain_extents)
         result._limits = {}
         return result
 
@@ -107,6 +110,7 @@ class ValueBounds:
         which it may exclude; with a predicate, only the value bounds the variable."""
         if block.predicate is None:
             self.bind(item.var, item.domain.start, item.domain.extent)
+            self._bind_extent(item.var, item.domain)
         else:
             self.bind(item.var, item.value)
 
@@ -114,6 +118,11 @@ class ValueBounds:
         """Record that the variable of a loop is less than its end."""
         self._forget(loop.var)
         self._bound[loop.var] = loop
+        self._bind_extent(loop.var, loop)
+
+    def _bind_extent(self, variable: str, domain: For | Range) -> None:
+        if domain.start == ZERO:
+            self._domain_extents[variable] = domain.extent
 
     def bind(self, variable: str, *values: Expr) -> None:
         """Record that a variable is at most the sum of the bounds of these values."""
@@ -127,6 +136,7 @@ class ValueBounds:
     def _forget(self, variable: str) -> None:
         """Discard results that may depend on an earlier bound of a variable."""
         self._variables.pop(variable, None)
+        self._domain_extents.pop(variable, None)
         self._limits.clear()
 
     def _of_variable(self, name: str, dtype: str) -> int:
@@ -160,11 +170,14 @@ class ValueBounds:
         """Return a bound of the absolute value of a product of integers that do not wrap. The product of all
         extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
         limit = prod(map(self.of, factors))
-        return (
-            limit
-            if limit <= LARGEST_ARRAY
-            else min(limit, self._passed.bound_of_product(factors, self._ranges) or limit)
-        )
+        if limit <= LARGEST_ARRAY:
+            return limit
+        within = [self._extent_around(factor) for factor in factors]
+        return min(limit, self._passed.bound_of_product(within, self._ranges) or limit)
+
+    def _extent_around(self, factor: Expr) -> Expr:
+        """Return the extent of the domain of a variable, which is greater; any other factor itself."""
+        return self._domain_extents.get(factor.name, factor) if isinstance(factor, Var) else factor
 
     def of_unwrapped(self, expr: Expr) -> int:
         """Return a bound of the value that the operation of an expression has before it wraps."""

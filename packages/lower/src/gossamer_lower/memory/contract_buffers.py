@@ -132,8 +132,9 @@ def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     """Return whether the ranges of loops bound an index by constants that are in bounds. Overflow of
     intermediate results is harmless: the index is a sum of products, which is correct modulo 2^64."""
 
-    def values_of(name: str) -> range | None:
-        return constants_of(loops[name]) if name in loops else None
+    def values_of(atom: Expr) -> range | None:
+        loop = loops.get(atom.name) if isinstance(atom, Var) else None
+        return None if loop is None else constants_of(loop)
 
     count = build.integer_value(size)
     ends = None if count is None else ends_of(affine_of(at), values_of)

@@ -37,7 +37,8 @@ _TVM: Mapping[str, str] = {
     "elements that the block reads, in any order of its iterators.",
     "reverse_cache_write": "reindex_cache_write(block, buffer=..., scope=..., order=...) caches the "
     "results in any order of the block's iterators.",
-    "read_at": "Apply cache_read, then compute_at.",
+    "read_at": "cache_region(block, buffer=..., loop=..., scope=...) copies the region that an iteration "
+    "of a loop reads.",
     "write_at": "Apply cache_write, then reverse_compute_at.",
     "sample_partitioned_tile": "sample_perfect_tile draws factors.",
     "reorder_block_iter_var": "reorder moves loops; the order of iterators does not matter.",
@@ -96,9 +97,10 @@ _EXO: Mapping[str, str] = {
     "fold_into_reduce": f"{_NONE}: C[i] = C[i] + x is recognized as a reduction.",
     "bind_expr": "cache_read(block, buffer=..., scope=...) copies a buffer that the block reads; "
     "cache_index(block, ...) computes index expressions in advance.",
-    "stage_mem": "cache_read, cache_write and cache_inplace copy the buffers that a block accesses.",
-    "stage_window": "cache_read, cache_write and cache_inplace copy the buffers that a block "
-    "accesses.",
+    "stage_mem": "cache_read, cache_region, cache_write and cache_inplace copy the buffers that a "
+    "block accesses.",
+    "stage_window": "cache_region(block, buffer=..., loop=..., scope=...) copies the region that an "
+    "iteration of a loop reads.",
     "extract_subproc": f"{_NONE}: a schedule works on one function.",
     "inline": "compute_inline(block) computes the values of a block where they are read.",
     "inline_assign": "compute_inline(block) computes the values of a block where they are read.",

@@ -29,6 +29,11 @@ def init_name(name: str, *, suffix: str = INIT_SUFFIX) -> str:
     return f"{name}_{suffix}"
 
 
+def partial_name(name: str) -> str:
+    """Return the name of the block or the buffer of partial results of a reduction (`rfactor`)."""
+    return f"{name}_rf"
+
+
 def cache_name(buffer: str, scope: str) -> str:
     """Return the name of the cache of a buffer in a scope."""
     return f"{buffer}_{scope}"
@@ -46,6 +51,20 @@ def numbered_name(name: str, number: int) -> str:
     ('C_local', 'C_local_2')
     """
     return f"{name}_{number}" if number else name
+
+
+def region_loop_name(buffer: str, dimension: int) -> str:
+    """Return the name of the loop over a dimension in the copy of a region (`cache_region`).
+
+    >>> region_loop_name("X", 0)
+    'X_0_c'
+    """
+    return copy_name(dimension_name(buffer, dimension))
+
+
+def dimension_name(buffer: str, dimension: int) -> str:
+    """Return the name of a dimension of a buffer, by which the loops of a copied region are named."""
+    return f"{buffer}_{dimension}"
 
 
 def copy_block_name(block: str, cache: str) -> str:

@@ -28,6 +28,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.definition.made_names import partial_name
 from gossamer_schedule.nests.block_nest import reduction_nest
 from gossamer_schedule.reductions.term_reduction import TermReduction
 from gossamer_schedule.regions.required import with_replaced_subexpressions
@@ -56,9 +57,9 @@ def partial_buffers(
 ) -> PartialBuffers:
     """Return a buffer of partial results for each of `olds`, with one partial result per iteration."""
     buffers: list[AnyBuffer] = []
-    new = DenseFixed(namer.fresh(f"{loop.var}_rf"), loop.extent)
+    new = DenseFixed(namer.fresh(partial_name(loop.var)), loop.extent)
     for old in olds:
-        name = namer.fresh(f"{old.name}_rf")
+        name = namer.fresh(partial_name(old.name))
         if isinstance(old, Buffer):
             shape = (*old.shape[:axis], loop.extent, *old.shape[axis:])
             buffers.append(replace(old, name=name, shape=shape, handle=None))
@@ -114,7 +115,7 @@ def factored_block(
         filled.append(replace(element, value=identity))
         terms.append(replace(element, value=_select(per_part, value, identity)))
     reducing_block = Block(
-        namer.fresh(f"{block.name}_rf"),
+        namer.fresh(partial_name(block.name)),
         iters,
         (reduction.statement(terms),),
         init=tuple(filled),

@@ -44,12 +44,31 @@ def required_consumer_ranges(
         if extended is None:
             raise _ranges_error(move)
         ranges = extended
-    reduced = [ranges.get(item.var) for item in move.block.node.iters if item.kind == "R"]
-    # A partial range of a reduction would combine a part of the terms, and the init would run for each
-    # part.
-    if any(item_range is not None and item_range.count is not None for item_range in reduced):
+    if not _keeps_order_of_terms(move, ranges):
         raise _ranges_error(move)
     return ranges
+
+
+def _keeps_order_of_terms(move: ConsumerMove, ranges: Mapping[str, ProducedRange]) -> bool:
+    """Return whether the moved block combines the same terms of each element, in the same order.
+
+    Without an init, a block may continue its reduction in each iteration of one loop of the path. The loop
+    must replace the outermost loop of the reduction. An init would run again in each iteration.
+    """
+    reduced = [item for item in move.block.node.iters if item.kind == "R"]
+    parts = {item.value: ranges[item.var] for item in reduced if _is_part(ranges.get(item.var))}
+    if not parts:
+        return True
+    loops = (index_var(loop.var) for loop in move.loops)
+    outermost = next(loop for loop in loops if loop in {item.value for item in reduced})
+    return (
+        not move.block.node.init and parts.keys() == {outermost} and len(parts[outermost].path) == 1
+    )
+
+
+def _is_part(produced: ProducedRange | None) -> bool:
+    """Return whether one iteration produces a part of the domain of an iterator."""
+    return produced is not None and produced.count is not None
 
 
 def _extended_ranges(

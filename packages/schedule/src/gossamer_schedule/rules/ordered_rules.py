@@ -20,12 +20,14 @@ from gossamer_schedule.rules.patterns.sliced_rows import sliced_rows
 from gossamer_schedule.rules.patterns.sparse_times_dense import sparse_times_dense
 from gossamer_schedule.rules.patterns.spmv_rows import spmv_rows
 from gossamer_schedule.rules.patterns.tiles_of_features import tiles_of_features
+from gossamer_schedule.rules.patterns.tiles_times_dense import tiles_times_dense
 from gossamer_schedule.rules.schedule_rule import rule_record
 
 ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
     spmv_rows,
     sparse_times_dense,
     bsr_times_dense,
+    tiles_times_dense,
     sddmm,
     sliced_rows,
     elementwise,

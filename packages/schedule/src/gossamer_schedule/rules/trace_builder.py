@@ -17,6 +17,8 @@ from gossamer_schedule.definition.made_names import (
     copy_block_name,
     copy_name,
     init_name,
+    partial_name,
+    region_loop_name,
     split_loop_names,
 )
 
@@ -47,6 +49,20 @@ class AccumulatorLoops(NamedTuple):
     def init_of(self, loops: VectorLoops) -> VectorLoops:
         """Return the loops of the init for the vectors and lanes of the block."""
         return VectorLoops("", self.init.get(loops.vector, ""), self.init.get(loops.lane, ""))
+
+
+class PartialSums(NamedTuple):
+    """The block of partial results that `rfactor` makes, and the buffer that has them."""
+
+    block: str
+    buffer: str
+
+
+class RegionCopy(NamedTuple):
+    """The block that copies a region of a buffer, and its loops: one for each dimension of the buffer."""
+
+    block: str
+    loops: tuple[str, ...]
 
 
 class TraceBuilder:
@@ -124,6 +140,21 @@ class TraceBuilder:
         """
         self.add("decompose_reduction", block=block, loop=loop)
         return MadeNest(init_name(block), {name: init_name(name) for name in elements})
+
+    def rfactor(self, block: str, *, buffer: str, loop: str) -> PartialSums:
+        """Compute a partial result of a block in each iteration of a loop. The block of this name then
+        combines them."""
+        self.add("rfactor", loop=loop)
+        return PartialSums(partial_name(block), partial_name(buffer))
+
+    def cache_region(
+        self, block: str, *, buffer: str, loop: str, scope: str, dimensions: int
+    ) -> RegionCopy:
+        """Copy the region of a buffer that a block reads in an iteration of a loop. Return the nest that
+        copies. A dimension of the buffer along which only one element is read gets no loop."""
+        self.add("cache_region", block=block, buffer=buffer, loop=loop, scope=scope)
+        loops = tuple(region_loop_name(buffer, dimension) for dimension in range(dimensions))
+        return RegionCopy(copy_block_name(block, cache_name(buffer, scope)), loops)
 
     def accumulate_locally(
         self,

@@ -25,7 +25,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
 from gossamer_schedule.nests.coverage import require_covered
 from gossamer_schedule.predicates.block_predicates import is_bound_of
@@ -50,9 +50,7 @@ def required_elements(cursor: Cursor, buffer: str) -> ReadElements:
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    require_allocated_outside(loop_nest(cursor), buffer)
-    reads = _required_loads(cursor, buffer)
-    return elements_of(cursor, buffer, reads)
+    return elements_of(cursor, buffer, required_loads(loop_nest(cursor), buffer))
 
 
 def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...]) -> ReadElements:
@@ -81,7 +79,13 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...])
     return elements
 
 
-def _required_loads(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
+def required_loads(nest: BlockNest, buffer: str) -> tuple[ConditionalLoad, ...]:
+    """Return the loads of a buffer in the body of a block, if the buffer keeps its values during its nest.
+
+    Raises `.inner`, `.loads`, `.domain` and `.written`.
+    """
+    require_allocated_outside(nest, buffer)
+    cursor = nest.block
     reads = loads_of(cursor, buffer)
     if not reads:
         raise schedule_error(
@@ -98,7 +102,7 @@ def _required_loads(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
             f"{cursor.primitive}.domain",
             f"A block inside block '{cursor.node.name}' loads the domain of an iterator from '{buffer}'.",
         )
-    if buffer in buffers_written((cursor.up(len(cursor.nest)).node,)):
+    if buffer in buffers_written((nest.top.node,)):
         raise schedule_error(
             f"{cursor.primitive}.written",
             f"The nest of block '{cursor.node.name}' writes '{buffer}', and copies made before it would be "

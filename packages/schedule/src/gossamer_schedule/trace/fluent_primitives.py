@@ -26,6 +26,7 @@ from gossamer_schedule.primitives.blocks.tensorize import tensorize
 from gossamer_schedule.primitives.buffers.cache_index import cache_index
 from gossamer_schedule.primitives.buffers.cache_inplace import cache_inplace
 from gossamer_schedule.primitives.buffers.cache_read import cache_read
+from gossamer_schedule.primitives.buffers.cache_region import cache_region
 from gossamer_schedule.primitives.buffers.cache_write import cache_write
 from gossamer_schedule.primitives.buffers.reindex import reindex
 from gossamer_schedule.primitives.buffers.reindex_cache_read import reindex_cache_read
@@ -77,6 +78,7 @@ class Fluent(Applying):
     cache_index = fluent(cache_index)
     cache_inplace = fluent(cache_inplace)
     cache_read = fluent(cache_read)
+    cache_region = fluent(cache_region)
     cache_write = fluent(cache_write)
     compute_at = fluent(compute_at)
     compute_inline = fluent(compute_inline)

@@ -20,6 +20,7 @@ _HOMES = {
     "cache_index": "gossamer_schedule.primitives.buffers.cache_index",
     "cache_inplace": "gossamer_schedule.primitives.buffers.cache_inplace",
     "cache_read": "gossamer_schedule.primitives.buffers.cache_read",
+    "cache_region": "gossamer_schedule.primitives.buffers.cache_region",
     "cache_write": "gossamer_schedule.primitives.buffers.cache_write",
     "compute_at": "gossamer_schedule.primitives.blocks.compute_at",
     "compute_inline": "gossamer_schedule.primitives.blocks.compute_inline",

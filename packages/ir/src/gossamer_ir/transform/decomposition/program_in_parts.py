@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.build import index
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.counted import counted
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, none_initialize
-from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.substitute import substitute
 
 
 def program_in_parts(
@@ -40,11 +41,19 @@ of the loop stage; expected one of the coordinate stage.
             f"The program has {counted(len(module.functions), 'function')} of the {module.stage} stage; "
             "expected one of the coordinate stage.",
         )
-    parts = [NamedFormat(name, format) for name, format in formats.items()]
+    parts = [
+        NamedFormat(name, _with_sizes(format, fixed_sizes.get(name, {})))
+        for name, format in formats.items()
+    ]
     decomposed = decompose_function(module.functions[0], buffers, parts, rows=rows)
-    sizes = {
-        f"{size}_{name}": value
-        for name, sizes in fixed_sizes.items()
-        for size, value in sizes.items()
-    }
-    return specialize(replace(module, functions=(decomposed,)), sizes)
+    return replace(module, functions=(decomposed,))
+
+
+def _with_sizes(description: FormatDescription, sizes: Mapping[str, int]) -> FormatDescription:
+    """Return a description with constants instead of some of its sizes. Before the decomposition, which
+    then proves more about the slots."""
+    fixed: FormatDescription = substitute(
+        description, {name: index(size) for name, size in sizes.items()}
+    )
+    params = tuple(param for param in description.params if param.name not in sizes)
+    return replace(fixed, params=params)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gossamer_ir.analysis.logical_elements import (
-    logical_shape,
-    map_results,
-    map_variables,
-    stores_only_elements,
-)
+from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.build import fill_of, integer_value
+from gossamer_ir.core.build import ZERO, fill_of, index_var
 from gossamer_ir.core.conditions import conjunction, in_range
 from gossamer_ir.core.constants import value_of
 from gossamer_ir.nodes import (
@@ -27,11 +23,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Unary,
-    Var,
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
 
 
@@ -54,34 +50,25 @@ def skipping_unused_slots(
 def _condition_of_elements(format: InstantiatedFormat, dimensions: Collection[int]) -> Expr | None:
     """Return the condition that the coordinates of a slot are inside of the tensor in these dimensions; None
     if they always are."""
-    description = format.description
-    # Without a declared shape, the range of the map is unknown.
-    sizes = logical_shape(description) or (None,) * len(format.shape)
-    lengths = {axis.name: axis.length for axis in description.axes}
-    along = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    prover = _coordinates_of_axes(format)
     conditions = [
         condition
-        for dimension, (result, size, coordinate, extent) in enumerate(
-            zip(map_results(description), sizes, format.coordinates, format.shape, strict=True)
-        )
-        # A coordinate along an axis of this length is always inside.
-        if dimension in dimensions
-        and not (isinstance(result, Var) and lengths[along[result.name]] == size)
-        for condition in _in_range(coordinate, extent)
+        for dimension in dimensions
+        for condition in in_range(format.coordinates[dimension], format.shape[dimension])
+        if not prover.proves(condition)
     ]
     return conjunction(*conditions)
 
 
-def _in_range(coordinate: Expr, extent: Expr) -> list[Expr]:
-    low, high = in_range(coordinate, extent)
-    return [high] if _is_nonnegative(coordinate) else [low, high]
-
-
-def _is_nonnegative(coordinate: Expr) -> bool:
-    """Return whether a coordinate is a sum of products of coordinates along axes, and of sizes."""
-    if isinstance(coordinate, Binary) and coordinate.op in ("add", "mul"):
-        return _is_nonnegative(coordinate.lhs) and _is_nonnegative(coordinate.rhs)
-    return isinstance(coordinate, Var) or (integer_value(coordinate) or 0) > 0
+def _coordinates_of_axes(format: InstantiatedFormat) -> Prover:
+    """Return a prover that knows the range of the coordinates along each axis, and that sizes are natural."""
+    axes = {axis.name: axis for axis in format.axes}
+    prover = Prover()
+    for variable, name in zip(format.variables, format.buffers[0].axes, strict=True):
+        prover.assume_range(variable, ZERO, axes[name].length)
+    for size in sorted(free_vars(*format.shape, *(axis.length for axis in format.axes))):
+        prover.assume_nonnegative(index_var(size))
+    return prover
 
 
 def require_neutral_slots(

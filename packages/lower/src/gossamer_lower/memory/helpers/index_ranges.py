@@ -1,8 +1,9 @@
 """The range of elements of a buffer that some statements access, along each dimension.
 
 An index is split into a part that is invariant in the statements and a part that varies with their loops.
-The varying part lies between constants, or in [0, length) for a length that is known before the statements:
-the extent of a loop, or the bound in an enclosing condition (the last tile of a row).
+The varying part lies between constants, which facts may give for the elements of index arrays, or in
+[0, length) for a length that is known before the statements: the extent of a loop, or the bound in an
+enclosing condition (the last tile of a row).
 
 `gossamer_ir.analysis.symbolic_bounds` computes the bounds of one index in given loops. This module merges
 all accesses, which must share the invariant part, and uses the conditions that enclose each of them.
@@ -16,11 +17,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.analysis.accesses import StatementInContext, reads_in, statements_in_context
+from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Buffer,
@@ -28,10 +31,13 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    InRange,
+    Load,
     Stmt,
     Var,
 )
 from gossamer_ir.traversal.effects import ELEMENT_NODES, INDEXED_NODES, READS, Body, effects_of
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.walk import collect, statements
 
 _Conditions: TypeAlias = tuple[Expr, ...]
@@ -94,6 +100,7 @@ class _BoundVariables:
 
     def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
         self._function = function
+        self._facts = fact_index(invariant_facts(function))
         self._live = live
         self._read = {
             node
@@ -117,12 +124,26 @@ class _BoundVariables:
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
         rest = combine(form, Affine(fixed, 0), -1)
-        ends = ends_of(rest, self._values.get)
+        ends = ends_of(rest, self._values_of)
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
         # Without an invariant part, the whole dimension is accessed and contraction would save nothing.
         lengths = tuple(self._lengths(rest, enclosing)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
+
+    def _values_of(self, atom: Expr) -> range | None:
+        """Return the values that an atom may have, if constants bound them: a variable, or an element of an
+        index array. A masked load has other values in its inactive lanes."""
+        if isinstance(atom, Var):
+            return self._values.get(atom.name)
+        load = unwidened(atom)
+        if not isinstance(load, Load) or load.predicate is not None:
+            return None
+        fact = self._facts.last(load.buffer, InRange)
+        low, high = (
+            (None, None) if fact is None else map(build.integer_value, (fact.low, fact.high))
+        )
+        return None if low is None or high is None else range(low, high)
 
     def _lengths(self, rest: Affine, enclosing: _Conditions) -> Iterator[Affine]:
         """Yield upper bounds (exclusive) of the varying part, if it is not negative."""

@@ -43,6 +43,8 @@ def reverse_compute_at(
 
     The block must be in loops of its own after the nest of `loop`, with one iterator bound to each of them.
     If it is a reduction, one iteration of `loop` must produce all values that it combines into one element.
+    A reduction without an init may also be continued in each iteration of one loop, if its terms keep their
+    order.
     Each loop of the moved block runs over the region that one iteration produces (the product of the
     producer's inner loops), and keeps its name. A loop with one iteration is removed. The result's names
     are those of the remaining loops.

@@ -136,5 +136,14 @@ def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str:
     # Conditions on it are predicates of the block; a sum in a cache must run in any case.
     if not isinstance(iteration.body[0], Store) or indices_of(axis) is None:
         return ""
+    # A cache over loops that select no element, as tiles of columns, is not proved to be filled.
+    if not {*iteration.vars[:-2]} & free_vars(*store.indices) >= _reduced_outside(iteration):
+        return ""
     width = None if is_varied(axis) else integer_value(width_of(axis))
     return "" if width is not None and width <= 1 else variable
+
+
+def _reduced_outside(iteration: Iteration) -> set[str]:
+    """Return the variables of the reductions before the innermost loop and the features."""
+    pairs = zip(iteration.vars[:-2], iteration.kinds, strict=False)
+    return {name for name, kind in pairs if kind == "R"}

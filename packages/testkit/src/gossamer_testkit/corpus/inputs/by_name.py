@@ -21,6 +21,7 @@ from gossamer_testkit.corpus.inputs.format_inputs import (
     row_sums_cases,
     sddmm_cases,
     segment_sums_cases,
+    tiled_csr_cases,
 )
 from gossamer_testkit.corpus.inputs.guards import guard_cases
 from gossamer_testkit.corpus.inputs.pairs import cast_values, pairs, truths
@@ -50,6 +51,7 @@ INPUT_GENERATORS: dict[str, InputGenerator] = {
     "segment_sums_cases": segment_sums_cases,
     "spmm_cases": spmm_cases,
     "spmv_cases": spmv_cases,
+    "tiled_csr_cases": tiled_csr_cases,
     "truths": truths,
     "vectors": vectors,
     "weight_cases": weight_cases,

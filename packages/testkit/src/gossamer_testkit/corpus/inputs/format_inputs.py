@@ -13,6 +13,8 @@ from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Array, Csr
 
 LARGEST = 1000
+TILE_COLUMNS = 16
+"""The columns of a tile in the script `tiled_csr_spmm`."""
 
 Options = Mapping[str, Any]
 _Make = Callable[[Csr, Options], dict[str, Any]]
@@ -53,6 +55,11 @@ def dcsr_cases(options: Options) -> Iterator[Case]:
 def bsr_cases(options: Options) -> Iterator[Case]:
     """BSR with a block for each element of the matrices."""
     return _cases(options, _bsr)
+
+
+def tiled_csr_cases(options: Options) -> Iterator[Case]:
+    """Whole tiles of 16 columns; those after the last column of the matrix are empty."""
+    return _cases(options, _tiled_csr)
 
 
 def _cases(options: Options, make: _Make) -> Iterator[Case]:
@@ -123,6 +130,24 @@ def _dcsr(matrix: Csr, options: Options) -> dict[str, Any]:
         "indices_j": matrix.indices,
         "stored": kept.size,
         "nnz": matrix.nnz,
+    }
+
+
+def _tiled_csr(matrix: Csr, options: Options) -> dict[str, Any]:
+    rows, tiles = matrix.shape[0], -(-matrix.shape[1] // TILE_COLUMNS)
+    fibers = matrix.indices // TILE_COLUMNS * rows + matrix.rows
+    order = np.argsort(fibers, kind="stable")
+    kind, features, dtype = matrix.indptr.dtype, options["features"], options["dtype"]
+    lengths = np.bincount(fibers, minlength=tiles * rows)
+    return {
+        "m": rows,
+        "n": tiles * TILE_COLUMNS,
+        "nnz": matrix.nnz,
+        "a": matrix.data[order],
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
+        "indices": (matrix.indices[order] % TILE_COLUMNS).astype(kind),
+        "b": integers((tiles * TILE_COLUMNS, features), dtype),
+        "c": integers((rows, features), dtype),
     }
 
 

@@ -18,6 +18,7 @@ from gossamer_testkit.corpus.oracles.sparse_results import (
     ell,
     sddmm,
     segment_sums,
+    tiled_csr,
 )
 
 Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
@@ -35,4 +36,5 @@ ORACLES: dict[str, Oracle] = {
     "row_sums": csr_row_sums,
     "sddmm": sddmm,
     "segment_sums": segment_sums,
+    "tiled_csr": tiled_csr,
 }

@@ -51,6 +51,17 @@ def elements(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     return {"out": Expected(matrix.data - values["r"][matrix.rows] * values["x"][matrix.indices])}
 
 
+def tiled_csr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """C = C + A @ B."""
+    rows, tiles = values["m"], (len(values["indptr"]) - 1) // max(values["m"], 1)
+    dense = np.zeros((rows, tiles, values["n"] // max(tiles, 1)))
+    fibers = np.repeat(np.arange(tiles * rows), np.diff(values["indptr"]))
+    at = fibers % max(rows, 1), fibers // max(rows, 1), values["indices"]
+    np.add.at(dense, at, values["a"])
+    product = dense.reshape(rows, -1) @ values["b"] if dense.size else 0.0
+    return {"c": Expected(values["c"] + product)}
+
+
 def ell(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """C = A @ B; unused slots are not multiplied."""
     dense = np.zeros((values["m"], values["n"]))

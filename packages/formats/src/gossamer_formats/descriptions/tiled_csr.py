@@ -1,0 +1,46 @@
+"""Tiled CSR: tiles of columns, each of them a matrix in CSR."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gossamer_formats.format import Format
+from gossamer_formats.storage import with_value_dtype
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.script import parse_format
+
+_SCRIPT = """
+@T.format
+def tiled_csr(
+    data: T.handle, indptr: T.handle, indices: T.handle,
+    m: T.int64, n: T.int64, nnz: T.int64, tile_columns: T.int64,
+) -> None:
+    JO = T.sp.dense_fixed({tiles})
+    I = T.sp.dense_fixed(m, parent=JO)
+    J = T.sp.compressed_varied(I, (tile_columns, nnz), (indptr, indices), "int32")
+    A = T.sp.match_buffer(data, (JO, I, J), "float32")
+    T.sp.map(lambda jo, i, j: (i, jo * tile_columns + j), shape=(m, n))
+"""
+
+
+@lru_cache(maxsize=64)
+def tiled_csr(dtype: str = "float32", *, is_whole: bool = False) -> FormatDescription:
+    """Return the description of an m by n matrix in tiles of `tile_columns` columns. The last tile may extend
+    beyond the matrix; if `is_whole`, there are only tiles inside, and columns after them cannot be stored.
+
+    Its arrays are `indptr` (tiles times m + 1), `indices` (nnz), columns in their tile, and `data` (nnz). The
+    rows of a dense matrix that belong to a tile stay in a cache while all rows of the tile are multiplied.
+
+    >>> tiled_csr().buffer.axes
+    ('JO', 'I', 'J')
+    """
+    tiles = "n // tile_columns" if is_whole else "(n + tile_columns - 1) // tile_columns"
+    return with_value_dtype(parse_format(_SCRIPT.format(tiles=tiles)), dtype)
+
+
+FORMAT = Format(
+    "tiled_csr",
+    tiled_csr,
+    parameters={"tile_columns": None},
+    example_parameters={"tile_columns": 3},
+)

@@ -1,0 +1,83 @@
+"""Products that cannot overflow, because an array that is passed has as many elements."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.analysis.overflow import overflow_of
+from gossamer_ir.core.build import add, index, index_var, mul
+from gossamer_ir.script import parse_module
+
+TILED = """
+@T.prim_func
+def tiled(p: T.handle, q: T.handle, y: T.handle, m: T.int64, e: T.int64, w: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (SHAPE,), "int32")
+    Y = T.match_buffer(y, (m,), "float32")
+    for t in T.serial(START):
+        for i in T.serial(m):
+            Y[i] = 1.0
+"""
+T, ROW, M = map(index_var, "tim")
+
+
+def analysis(shape: str, *, loop: str = "e"):
+    text = TILED.replace("SHAPE", shape).replace("START", loop)
+    (function,) = parse_module(text).functions
+    return overflow_of(function)
+
+
+@pytest.mark.parametrize(
+    "shape", ["e // 1 * m + 1", "e * m", "m * e", "e * m + 1", "4 * e * m", "2 * (e * m) + 1"]
+)
+def test_an_iteration_times_a_size_is_bounded_by_an_array(shape):
+    found = analysis(shape)
+    for product in (mul(T, M), mul(M, T), add(mul(T, M), ROW), mul(mul(T, M), index(8))):
+        assert found.is_exact(product)
+
+
+OTHER = {
+    "no array": ("e", "e"),
+    "an array with a smaller extent": ("e + m", "e"),
+    "an array of another size": ("e * w", "e"),
+    "an array of more than a product": ("e * m + w", "e"),
+    "an array of more dimensions": ("e, m + 1", "e"),
+    "a loop that starts elsewhere": ("e * m", "w, e"),
+    "a loop over another extent": ("e * m", "w"),
+}
+
+
+@pytest.mark.parametrize(("shape", "loop"), OTHER.values(), ids=OTHER)
+def test_other_products_may_overflow(shape, loop):
+    assert not analysis(shape, loop=loop).is_exact(mul(T, M))
+
+
+def test_a_large_constant_may_overflow_even_so():
+    assert not analysis("e * m").is_exact(mul(mul(T, M), index(2**20)))
+
+
+def test_iterators_of_blocks_are_bounded_by_their_domains():
+    text = """
+@T.prim_func
+def tiled(p: T.handle, y: T.handle, m: T.int64, e: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (e * m,), "int32")
+    Y = T.match_buffer(y, (m,), "float32")
+    for t in T.serial(e):
+        with T.block("b"):
+            vt = T.axis.spatial(e, t)
+PREDICATE
+            Y[0] = 1.0
+"""
+    # A predicate may be evaluated for values outside of the domain, so only the value bounds the iterator.
+    for line, expected in (("", True), ("            T.where(vt < m)", False)):
+        (function,) = parse_module(text.replace("PREDICATE", line)).functions
+        assert overflow_of(function).is_exact(mul(index_var("vt"), M)) == expected
+
+
+def test_a_variable_that_is_bound_again_loses_its_extent():
+    found = analysis("e * m").copy()
+    assert found.is_exact(mul(T, M))
+    found.bind("t", index_var("w"))
+    assert not found.is_exact(mul(T, M))
+    assert analysis("e * m").is_exact(mul(T, M))

@@ -1,0 +1,157 @@
+"""The pattern of a sum over tiles of columns: each tile has a fiber for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
+from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Load, Module, SparseBuffer
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.definition.made_names import cache_name, copy_block_name, partial_name
+from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
+from gossamer_schedule.rules.recognize.row_reduction import (
+    accumulated_buffer,
+    axes_of,
+    has_taken,
+    is_clashing,
+    may_reassociate,
+    names_used,
+    single_iteration,
+)
+
+
+class TiledReduction(msgspec.Struct, frozen=True):
+    """`out[i, k] = out[i, k] + ...`, a reduction over tiles t and over j in the fiber of row i in tile t.
+
+    Names of loops, the block and buffers are those of the loop stage. `tile_columns` is the length of the
+    fibers' axis. `operand` is the dense operand of which a tile selects `tile_columns` adjacent rows; its
+    elements have the dtype `operand_dtype`, those of the output `dtype`.
+    """
+
+    block: str
+    tile: str
+    row: str
+    position: str
+    feature: str
+    features: int
+    tile_columns: int
+    output: str
+    dtype: str
+    operand: str
+    operand_dtype: str
+
+    @property
+    def text(self) -> str:
+        """Return the pattern in words."""
+        return (
+            f"each element {self.output}[{self.row}, {self.feature}] reduces over {self.position}, the "
+            f"stored columns of row {self.row} in each tile {self.tile}"
+        )
+
+
+def tiled_reduction(module: Module) -> TiledReduction | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
+    found = single_iteration(module)
+    # An init would run again in each tile, where the sum of a tile is added to the output.
+    if found is None or found[1].init or found[1].kinds != "RSRS":
+        return None
+    function, iteration = found
+    axes = axes_of(function, iteration)
+    if len(axes) != 4 or not _are_tiles(axes) or not may_reassociate(iteration):
+        return None
+    return _pattern(function, iteration, axes)
+
+
+def _are_tiles(axes: tuple[Axis, ...]) -> bool:
+    """Return whether each tile has the same dense rows, each row a fiber of coordinates, and each element
+    the same features."""
+    tile, row, fiber, feature = axes
+    is_tiled = is_full(row) and not is_varied(row) and row.parent == tile.name
+    is_fiber = is_varied(fiber) and fiber.parent == row.name and indices_of(fiber) is not None
+    # Lowering makes the iterator of a single tile spatial, so there is nothing to reduce over tiles.
+    is_single = integer_value(tile.length) == 1
+    return (
+        is_dense_root(tile) and not is_single and is_tiled and is_fiber and is_dense_root(feature)
+    )
+
+
+def _pattern(
+    function: Function, iteration: Iteration, axes: tuple[Axis, ...]
+) -> TiledReduction | None:
+    tile, row, position, feature = iteration.vars
+    *_, fiber, last = axes
+    output = accumulated_buffer(function, iteration, element=(row, feature))
+    operand = _selected_operand(function, iteration)
+    features, width = integer_value(last.length), integer_value(fiber.length)
+    if output is None or operand is None or not features or not width:
+        return None
+    found = TiledReduction(
+        block=iteration.name,
+        tile=tile,
+        row=row,
+        position=position,
+        feature=feature,
+        features=features,
+        tile_columns=width,
+        output=data_name(output.name),
+        dtype=output.dtype,
+        operand=data_name(operand.name),
+        operand_dtype=operand.dtype,
+    )
+    names = {*_made_names(found), indptr_name(fiber.name)}
+    is_taken = has_taken(function, iteration, names=names)
+    is_taken |= is_clashing(names_used(function, iteration), [found.operand])
+    return None if is_taken else found
+
+
+def _made_names(pattern: TiledReduction) -> Iterator[str]:
+    """Yield the names of the buffers and blocks that lowering and the primitives make."""
+    block, copy = partial_name(pattern.block), cache_name(pattern.operand, "local")
+    yield from (pattern.output, pattern.operand)
+    yield from (partial_name(pattern.output), block, copy, copy_block_name(block, copy))
+
+
+def _selected_operand(function: Function, iteration: Iteration) -> SparseBuffer | None:
+    """Return the only dense operand of which a tile and a position select a row of features.
+
+    None if the body loads anything else than such rows, elements of the matrix, and elements of the row and
+    the feature, such as the output.
+    """
+    tile, row, position, feature = map(index_var, iteration.vars)
+    stored = [buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
+    buffers = {buffer.name: buffer for buffer in stored}
+    dense = {axis.name for axis in function.axes if is_dense_root(axis)}
+    selected: dict[str, SparseBuffer] = {}
+    for load in (load for stmt in iteration.body for load in collect(Load, stmt)):
+        if load.indices == (tile, row, position):
+            continue
+        buffer = buffers.get(load.buffer)
+        if buffer is None or not dense.issuperset(buffer.axes) or len(load.indices) != 2:
+            return None
+        at, last = load.indices
+        if last != feature:
+            return None
+        # With storage after the last row, lowering gives the buffer one dimension.
+        if _is_row_of_tile(at, iteration.vars) and not buffer.extra_storage:
+            selected[buffer.name] = buffer
+        elif at != row:
+            return None
+    return next(iter(selected.values())) if len(selected) == 1 else None
+
+
+def _is_row_of_tile(at: Expr, variables: tuple[str, ...]) -> bool:
+    """Return whether neighboring positions of a tile select neighboring rows: the index is the position plus
+    a value of the tile."""
+    tile, row, position, feature = variables
+    parts = coefficient_and_rest(affine_of(at), position)
+    if parts is None or parts[0] != UNIT:
+        return False
+    used = free_vars(expr_of(parts[1]))
+    return tile in used and used.isdisjoint((row, feature)) and not collect(Load, at)
