@@ -1,56 +1,10 @@
-"""A model of a CPU: its vectors, registers and caches, and the work that pays for a thread.
-
-The backend adds the options that describe the machine to a resolved target. Rules derive thresholds from the
-model, by factors that stand beside their measurements. The model and the rules that use it are for CPUs only.
-A plugin for another kind of machine registers its own rules (`gossamer_schedules`), which are tried first and
-read the options of its targets themselves.
-"""
+"""The work that pays for a thread, and the model of the CPU from which rules derive thresholds."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 
-from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.cpu_options import CPU_OPTIONS
-from gossamer_ir.interchange.records import Target
-
-
-class HardwareParams(NamedTuple):
-    """The parameters of a CPU, each with the default of its option in `CPU_OPTIONS`. Machines with narrower
-    vectors split those of the default.
-
-    `private_cache` and `shared_cache` are bytes of the second and of the last level. `has_fast_gathers` is
-    true if a vector of gathered elements is loaded faster than its elements one by one.
-
-    >>> HardwareParams(vector_bits=256).lanes("float64"), HardwareParams().accumulators
-    (4, 16)
-    """
-
-    vector_bits: int = 512
-    private_cache: int = 1 << 20
-    shared_cache: int = 32 << 20
-    has_fast_gathers: bool = True
-
-    def lanes(self, dtype: str) -> int:
-        """Return the number of lanes of a vector register; a bool takes a byte of memory."""
-        return self.vector_bits // max(8, DType.parse(dtype).bits)
-
-    @property
-    def accumulators(self) -> int:
-        """The number of accumulators: half of the vector registers (32 with 512 bits, else 16)."""
-        return 16 if self.vector_bits >= 512 else 8
-
-
-def hardware_params(target: Target) -> HardwareParams:
-    """Return the parameters of the hardware that a target describes by its `CPU_OPTIONS`; an option that is
-    not given has its default.
-
-    >>> hardware_params(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
-    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, has_fast_gathers=False)
-    """
-    values: dict[str, Any] = {option.parameter: option.value_of(target) for option in CPU_OPTIONS}
-    return HardwareParams(**values)
-
+__all__ = ["FULL_VECTORS_PER_THREAD", "HardwareParams", "grain", "hardware_params"]
 
 FULL_VECTORS_PER_THREAD = 8_192
 """Minimum vectors of work for a thread, about 4 microseconds. With less, waking the thread costs more than it

@@ -1,0 +1,82 @@
+"""The features of a matrix on which the choice of its format depends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_tune.features.row_sample import Array, RowSample, sample_rows
+
+BLOCKS = (2, 3, 4, 6, 8, 16)
+"""The sizes of square blocks whose fill is measured."""
+
+
+class MatrixFeatures(NamedTuple):
+    """The features of a matrix.
+
+    `mean_row` and `row_deviation` are the mean and the standard deviation of the number of elements in a row.
+    `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
+    blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
+    of the number of columns.
+    """
+
+    rows: int
+    columns: int
+    nnz: int
+    mean_row: float
+    row_deviation: float
+    longest_row: int
+    empty_rows: int
+    block_fill: Mapping[int, float]
+    bandwidth: float
+
+    @property
+    def density(self) -> float:
+        """The fraction of the coordinates that are elements."""
+        return self.nnz / (self.rows * self.columns) if self.rows and self.columns else 0.0
+
+
+def features_of(shape: tuple[int, int], indptr: Array, indices: Array) -> MatrixFeatures:
+    """Return the features of a matrix in CSR. `indptr` has rows + 1 offsets, `indices` the columns (nnz).
+
+    The lengths of rows are those of all rows. Other features are those of a sample of neighboring rows, so
+    that this takes a few milliseconds for any matrix.
+
+    >>> from scipy.sparse import block_diag
+    >>> matrix = block_diag([np.ones((2, 2))] * 3, format="csr")
+    >>> found = features_of(matrix.shape, matrix.indptr, matrix.indices)
+    >>> found.mean_row, found.row_deviation, found.block_fill[2], found.block_fill[4]
+    (2.0, 0.0, 1.0, 0.375)
+    """
+    rows, columns = shape
+    lengths = np.diff(indptr)
+    sample = sample_rows(indptr, indices)
+    return MatrixFeatures(
+        rows=rows,
+        columns=columns,
+        nnz=int(indices.size),
+        mean_row=float(lengths.mean()) if rows else 0.0,
+        row_deviation=float(lengths.std()) if rows else 0.0,
+        longest_row=int(lengths.max(initial=0)),
+        empty_rows=int(rows - np.count_nonzero(lengths)),
+        block_fill={size: _block_fill(sample, size, columns) for size in BLOCKS},
+        bandwidth=_bandwidth(sample, shape),
+    )
+
+
+def _block_fill(sample: RowSample, size: int, columns: int) -> float:
+    if not sample.columns.size:
+        return 0.0
+    across = -(-columns // size)
+    blocks = sample.rows // size * across + sample.columns // size
+    return sample.columns.size / (np.unique(blocks).size * size * size)
+
+
+def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
+    rows, columns = shape
+    if not sample.columns.size:
+        return 0.0
+    diagonal = sample.rows * (columns / rows)
+    return float(np.abs(sample.columns - diagonal).mean() / columns)

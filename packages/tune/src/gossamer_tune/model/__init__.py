@@ -1,0 +1,1 @@
+"""The cost model: the expected time of a product in each format."""

@@ -1,0 +1,35 @@
+"""The expected cost of a product in one format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Estimate(NamedTuple):
+    """A format with the parameters of a conversion to it, the expected cycles of one call on one thread, the
+    cycles of the conversion (0 for CSR, which is given), and the reason in words."""
+
+    format: str
+    parameters: Mapping[str, int]
+    cycles: float
+    conversion_cycles: float
+    reason: str
+
+    def total(self, calls: int) -> float:
+        """Return the cycles of a conversion and so many calls.
+
+        >>> Estimate("csr", {}, 10.0, 0.0, "").total(3)
+        30.0
+        """
+        return self.conversion_cycles + calls * self.cycles
+
+    @property
+    def text(self) -> str:
+        """The format and its parameters in words.
+
+        >>> Estimate("bsr", {"block_rows": 3, "block_columns": 3}, 1.0, 1.0, "").text
+        'bsr (block_rows=3, block_columns=3)'
+        """
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"{self.format} ({parameters})" if parameters else self.format
