@@ -27,6 +27,7 @@ MAY_NEED = {
     "gossamer-backend": {"gossamer-ir"},
     "gossamer-llvm": {"gossamer-ir"},
     "gossamer-testkit": {"gossamer-ir", "gossamer-backend", "gossamer-formats"},
+    "gossamer-tune": {"gossamer-ir"},
     "gossamer-generic-cpu": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
 }
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}

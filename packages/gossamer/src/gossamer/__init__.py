@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gossamer.api.compile import compile
     from gossamer.api.explain import explain
     from gossamer.api.export import export
+    from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
     from gossamer.operators.attention import attention
     from gossamer.operators.sddmm import sddmm
@@ -48,6 +49,7 @@ __all__ = [
     "from_scipy",
     "from_torch",
     "get_num_threads",
+    "prepare",
     "prune",
     "read",
     "schedule",
@@ -72,6 +74,7 @@ _HOMES = {
     "from_scipy": "gossamer_formats.io.scipy_conversion",
     "from_torch": "gossamer_formats.io.torch_conversion",
     "get_num_threads": "gossamer_backend.call.threads",
+    "prepare": "gossamer.api.prepare",
     "prune": "gossamer_formats.pruning.prune",
     "read": "gossamer_formats.io.reading",
     "schedule": "gossamer.api.schedule",

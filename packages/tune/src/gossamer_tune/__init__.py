@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_tune.format_choice import FormatChoice, choose_format
     from gossamer_tune.features.matrix_features import MatrixFeatures, features_of
+    from gossamer_tune.format_choice import FormatChoice, choose_format, measure_formats
     from gossamer_tune.model.estimate import Estimate
     from gossamer_tune.model.workload import Workload
 
@@ -19,6 +19,7 @@ _HOMES = {
     "Workload": "gossamer_tune.model.workload",
     "choose_format": "gossamer_tune.format_choice",
     "features_of": "gossamer_tune.features.matrix_features",
+    "measure_formats": "gossamer_tune.format_choice",
 }
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Workload",
     "choose_format",
     "features_of",
+    "measure_formats",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gossamer_tune.features.matrix_features import MatrixFeatures
@@ -24,33 +24,42 @@ LEAST_GAIN = 1.05
 
 
 class FormatChoice(NamedTuple):
-    """The chosen format for a number of calls, and the estimates for all formats, the best first."""
+    """The chosen format for a number of calls, and the estimates for all formats, the fastest call first.
+    `seconds` has the measured time of a call by the text of an estimate, for those that were measured."""
 
     chosen: Estimate
     estimates: tuple[Estimate, ...]
     calls: int
+    seconds: Mapping[str, float] = {}
+
+    @property
+    def csr(self) -> Estimate:
+        """The estimate for CSR."""
+        return next(found for found in self.estimates if found.format == "csr")
 
     @property
     def speedup(self) -> float:
         """The expected speedup of a call over CSR, without the conversion."""
-        csr = next(found for found in self.estimates if found.format == "csr")
-        return csr.cycles / self.chosen.cycles if self.chosen.cycles else 1.0
+        return self.csr.cycles / self.chosen.cycles if self.chosen.cycles else 1.0
 
     @property
     def paying_calls(self) -> int | None:
-        """The number of calls from which the conversion to the chosen format pays; None for CSR."""
-        csr = next(found for found in self.estimates if found.format == "csr")
-        gain = csr.cycles - self.chosen.cycles
+        """The number of calls from which the conversion to the chosen format is expected to pay; None for
+        CSR."""
+        gain = self.csr.cycles - self.chosen.cycles
         return None if gain <= 0 else int(self.chosen.conversion_cycles / gain) + 1
 
     def __str__(self) -> str:
-        lines = [f"{self.chosen.text}: {self.chosen.reason}"]
-        for found in self.estimates:
-            lines.append(
-                f"  {found.text}: {found.cycles:.3g} cycles a call, "
-                f"{found.conversion_cycles:.3g} for the conversion; {found.reason}"
-            )
-        return "\n".join(lines)
+        chosen = f"{self.chosen.text}, expected to be {self.speedup:.3g} times as fast as csr"
+        return "\n".join([chosen, *map(self._line, self.estimates)])
+
+    def _line(self, found: Estimate) -> str:
+        costs = f"{found.cycles:.3g} cycles a call"
+        if found.conversion_cycles:
+            costs += f", {found.conversion_cycles:.3g} for the conversion"
+        if found.text in self.seconds:
+            costs += f", measured {self.seconds[found.text] * 1e3:.3g} ms"
+        return f"  {found.text}: {costs}; {found.reason}"
 
 
 def choose_format(features: MatrixFeatures, workload: Workload, *, calls: int) -> FormatChoice:
@@ -71,3 +80,27 @@ def choose_format(features: MatrixFeatures, workload: Workload, *, calls: int) -
     csr = found[0]
     chosen = best if best.total(calls) * LEAST_GAIN <= csr.total(calls) else csr
     return FormatChoice(chosen, tuple(sorted(found, key=lambda each: each.cycles)), calls)
+
+
+def measure_formats(
+    choice: FormatChoice, seconds_of: Callable[[Estimate], float], *, most: int = 4
+) -> FormatChoice:
+    """Return the choice by the measured times of CSR and of the formats that are expected to be fastest.
+
+    `seconds_of` converts the matrix and returns the seconds of a call. At most so many formats are measured
+    besides CSR. Conversions count as the model expects, in proportion to the measured time of CSR.
+
+    >>> fast, slow = Estimate("bsr", {}, 9.0, 0.0, ""), Estimate("csr", {}, 10.0, 0.0, "")
+    >>> choice = FormatChoice(fast, (fast, slow), 100)
+    >>> measure_formats(choice, lambda found: {"bsr": 3.0, "csr": 2.0}[found.format]).chosen.format
+    'csr'
+    """
+    candidates = [found for found in choice.estimates if found.format != "csr"][:most]
+    seconds = {found.text: seconds_of(found) for found in (choice.csr, *candidates)}
+    per_cycle = seconds[choice.csr.text] / max(choice.csr.cycles, 1.0)
+
+    def total(found: Estimate) -> float:
+        return found.conversion_cycles * per_cycle + choice.calls * seconds[found.text]
+
+    best = min((choice.csr, *candidates), key=total)
+    return choice._replace(chosen=best, seconds=seconds)

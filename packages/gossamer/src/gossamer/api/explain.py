@@ -1,17 +1,26 @@
-"""`explain`: the schedule of a program in any form, with reasons."""
+"""`explain`: the schedule of a program, or the format of a matrix, with reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import overload
 
 from gossamer.api.compile import Program, specialized_module
+from gossamer.api.prepare import Prepared, choice_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import default_report
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
+from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
+from gossamer_tune import FormatChoice
 
 
+@overload
+def explain(program: Prepared) -> FormatChoice: ...
+
+
+@overload
 def explain(
     program: Program,
     *,
@@ -19,7 +28,17 @@ def explain(
     stats: Stats | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
-) -> ScheduleReport:
+) -> ScheduleReport: ...
+
+
+def explain(
+    program: Program | Prepared,
+    *,
+    target: str | Target = DEFAULT_TARGET,
+    stats: Stats | None = None,
+    specialize: Mapping[str, int] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> ScheduleReport | FormatChoice:
     """Return the schedule that the rules choose for a program, with reasons: the rule, the pattern that it
     matched, and each decision with its reason and its steps.
 
@@ -27,7 +46,10 @@ def explain(
     `stats` are those of the matrix, as in `SparseTensor.stats`; rules, and so the reasons, use those of its
     class (`Stats.rounded`). `schedule` of the result is the same schedule
     that a compile with these arguments uses.
-    Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
+    For a matrix that `prepare` has returned, the result is its `FormatChoice`: the expected cost of each
+    format.
+    Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target, or for a
+    matrix that was not prepared.
 
     >>> import gossamer as gs
     >>> found = gs.explain("spmm", target="generic-cpu:vector_bits=512", specialize={"feat_size": 40})
@@ -39,6 +61,8 @@ def explain(
     >>> [step.op for step in tiles.steps], tiles.steps[0] == found.schedule.loop[0]
     (['split'], True)
     """
+    if isinstance(program, (SparseTensor, Decomposition)):
+        return choice_of(program)
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).program.script
     module = specialized_module(program, specialize=specialize, dtypes=dtypes)

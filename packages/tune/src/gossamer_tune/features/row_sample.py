@@ -16,18 +16,17 @@ MOST_ELEMENTS = 1 << 17
 
 
 class RowSample(NamedTuple):
-    """The rows and columns of the elements of some groups of rows, and the number of these rows."""
+    """The rows and columns of the elements of some groups of rows."""
 
     rows: Array
     columns: Array
-    count: int
 
 
 def sample_rows(indptr: Array, indices: Array) -> RowSample:
     """Return the elements of groups of `GROUP` rows, of all rows if the matrix has few elements.
 
     >>> sample_rows(np.array([0, 2, 3]), np.array([0, 5, 1]))
-    RowSample(rows=array([0, 0, 1]), columns=array([0, 5, 1]), count=2)
+    RowSample(rows=array([0, 0, 1]), columns=array([0, 5, 1]))
     """
     length, nnz = indptr.size - 1, indices.size
     chosen = np.arange(length)
@@ -41,4 +40,4 @@ def sample_rows(indptr: Array, indices: Array) -> RowSample:
     lengths = indptr[chosen + 1].astype(np.int64) - begins
     skipped = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     columns = indices[np.repeat(begins, lengths) + skipped].astype(np.int64)
-    return RowSample(np.repeat(chosen, lengths), columns, int(chosen.size))
+    return RowSample(np.repeat(chosen, lengths), columns)

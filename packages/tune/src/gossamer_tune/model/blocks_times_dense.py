@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_tune.features.matrix_features import MatrixFeatures
+from gossamer_tune.model.csr_times_dense import RESULT_CYCLES, ROW_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import load_cycles
 from gossamer_tune.model.workload import Workload
@@ -34,6 +35,7 @@ def _estimate(features: MatrixFeatures, workload: Workload, size: int, fill: flo
     # A row of the operand is loaded once for all rows of a block.
     load = max(load_cycles(operand, workload.hardware) - 1, 0.0) / size
     cycles = slots * workload.vectors * (SLOT_CYCLES + load)
+    cycles += features.rows / size * ROW_CYCLES + features.rows * workload.vectors * RESULT_CYCLES
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}
     return Estimate("bsr", parameters, cycles, slots * CONVERSION_CYCLES, reason)

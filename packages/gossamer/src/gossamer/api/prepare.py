@@ -1,0 +1,160 @@
+"""`prepare`: a matrix in the format in which an operator computes fastest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gossamer_formats.descriptions.tiled_csr import tiled_csr
+
+from gossamer.operators import operator_named
+from gossamer.resolve_target import resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET
+from gossamer_formats import Decomposition, SparseTensor, decompose
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.hardware_params import hardware_params
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.typed_calls import typed
+from gossamer_tune import (
+    Estimate,
+    FormatChoice,
+    Workload,
+    choose_format,
+    features_of,
+    measure_formats,
+)
+
+Prepared = SparseTensor | Decomposition
+
+_MEMO = "gossamer.api.prepare"
+"""The name under which a matrix keeps its choice."""
+
+_REPEATED = 5
+"""The number of calls whose median time is measured, after one that compiles."""
+
+
+@typed
+def prepare(
+    A: Any,  # noqa: N803
+    op: str = "spmm",
+    *,
+    features: int | None = None,
+    calls: int = 1000,
+    measure: bool = False,
+    target: str | Target = DEFAULT_TARGET,
+) -> Prepared:
+    """Return a matrix in the format in which an operator is expected to compute fastest.
+
+    A is a `SparseTensor` or a SciPy matrix, `op` is "spmm" or "spmv", and `features` the number of columns of
+    the dense operand of "spmm". A conversion is made if it is expected to pay within so many calls; otherwise
+    the result is in CSR. With `measure`, the most promising formats are timed. `gossamer.explain` returns the
+    choice for the result: the expected cost of each format, with the reasons. Operators take the result, also
+    with other numbers of features.
+
+    Raises `ArgumentError`: `prepare.op`, `prepare.features`, `prepare.calls`; and `FormatError` for a matrix
+    that is not valid.
+
+    >>> import numpy as np, scipy.sparse, gossamer as gs
+    >>> A = scipy.sparse.random_array((512, 2048), density=0.2, format="csr", dtype=np.float32)
+    >>> matrix = gs.prepare(A, features=64)
+    >>> gs.explain(matrix).chosen.format
+    'tiled_csr'
+    >>> B = np.ones((2048, 64), np.float32)
+    >>> bool(np.allclose(gs.spmm(matrix, B), A @ B, rtol=1e-4))
+    True
+    """
+    workload = _workload(op, features, calls, target)
+    matrix = (A if isinstance(A, SparseTensor) else SparseTensor(A)).tocsr()
+    workload = workload._replace(dtype=matrix.dtype.name)
+    rows, columns = matrix.shape
+    found = features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    choice = choose_format(found, workload, calls=calls)
+    stored: dict[str, Prepared] = {}
+
+    def stored_as(estimate: Estimate) -> Prepared:
+        if estimate.text not in stored:
+            stored[estimate.text] = _stored(matrix, estimate)
+        return stored[estimate.text]
+
+    if measure:
+        seconds = _seconds_of_calls(matrix, workload, target, stored_as)
+        choice = measure_formats(choice, seconds)
+    prepared = stored_as(choice.chosen)
+    prepared.memo[_MEMO] = choice
+    return prepared
+
+
+def choice_of(matrix: Prepared) -> FormatChoice:
+    """Return the choice that `prepare` has made for a matrix.
+
+    Raises `ArgumentError` (`prepare.unknown`) for any other matrix.
+    """
+    choice: FormatChoice | None = matrix.memo.get(_MEMO)
+    if choice is None:
+        raise ArgumentError(
+            "prepare.unknown",
+            "No format was chosen for this matrix.",
+            hint="Call gossamer.prepare(matrix, ...), and explain its result.",
+        )
+    return choice
+
+
+def _workload(op: str, features: int | None, calls: int, target: str | Target) -> Workload:
+    if calls < 1:
+        raise ArgumentError("prepare.calls", f"The number of calls is {calls}; expected 1 or more.")
+    hardware = hardware_params(resolve_elsewhere(target)[1])
+    match op:
+        case "spmv":
+            return Workload("spmv", hardware=hardware)
+        case "spmm" if features is not None and features >= 1:
+            return Workload("spmm", features, hardware=hardware)
+        case "spmm":
+            raise ArgumentError(
+                "prepare.features",
+                f"The number of features is {features}; expected 1 or more.",
+                hint="Pass the number of columns of the dense operand: features=...",
+            )
+    raise ArgumentError("prepare.op", f"The operator is '{op}'; expected 'spmm' or 'spmv'.")
+
+
+def _stored(matrix: SparseTensor, estimate: Estimate) -> Prepared:
+    """Return the matrix in the format of an estimate."""
+    parameters = dict(estimate.parameters)
+    match estimate.format:
+        case "csr":
+            # A tensor of its own, which keeps its choice: the given one may have others.
+            return SparseTensor.of_checked(matrix.storage)
+        case "tiled_csr":
+            width = parameters["tile_columns"]
+            whole = matrix.shape[1] // width * width
+            tiles = (tiled_csr(is_whole=True), lambda _, columns: columns < whole, parameters)
+            return decompose(matrix, [tiles, "csr"])
+        case name:
+            return decompose(matrix, [(name, None, parameters)])
+
+
+def _seconds_of_calls(
+    matrix: SparseTensor,
+    workload: Workload,
+    target: str | Target,
+    stored_as: Callable[[Estimate], Prepared],
+) -> Callable[[Estimate], float]:
+    """Return the function that measures the operator with the matrix in a format."""
+    shape = (matrix.shape[1], workload.features) if workload.op == "spmm" else matrix.shape[1:]
+    dense = np.ones(shape, matrix.dtype)
+    operator = operator_named(workload.op)
+    out = operator(matrix, dense, target=target)
+
+    def seconds(estimate: Estimate) -> float:
+        prepared = stored_as(estimate)
+        operator(prepared, dense, out=out, target=target)
+        times = []
+        for _ in range(_REPEATED):
+            begin = time.perf_counter()
+            operator(prepared, dense, out=out, target=target)
+            times.append(time.perf_counter() - begin)
+        return sorted(times)[_REPEATED // 2]
+
+    return seconds

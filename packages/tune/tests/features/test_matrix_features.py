@@ -1,0 +1,59 @@
+"""Features of matrices, against SciPy and counts of dense blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gossamer_tune import features_of
+from gossamer_tune.features.matrix_features import BLOCKS
+from gossamer_tune.features.row_sample import GROUP, MOST_ELEMENTS, sample_rows
+
+
+def features(matrix):
+    return features_of(matrix.shape, matrix.indptr, matrix.indices)
+
+
+def random_matrix(shape, density=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    return sparse.random_array(shape, density=density, format="csr", rng=rng)
+
+
+@pytest.mark.parametrize("shape", [(50, 40), (1, 7), (9, 1), (0, 3), (4, 0)])
+def test_lengths_of_rows_are_those_of_the_matrix(shape):
+    matrix = random_matrix(shape)
+    found, lengths = features(matrix), np.diff(matrix.indptr)
+    assert (found.rows, found.columns, found.nnz) == (*shape, matrix.nnz)
+    assert found.longest_row == lengths.max(initial=0)
+    assert found.empty_rows == int((lengths == 0).sum())
+    if shape[0]:
+        assert found.mean_row == pytest.approx(lengths.mean())
+        assert found.row_deviation == pytest.approx(lengths.std())
+
+
+@pytest.mark.parametrize("size", BLOCKS)
+def test_the_fill_of_blocks_is_that_of_scipy(size):
+    matrix = random_matrix((48, 96), density=0.1)
+    blocks = matrix.tobsr((size, size))
+    assert features(matrix).block_fill[size] == pytest.approx(matrix.nnz / blocks.data.size)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_large_matrix_is_sampled_by_groups_of_rows(dtype):
+    matrix = random_matrix((20_000, 400), density=0.05)
+    sample = sample_rows(matrix.indptr.astype(dtype), matrix.indices.astype(dtype))
+    assert matrix.nnz > 2 * MOST_ELEMENTS
+    assert 0.5 * MOST_ELEMENTS < sample.rows.size < 2 * MOST_ELEMENTS
+    dense = matrix.toarray()
+    assert np.all(dense[sample.rows, sample.columns] != 0)
+    groups = np.unique(sample.rows // GROUP)
+    whole = dense.reshape(-1, 400)[np.isin(np.arange(20_000) // GROUP, groups)]
+    assert sample.rows.size == np.count_nonzero(whole)
+
+
+def test_the_band_of_a_diagonal_is_narrow_and_that_of_random_columns_is_wide():
+    assert features(sparse.eye_array(1000, format="csr")).bandwidth == 0
+    assert 0.2 < features(random_matrix((1000, 1000), density=0.01)).bandwidth < 0.5
+    wide = sparse.eye_array(100, 1000, k=900, format="csr")
+    assert features(wide).bandwidth > 0.4
