@@ -1,0 +1,125 @@
+"""`gossamer.prepare`: results in the chosen formats against SciPy, the choice, and invalid arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer_formats import Decomposition, SparseTensor
+from gossamer_ir.errors import ArgumentError
+
+MANY = 10**7
+
+
+def integers(shape, dtype=np.float32, seed=1):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def pruned(shape=(300, 500), density=0.3, dtype=np.float32):
+    matrix = sparse.random_array(
+        shape, density=density, format="csr", dtype=dtype, rng=np.random.default_rng(0)
+    )
+    matrix.data = integers(matrix.nnz, dtype)
+    return matrix
+
+
+def elements(size=3, count=100, dtype=np.float32):
+    rng = np.random.default_rng(2)
+    nodes = sparse.random_array((count, count), density=0.05, format="csr", rng=rng)
+    matrix = sparse.kron(nodes, np.ones((size, size)), format="csr").astype(dtype)
+    matrix.data = integers(matrix.nnz, dtype)
+    return sparse.csr_array(matrix)
+
+
+MATRICES = {
+    "tiled_csr": pruned,
+    "bsr": elements,
+    "csr": lambda dtype: pruned(density=0.004, dtype=dtype),
+}
+
+
+@pytest.mark.parametrize("format", MATRICES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("features", [1, 7, 64])
+def test_products_are_those_of_scipy(format, dtype, features):
+    matrix = MATRICES[format](dtype=dtype)
+    prepared = gs.prepare(matrix, features=64, calls=MANY)
+    assert gs.explain(prepared).chosen.format == format
+    dense = integers((matrix.shape[1], features), dtype)
+    assert np.array_equal(gs.spmm(prepared, dense), matrix @ dense)
+    assert np.array_equal(prepared @ dense, matrix @ dense)
+    assert np.array_equal(gs.spmv(prepared, dense[:, 0].copy()), matrix @ dense[:, 0])
+    out = integers((matrix.shape[0], features), dtype, seed=2)
+    expected = 2 * (matrix @ dense) + 3 * out
+    assert np.array_equal(gs.spmm(prepared, dense, alpha=2.0, beta=3.0, out=out), expected)
+
+
+def test_columns_after_the_last_whole_tile_are_a_part_of_their_own():
+    prepared = gs.prepare(pruned((300, 500)), features=128, calls=MANY)
+    assert isinstance(prepared, Decomposition)
+    assert [part.tensor.format.name for part in prepared.parts] == ["tiled_csr", "csr"]
+    whole = gs.prepare(pruned((300, 512)), features=128, calls=MANY)
+    assert isinstance(whole, Decomposition)
+    assert [part.tensor.format.name for part in whole.parts] == ["tiled_csr"]
+
+
+def test_few_calls_do_not_pay_for_a_conversion():
+    prepared = gs.prepare(pruned(), features=64, calls=1)
+    assert isinstance(prepared, SparseTensor)
+    assert gs.explain(prepared).chosen.format == "csr"
+
+
+def test_a_tensor_in_any_format_is_prepared():
+    matrix = pruned()
+    tensor = gs.from_scipy(matrix).asformat("coo")
+    dense = integers((500, 16))
+    assert np.array_equal(gs.prepare(tensor, features=16, calls=MANY) @ dense, matrix @ dense)
+
+
+def test_each_result_keeps_its_own_choice():
+    tensor = gs.from_scipy(pruned(density=0.004))
+    few, many = gs.prepare(tensor, features=1), gs.prepare(tensor, features=64)
+    assert gs.explain(few).csr.cycles < gs.explain(many).csr.cycles
+
+
+def test_measured_formats_are_timed():
+    choice = gs.explain(gs.prepare(pruned(), features=32, measure=True))
+    assert "csr" in choice.seconds
+    assert choice.chosen.text in choice.seconds
+    assert all(seconds > 0 for seconds in choice.seconds.values())
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 3)])
+def test_matrices_without_elements(shape):
+    prepared = gs.prepare(sparse.csr_array(shape, dtype=np.float32), features=4)
+    assert np.array_equal(prepared @ integers((shape[1], 4)), np.zeros((shape[0], 4)))
+
+
+def test_a_vector_needs_no_number_of_features():
+    matrix = pruned()
+    prepared = gs.prepare(matrix, "spmv")
+    vector = integers(500)
+    assert np.array_equal(gs.spmv(prepared, vector), matrix @ vector)
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("prepare.op", {"op": "sddmm", "features": 4}),
+        ("prepare.features", {}),
+        ("prepare.features", {"features": 0}),
+        ("prepare.calls", {"features": 4, "calls": 0}),
+    ],
+)
+def test_invalid_arguments(code, arguments):
+    with pytest.raises(ArgumentError) as caught:
+        gs.prepare(pruned(), **arguments)
+    assert caught.value.code == code
+
+
+def test_only_prepared_matrices_are_explained():
+    with pytest.raises(ArgumentError) as caught:
+        gs.explain(gs.from_scipy(pruned()))
+    assert caught.value.code == "prepare.unknown"
