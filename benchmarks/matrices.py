@@ -25,6 +25,15 @@ GENERATED_MASKS = {"window_4096": (4096, 64, 0, 0.0), "bigbird_4096": (4096, 64,
 """Size of attention masks, width of the window to each side of the diagonal, number of full rows and
 columns, and density of the other elements."""
 
+SWEEP_FILE = "dlmc_transformer_sweep"
+_PRUNING = "transformer.magnitude_pruning.0.{percent}.body_decoder_layer_3_{layer}_fully_connected"
+SWEEP = {
+    f"dlmc_{layer}_{percent}": _PRUNING.format(percent=percent.rstrip("0"), layer=layer)
+    for layer in ("ffn_conv1", "ffn_conv2")
+    for percent in ("50", "70", "80", "90", "95", "98")
+}
+"""Weights of one layer of a transformer, pruned to several densities, by their names in the file of all."""
+
 KINDS: dict[Kind, tuple[str, ...]] = {
     "graph": (
         "cora",
@@ -39,7 +48,12 @@ KINDS: dict[Kind, tuple[str, ...]] = {
     "mesh": ("bcsstk16", "cavity14", "delaunay_n16", "wing_mesh"),
     "circuit": ("memplus",),
     "program": ("lp_maros_r7",),
-    "weights": ("dlmc_rn50_mag90_b4_conv2", "dlmc_tr_mag80_dec3_ffn1", "dlmc_tr_l095_dec3_ffn2"),
+    "weights": (
+        "dlmc_rn50_mag90_b4_conv2",
+        "dlmc_tr_mag80_dec3_ffn1",
+        "dlmc_tr_l095_dec3_ffn2",
+        *SWEEP,
+    ),
     "blocks": tuple(GENERATED_BLOCKS),
     "masks": tuple(GENERATED_MASKS),
 }
@@ -51,6 +65,7 @@ RARE = (
     "wing_mesh",
     "memplus",
     "lp_maros_r7",
+    *SWEEP,
 )
 """Measured only if chosen: there are similar ones, and a run has to end in half an hour."""
 NAMES = tuple(name for names in KINDS.values() for name in names)
@@ -91,10 +106,19 @@ def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
         from gossamer_formats import to_scipy
 
         return matrix_of(name, sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))), dtype)
-    path = datasets_folder() / f"{name}.npz"
+    path = datasets_folder() / f"{SWEEP_FILE if name in SWEEP else name}.npz"
     if not path.exists():
         raise MissingMatrixError(f"{path} does not exist (GOSSAMER_DATASETS names the folder)")
-    return matrix_of(name, sparse.csr_matrix(sparse.load_npz(path)), dtype)
+    stored = pruned(path, SWEEP[name]) if name in SWEEP else sparse.load_npz(path)
+    return matrix_of(name, sparse.csr_matrix(stored), dtype)
+
+
+def pruned(path: Path, key: str) -> sparse.csr_matrix:
+    """Return the pattern of a matrix in a file of several, which has a bit for each element."""
+    with np.load(path) as file:
+        rows, columns = map(int, file[f"{key}.shape"])
+        bits = np.unpackbits(file[key])[: rows * columns]
+    return sparse.csr_matrix(bits.reshape(rows, columns).astype(np.float32))
 
 
 def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> BenchmarkMatrix:

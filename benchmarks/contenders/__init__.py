@@ -8,6 +8,7 @@ from benchmarks.contenders.contender import ALL, PRODUCTS, Contender, Prepare
 
 OURS = "gossamer"
 SLICED = "gossamer_sell"
+CHOSEN = "gossamer_prepared"
 GOSSAMER = ("gossamer", "gossamer-generic-cpu", "llvmlite")
 MKL = {"MKL_THREADING_LAYER": "intel"}
 NUMBA = {"NUMBA_THREADING_LAYER": "omp"}
@@ -15,6 +16,7 @@ CONTENDERS = {
     OURS: Contender("gossamer", "prepare_bound", packages=GOSSAMER),
     "gossamer_op": Contender("gossamer", "prepare_operator", ops=ALL[:4], usual=()),
     SLICED: Contender("gossamer", "prepare_sliced", ops=("spmv",), packages=GOSSAMER),
+    CHOSEN: Contender("gossamer", "prepare_chosen", ops=("spmm", "spmv"), packages=GOSSAMER),
     "scipy": Contender(
         "scipy", ops=(*PRODUCTS, "attention"), packages=("numpy", "scipy"), threaded=False
     ),
@@ -39,7 +41,8 @@ CONTENDERS = {
     ),
 }
 """`gossamer` and those of MKL are prepared calls on given arrays; `gossamer_op` is the public operator, and
-`gossamer_sell` an operator bound to a matrix that was converted to SELL.
+`gossamer_sell` an operator bound to a matrix that was converted to SELL,
+`gossamer_prepared` the public operator with the matrix in the format that `gossamer.prepare` chooses.
 `mkl` uses hint and optimize, `mkl_plain` only creates the handle. Its attention combines loops of Numba with
 MKL's product, so that both use the same threads (GNU). `numba_fused` is one loop over rows instead of a
 composition of several."""

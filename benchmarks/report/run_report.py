@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.contenders import OURS, SLICED
+from benchmarks.contenders import CHOSEN, OURS, SLICED
 from benchmarks.goals import GOALS, Outcome, geometric_mean, main_goal
 from benchmarks.records import (
     FAILED,
@@ -53,7 +53,7 @@ def write_report(path: Path, run: Run) -> tuple[Path, ...]:
         picture.write_text(draw(run))
     parts = [f"# {run.date}, {run.machine.cpu}", *machine_lines(run)]
     parts += [f"![roofline]({picture.name})"] if has_picture else []
-    sheets = (*summary_sheets(run, (OURS,)), *detail_sheets(run, (OURS,)))
+    sheets = (*summary_sheets(run, (OURS, CHOSEN)), *detail_sheets(run, (OURS, CHOSEN)))
     parts += [to_markdown(sheet).rstrip() for sheet in sheets]
     parts += [f"* {line}" for line in absence_lines(run)]
     page.write_text("\n\n".join(parts) + "\n")
@@ -62,7 +62,7 @@ def write_report(path: Path, run: Run) -> tuple[Path, ...]:
 
 def summary(run: Run) -> str:
     """Goals, ratios to the fastest other contender and the other parts of a run, as a part of a page."""
-    return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS,)))
+    return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS, CHOSEN)))
 
 
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -103,8 +103,9 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)
-        if any(SLICED in cell.figures for cell in cells):
-            yield conversion_pays_sheet(op, cells)
+        for name in (SLICED, CHOSEN):
+            if any(name in cell.figures for cell in cells):
+                yield conversion_pays_sheet(op, cells, name)
         for name in ours:
             if any(name in cell.figures for cell in cells):
                 yield ratios_sheet(op, cells, name)
@@ -175,29 +176,29 @@ def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
     return sheet
 
 
-def conversion_pays_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
-    """Return the times with the matrix in CSR and in SELL, the time of the conversion, and the number of
-    calls from which it pays."""
+def conversion_pays_sheet(op: str, cells: Sequence[Cell], converted: str) -> Sheet:
+    """Return the times with the matrix in CSR and as a contender converts it, the time of the conversion, and
+    the number of calls from which it pays."""
     columns = (
         "CSR ms",
-        "SELL ms",
-        "CSR / SELL",
-        "best other / SELL",
+        "converted ms",
+        "CSR / converted",
+        "best other / converted",
         "conversion ms",
         "pays after",
     )
-    title = f"{op}: a matrix in SELL, and the calls that pay for its conversion"
+    title = f"{op}: {converted}, and the calls that pay for its conversion"
     sheet = Sheet(title, ("matrix", "K", "thr", *columns))
     for cell in cells:
-        ratio, other = cell.ratio(OURS, SLICED), main_goal(op).ratio(cell, SLICED)
+        ratio, other = cell.ratio(OURS, converted), main_goal(op).ratio(cell, converted)
         if ratio is None:
             continue
-        ours, sliced = cell.figures[OURS].median_ms, cell.figures[SLICED]
-        gained = ours - sliced.median_ms
-        calls = f"{math.ceil(sliced.conversion_ms / gained)} calls" if gained > 0 else "never"
-        times = (f"{ours:.3g}", f"{sliced.median_ms:.3g}", f"{ratio:.2f}")
+        ours, figure = cell.figures[OURS].median_ms, cell.figures[converted]
+        gained = ours - figure.median_ms
+        calls = f"{math.ceil(figure.conversion_ms / gained)} calls" if gained > 0 else "never"
+        times = (f"{ours:.3g}", f"{figure.median_ms:.3g}", f"{ratio:.2f}")
         best = "-" if other is None else f"{other:.2f}"
-        row = (*times, best, f"{sliced.conversion_ms:.3g}", calls)
+        row = (*times, best, f"{figure.conversion_ms:.3g}", calls)
         sheet.rows.append((*problem_columns(cell), *row))
     return sheet
 
