@@ -59,10 +59,10 @@ def test_products_are_those_of_scipy(format, dtype, features):
 def test_columns_after_the_last_whole_tile_are_a_part_of_their_own():
     prepared = gs.prepare(pruned((300, 500)), features=128, calls=MANY)
     assert isinstance(prepared, Decomposition)
-    assert [part.tensor.format.name for part in prepared.parts] == ["tiled_csr", "csr"]
+    assert [part.tensor.format for part in prepared.parts] == ["tiled_csr", "csr"]
     whole = gs.prepare(pruned((300, 512)), features=128, calls=MANY)
     assert isinstance(whole, Decomposition)
-    assert [part.tensor.format.name for part in whole.parts] == ["tiled_csr"]
+    assert [part.tensor.format for part in whole.parts] == ["tiled_csr"]
 
 
 def test_few_calls_do_not_pay_for_a_conversion():

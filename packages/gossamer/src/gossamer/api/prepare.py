@@ -121,7 +121,7 @@ def _workload(op: str, features: int | None, calls: int, target: str | Target) -
 
 def _stored(matrix: SparseTensor, estimate: Estimate) -> Prepared:
     """Return the matrix in the format of an estimate."""
-    parameters = dict(estimate.parameters)
+    parameters: dict[str, Any] = dict(estimate.parameters)
     match estimate.format:
         case "csr":
             # A tensor of its own, which keeps its choice: the given one may have others.
@@ -132,7 +132,7 @@ def _stored(matrix: SparseTensor, estimate: Estimate) -> Prepared:
             tiles = (tiled_csr(is_whole=True), lambda _, columns: columns < whole, parameters)
             return decompose(matrix, [tiles, "csr"])
         case name:
-            return decompose(matrix, [(name, None, parameters)])
+            return matrix.asformat(name, **parameters)
 
 
 def _seconds_of_calls(

@@ -1,14 +1,15 @@
-"""SciPy's matrices in blocks (BSR) times dense matrices, block by block: a variant of `spmm`."""
+"""Matrices in whole blocks (BSR) times dense matrices, block by block: a variant of `spmm`."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.csr_operands import dense_operand
 from gossamer.operator_calls.operands.matrices import CHECKED
 from gossamer.operator_calls.program import OperatorProgram, Variant
-from gossamer_formats import Array
+from gossamer_formats import Array, SparseTensor, check_storage
+from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
 
 SCRIPT = """\
@@ -46,8 +47,20 @@ PROGRAM = OperatorProgram("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="fe
 
 
 def is_in_blocks(matrix: Any) -> bool:
-    """Return whether a matrix is a SciPy matrix in blocks of more than one element."""
-    return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", (1, 1)) != (1, 1)
+    """Return whether a matrix of SciPy, or a tensor, is in blocks of more than one element. The last blocks
+    of a tensor may extend beyond it; then it is not multiplied in blocks."""
+    if not isinstance(matrix, SparseTensor):
+        return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", ()) != (1, 1)
+    if not is_format(matrix.description, "bsr"):
+        return False
+    block = block_size(matrix)
+    is_whole = not any(length % size for length, size in zip(matrix.shape, block, strict=True))
+    return is_whole and block != (1, 1)
+
+
+def block_size(tensor: SparseTensor) -> tuple[int, int]:
+    """Return the rows and the columns of the blocks of a tensor in BSR."""
+    return tensor.sizes["block_rows"], tensor.sizes["block_columns"]
 
 
 class BlockOperands(NamedTuple):
@@ -126,9 +139,20 @@ class BlockOperands(NamedTuple):
 
 
 def operands_in_blocks(A: Any, B: Array) -> BlockOperands:  # noqa: N803
-    """Return the checked operands of `spmm` for a SciPy matrix in blocks."""
-    indptr, indices, data = borrow_blocks(A)
+    """Return the checked operands of `spmm` for a matrix in blocks."""
+    indptr, indices, data = _blocks(A)
     rows, columns = A.shape
     dtype = data.dtype.name
     dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
     return BlockOperands(indptr, indices, data, dense, (rows, dense.shape[1]), dtype)
+
+
+def _blocks(matrix: Any) -> tuple[Array, Array, Array]:
+    """Return row pointer, block columns and values (blocks by height by width) of a matrix in blocks."""
+    if not isinstance(matrix, SparseTensor):
+        return borrow_blocks(matrix)
+    if matrix.is_borrowed:
+        # The caller can write to its arrays.
+        check_storage(matrix.storage, check=default_check())
+    arrays = matrix.arrays
+    return arrays["indptr"], arrays["indices"], arrays["data"].reshape(-1, *block_size(matrix))

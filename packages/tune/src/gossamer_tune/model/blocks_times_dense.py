@@ -19,13 +19,13 @@ CONVERSION_CYCLES = 120.0
 
 
 def blocks_times_dense(features: MatrixFeatures, workload: Workload) -> tuple[Estimate, ...]:
-    """Return the estimates for square blocks that are filled well enough."""
+    """Return the estimates for square blocks that are filled well enough and divide the matrix."""
     if workload.features == 1:
         return ()
     return tuple(
         _estimate(features, workload, size, fill)
         for size, fill in features.block_fill.items()
-        if fill >= LEAST_FILL
+        if fill >= LEAST_FILL and not features.rows % size and not features.columns % size
     )
 
 

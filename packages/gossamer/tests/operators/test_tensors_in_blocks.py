@@ -1,0 +1,62 @@
+"""`spmm` of tensors in BSR: block by block if the blocks divide the matrix, against SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.operators.spmm import operands
+from gossamer.operators.spmm_bsr import BlockOperands
+from gossamer_ir.errors import FormatError
+
+
+def integers(shape, dtype=np.float32, seed=1):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def blocks(shape, size, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    matrix = sparse.random_array(shape, density=0.2, format="csr", dtype=dtype, rng=rng)
+    matrix.data = integers(matrix.nnz, dtype)
+    height, width = size
+    return matrix, gs.from_scipy(matrix).asformat("bsr", block_rows=height, block_columns=width)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(2, 3), (4, 4), (1, 5)])
+@pytest.mark.parametrize("features", [1, 7, 64])
+def test_whole_blocks_are_multiplied_as_blocks(size, features, dtype):
+    matrix, tensor = blocks((24, 60), size, dtype)
+    dense = integers((60, features), dtype)
+    assert isinstance(operands(tensor, dense), BlockOperands)
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+    out = integers((24, features), dtype, seed=2)
+    expected = 2 * (matrix @ dense) + 3 * out
+    assert np.array_equal(gs.spmm(tensor, dense, alpha=2.0, beta=3.0, out=out), expected)
+    bound = gs.spmm.bind(tensor, dense, out=out)
+    bound()
+    assert np.array_equal(out, matrix @ dense)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [((25, 60), (2, 3)), ((24, 61), (4, 4)), ((24, 60), (1, 1))]
+)
+def test_other_blocks_are_converted(shape, size):
+    matrix, tensor = blocks(shape, size)
+    dense = integers((shape[1], 8))
+    assert not isinstance(operands(tensor, dense), BlockOperands)
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+
+
+def test_blocks_of_a_borrowed_tensor_are_checked_at_each_call():
+    matrix, _ = blocks((24, 60), (4, 4))
+    stored = matrix.tobsr((4, 4))
+    tensor = gs.from_scipy(stored, format="same", copy=False)
+    dense = integers((60, 8))
+    assert tensor.format == "bsr"
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+    stored.indices[0] = 99
+    with pytest.raises(FormatError):
+        gs.spmm(tensor, dense)
