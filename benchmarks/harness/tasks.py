@@ -70,7 +70,7 @@ class Selection:
         """Return the contenders that have the operator: the chosen ones, or the usual ones.
 
         >>> Selection(("spmm",)).contenders_of("spmm")
-        ('gossamer', 'scipy', 'mkl', 'numba', 'torch')
+        ('gossamer', 'gossamer_prepared', 'scipy', 'mkl', 'numba', 'torch')
         >>> Selection(("spmm",), contenders=("mkl", "mkl_bsr")).contenders_of("spmm")
         ('mkl',)
         """

@@ -300,6 +300,9 @@ def goals_sheet(cells: Sequence[Cell], ours: Sequence[str]) -> Sheet:
     for goal in GOALS:
         for name in ours:
             outcome = goal.outcome(cells, name)
+            # The first one has each operator; others have some of them.
+            if outcome is None and name != ours[0]:
+                continue
             row = (name, goal.op, " ".join(goal.contenders))
             limits = (f"{goal.mean:.2f}", f"{goal.least:.2f}")
             if outcome is None:

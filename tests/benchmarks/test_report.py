@@ -87,7 +87,7 @@ def test_the_calls_that_pay_for_a_conversion_are_counted():
         )
         for one in (fast, slow)
     ]
-    sheet = run_report.conversion_pays_sheet("spmv", [*found, cell()])
+    sheet = run_report.conversion_pays_sheet("spmv", [*found, cell()], "gossamer_sell")
     assert [row[3:] for row in sheet.rows] == [
         ("1", "0.5", "2.00", "1.50", "10", "20 calls"),
         ("1", "2", "0.50", "0.38", "10", "never"),

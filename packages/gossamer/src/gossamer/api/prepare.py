@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gossamer_formats.descriptions.tiled_csr import tiled_csr
 
 from gossamer.operators import operator_named
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor, decompose
+from gossamer_formats.descriptions.tiled_csr import tiled_csr
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Target
