@@ -74,16 +74,21 @@ def extras_of(distribution):
 
 
 def imported_packages(path, *, when_imported=False):
-    """The packages that a file imports; `when_imported`, only those outside of functions."""
+    """The packages that a file imports; `when_imported`, only those outside of functions, and not for types
+    only."""
     nodes = [ast.parse(path.read_text())]
     for node in nodes:
-        if when_imported and isinstance(node, ast.FunctionDef):
+        if when_imported and (isinstance(node, ast.FunctionDef) or is_for_types_only(node)):
             continue
         nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module.partition(".")[0]
+
+
+def is_for_types_only(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def test_it_is_whole(distribution):

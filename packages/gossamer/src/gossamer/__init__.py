@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gossamer.api.export import export
     from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
+    from gossamer.api.spy import spy
     from gossamer.operators.attention import attention
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
@@ -57,6 +58,7 @@ __all__ = [
     "set_num_threads",
     "spmm",
     "spmv",
+    "spy",
     "to_scipy",
     "to_torch",
     "write",
@@ -82,6 +84,7 @@ _HOMES = {
     "set_num_threads": "gossamer_backend.call.threads",
     "spmm": "gossamer.operators.spmm",
     "spmv": "gossamer.operators.spmv",
+    "spy": "gossamer.api.spy",
     "to_scipy": "gossamer_formats.io.scipy_conversion",
     "to_torch": "gossamer_formats.io.torch_conversion",
     "write": "gossamer_formats.io.writing",

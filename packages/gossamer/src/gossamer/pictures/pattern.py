@@ -1,0 +1,115 @@
+"""The pattern of a matrix: the coordinates of its elements, for each of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer_formats import Array, Decomposition, Part, SparseTensor
+from gossamer_formats.conversion.elements import stored_elements
+from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.support.counted import counted
+
+
+class Layer(NamedTuple):
+    """The stored coordinates of one part of a matrix.
+
+    `rows`, `columns` and `places` have one integer for each: its coordinates, and the place of its value in
+    the array of values. `is_filling` is true where a zero fills a dense axis, as within a block.
+    """
+
+    label: str
+    rows: Array
+    columns: Array
+    places: Array
+    is_filling: Array
+
+
+class Pattern(NamedTuple):
+    """The shape and the format of a matrix, and a layer for each of its parts; a matrix that is not in parts
+    has one layer."""
+
+    shape: tuple[int, int]
+    format: str
+    layers: tuple[Layer, ...]
+
+    @property
+    def nnz(self) -> int:
+        """The number of elements; zeros that fill dense axes do not count."""
+        return sum(int(np.count_nonzero(~layer.is_filling)) for layer in self.layers)
+
+
+def pattern_of(A: Any) -> Pattern:  # noqa: N803
+    """Return the pattern of a `SparseTensor`, a `Decomposition` or a SciPy matrix.
+
+    Raises `ArgumentError` (`spy.dimensions`) unless it has two dimensions, and `FormatError` if it is not
+    valid.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> blocks = from_scipy(eye_array(3)).asformat("bsr", block_rows=2, block_columns=2)
+    >>> found = pattern_of(blocks)
+    >>> found.format, found.nnz, found.layers[0].is_filling.tolist()
+    ('bsr', 3, [False, True, True, False, False])
+    """
+    matrix = A if isinstance(A, (SparseTensor, Decomposition)) else SparseTensor(A)
+    if len(matrix.shape) != 2:
+        raise ArgumentError(
+            "spy.dimensions",
+            f"The tensor has {counted(len(matrix.shape), 'dimension')}; expected a matrix.",
+        )
+    rows, columns = matrix.shape
+    if isinstance(matrix, SparseTensor):
+        return Pattern((rows, columns), matrix.format, (_layer_of_tensor(matrix),))
+    return Pattern((rows, columns), matrix.name, tuple(map(_layer_of_part, matrix.parts)))
+
+
+def _layer_of_tensor(tensor: SparseTensor) -> Layer:
+    storage = tensor.checked_storage()
+    (rows, columns), places = stored_elements(storage)
+    is_filling = np.zeros(places.size, bool)
+    if not stores_only_elements(storage.description):
+        is_filling = storage.values[places] == 0
+    return Layer(tensor.format, rows, columns, places, is_filling)
+
+
+def _layer_of_part(part: Part) -> Layer:
+    (rows, columns), places = stored_elements(part.tensor.storage)
+    label = f"{part.name}: {format_text(part.tensor.format, part.fixed_sizes)}"
+    return Layer(label, rows, columns, places, part.permutation[places] < 0)
+
+
+def format_text(name: str, sizes: Mapping[str, int]) -> str:
+    """Return a format with its sizes in words.
+
+    >>> format_text("ell_rows", {"width": 2}), format_text("csr", {})
+    ('ell_rows (width=2)', 'csr')
+    """
+    listed = ", ".join(f"{size}={value}" for size, value in sizes.items())
+    return f"{name} ({listed})" if listed else name
+
+
+def merged_layers(layers: Iterable[Layer]) -> Layer:
+    """Return one layer of the coordinates of several, whose arrays of values follow each other.
+
+    >>> one = Layer("a", *np.zeros((3, 2), int), np.zeros(2, bool))
+    >>> merged_layers([one, one]).places.tolist()
+    [0, 0, 1, 1]
+    """
+    found, places, begin = [*layers], [], 0
+    for layer in found:
+        places.append(layer.places + begin)
+        begin += int(layer.places.max(initial=-1)) + 1
+    if not found:
+        none = np.zeros(0, np.int64)
+        return Layer("", none, none, none, none.astype(bool))
+    return Layer(
+        "",
+        np.concatenate([layer.rows for layer in found]),
+        np.concatenate([layer.columns for layer in found]),
+        np.concatenate(places),
+        np.concatenate([layer.is_filling for layer in found]),
+    )
