@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import sparse
 
+from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
@@ -17,7 +18,6 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.cost.hardware_params import hardware_params
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.patterns.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.recognize.block_reduction import block_reduction

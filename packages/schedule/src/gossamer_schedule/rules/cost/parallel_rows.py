@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Arg, Decision, Step
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.hardware_params import FULL_VECTORS_PER_THREAD, grain
+from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
 
 
 def parallel_rows(row: str, *, before: str, per_row: int, vectors: int) -> Decision:

@@ -6,14 +6,11 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
+from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.hardware_params import (
-    FULL_VECTORS_PER_THREAD,
-    grain,
-    hardware_params,
-)
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
+from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
 from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder

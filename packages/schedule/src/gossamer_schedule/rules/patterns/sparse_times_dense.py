@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.byte_sizes import size_in_words
@@ -22,7 +23,6 @@ from gossamer_schedule.rules.cost.gathered_rows import (
     prefetched,
     why_not_prefetched,
 )
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
 from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand

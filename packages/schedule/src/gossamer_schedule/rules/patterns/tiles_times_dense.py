@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import copy_name
-from gossamer_schedule.rules.cost.hardware_params import HardwareParams, grain, hardware_params
+from gossamer_schedule.rules.cost.thread_work import grain
 from gossamer_schedule.rules.recognize.tiled_reduction import TiledReduction, tiled_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
 from gossamer_schedule.rules.trace_builder import PartialSums, TraceBuilder, VectorLoops
