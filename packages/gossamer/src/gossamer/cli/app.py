@@ -9,6 +9,7 @@ from gossamer.cli.commands.cache import cache
 from gossamer.cli.commands.demo import demo
 from gossamer.cli.commands.export import export
 from gossamer.cli.commands.formats import formats
+from gossamer.cli.commands.info import info
 from gossamer.cli.commands.opt import opt
 from gossamer.cli.commands.run import HELP as HELP_OF_RUN
 from gossamer.cli.commands.run import run
@@ -28,4 +29,5 @@ app.command("opt")(opt)
 app.command("export")(export)
 app.command("backends")(backends)
 app.command("formats")(formats)
+app.command("info")(info)
 app.add_typer(cache, name="cache")

@@ -1,0 +1,183 @@
+"""`gossamer info`: the structure of a matrix, and the format that the model chooses for it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any
+
+import typer
+
+from gossamer.cli.matrix_features import bandwidth_of, row_histogram
+from gossamer.cli.options import (
+    FEATURES,
+    MaxBytes,
+    TargetName,
+    Threads,
+    integer_option,
+    require_dtype,
+    require_memory,
+    require_range,
+)
+from gossamer.resolve_target import resolve_elsewhere
+from gossamer.targets import DEFAULT_TARGET
+from gossamer_backend.call.threads import set_num_threads
+from gossamer_formats import SparseTensor, read
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.hardware_params import hardware_params
+from gossamer_ir.support.counted import counted
+from gossamer_tune import FormatChoice, MatrixFeatures, Workload, choose_format, features_of
+
+
+def info(
+    file: Annotated[str, typer.Argument(help=f"a file that ends in {suffixes_in_words()}")],
+    *,
+    features: Annotated[
+        list[int] | None,
+        integer_option(
+            "--features",
+            help=f"columns of the dense matrix, {FEATURES} by default; may be repeated",
+        ),
+    ] = None,
+    calls: Annotated[
+        int, integer_option("--calls", help="number of products for which a conversion may pay")
+    ] = 1000,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="time the formats that are expected to be fastest")
+    ] = False,
+    dtype: Annotated[
+        str | None, typer.Option(help=f"{' or '.join(VALUE_DTYPES)}; that of the file if not given")
+    ] = None,
+    threads: Threads = None,
+    target: TargetName = DEFAULT_TARGET,
+    max_bytes: MaxBytes = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+) -> None:
+    """Describe a matrix, and the format in which it is expected to be multiplied fastest (spmm).
+
+    The description has the sizes, the lengths of rows, the bandwidth, and how full square blocks are. Blocks
+    and the mean distance from the diagonal are those of a sample of rows. For each number of features, the
+    model's choice is printed with the expected cost of each format and the reason. Of a tensor that does not
+    have two dimensions, only the sizes are printed.
+    """
+    for count in features or ():
+        require_range("--features", count, low=1)
+    require_range("--calls", calls, low=1)
+    if dtype is not None:
+        require_dtype(dtype)
+    resolve_elsewhere(target)
+    if threads is not None:
+        set_num_threads(threads)
+    tensor = read(file, dtype=dtype, max_bytes=max_bytes)
+    record = {"file": file, **_sizes(tensor), **dict.fromkeys(_OF_MATRICES)}
+    choices: list[tuple[int, FormatChoice]] = []
+    if tensor.ndim == 2:
+        matrix = tensor.tocsr()
+        found = _features(matrix)
+        record |= _structure(matrix, found)
+        wanted = [*dict.fromkeys(features or [FEATURES])]
+        choices = [
+            (count, _choice(matrix, found, count, calls, target=target, measure=measure))
+            for count in wanted
+        ]
+    else:
+        _require_matrix(file, tensor, {"--features": bool(features), "--measure": measure})
+    if as_json:
+        print(json.dumps(record | {"choices": [_choice_record(*each) for each in choices]}))
+    else:
+        from gossamer.cli.matrix_tables import print_choice, print_matrix
+
+        print_matrix(record)
+        for count, choice in choices:
+            print_choice(count, choice)
+
+
+_OF_MATRICES = ("rows", "bandwidth", "block_fill")
+"""The fields of the record that are null unless the tensor has two dimensions."""
+
+
+def _require_matrix(file: str, tensor: SparseTensor, options: dict[str, bool]) -> None:
+    """Raise if an option is given that applies to matrices only."""
+    for option, is_given in options.items():
+        if is_given:
+            raise ArgumentError(
+                "option.dimensions",
+                f"{option} applies to matrices, and '{file}' has {counted(tensor.ndim, 'dimension')}.",
+            )
+
+
+def _sizes(tensor: SparseTensor) -> dict[str, Any]:
+    size = math.prod(tensor.shape)
+    return {
+        "format": tensor.format,
+        "shape": list(tensor.shape),
+        "nnz": tensor.nnz,
+        "density": tensor.nnz / size if size else 0.0,
+        "dtype": tensor.dtype.name,
+        "bytes": tensor.nbytes,
+    }
+
+
+def _features(matrix: SparseTensor) -> MatrixFeatures:
+    rows, columns = matrix.shape
+    return features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+
+
+def _structure(matrix: SparseTensor, found: MatrixFeatures) -> dict[str, Any]:
+    indptr, indices = matrix.arrays["indptr"], matrix.arrays["indices"]
+    bandwidth = bandwidth_of(indptr, indices)
+    return {
+        "rows": {
+            "mean": found.mean_row,
+            "deviation": found.row_deviation,
+            "longest": found.longest_row,
+            "empty": found.empty_rows,
+            "histogram": [bucket._asdict() for bucket in row_histogram(indptr)],
+        },
+        "bandwidth": {**bandwidth._asdict(), "mean": found.bandwidth * found.columns},
+        "block_fill": {str(size): fill for size, fill in found.block_fill.items()},
+    }
+
+
+def _choice(
+    matrix: SparseTensor,
+    found: MatrixFeatures,
+    features: int,
+    calls: int,
+    *,
+    target: str,
+    measure: bool,
+) -> FormatChoice:
+    """Return the choice of the model, or with `measure` that of the timings."""
+    dtype = matrix.dtype.name
+    if not measure:
+        hardware = hardware_params(resolve_elsewhere(target)[1])
+        return choose_format(found, Workload("spmm", features, dtype, hardware), calls=calls)
+    from gossamer.api.explain import explain
+    from gossamer.api.prepare import prepare
+
+    require_memory("spmm", matrix, features=features, dtype=dtype)
+    return explain(prepare(matrix, features=features, calls=calls, measure=True, target=target))
+
+
+def _choice_record(features: int, choice: FormatChoice) -> dict[str, Any]:
+    return {
+        "features": features,
+        "calls": choice.calls,
+        "chosen": choice.chosen.text,
+        "speedup": choice.speedup,
+        "paying_calls": choice.paying_calls,
+        "estimates": [
+            {
+                "format": found.format,
+                "parameters": dict(found.parameters),
+                "cycles": found.cycles,
+                "conversion_cycles": found.conversion_cycles,
+                "reason": found.reason,
+                "measured_seconds": choice.seconds.get(found.text),
+            }
+            for found in choice.estimates
+        ],
+    }
