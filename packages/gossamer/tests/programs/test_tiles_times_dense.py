@@ -110,6 +110,21 @@ def test_a_product_with_tiles_of_other_widths(width):
     np.testing.assert_array_equal(values["c"], expected)
 
 
+@pytest.mark.parametrize("rows", ["m", "64", "m * 2", "m // 2", "m + 3"])
+@pytest.mark.parametrize("tiles", ["n // 16", "n", "n + 2", "(n + 15) // 16"])
+def test_programs_with_computed_sizes_are_lowered(rows, tiles):
+    """Bounds checks of what is not proved are outside of lanes."""
+    text = (
+        script("tiled_csr_spmm")
+        .replace("n // 16", tiles)
+        .replace("dense_fixed(m", f"dense_fixed({rows}")
+    )
+    module = specialize(parse_module(text), {"feat_size": 40})
+    rule = explain(module, Target("generic-cpu")).rule
+    assert (rule == "tiles_times_dense") == (rows in ("m", "64"))
+    assert flat_module(module).stage == "flat"
+
+
 def test_packed_rows_are_reduced_to_a_tile_that_fits_the_stack():
     """The buffers have the constant shapes of a tile and of the sums of a row."""
     flat = flat_module(product(512, width=256))

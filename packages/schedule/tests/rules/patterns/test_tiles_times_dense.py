@@ -105,6 +105,7 @@ OTHER = {
     ),
     "a single tile": ("JO = T.sp.dense_fixed(tiles)", "JO = T.sp.dense_fixed(1)"),
     "storage after the last row": ('(N, K), "float32")', '(N, K), "float32", extra_storage=3)'),
+    "a computed number of rows": ("dense_fixed(m", "dense_fixed(m * 2"),
     "a taken cache": ("c: T.handle", "B_data_local: T.handle"),
     "a taken loop of a copy": ("c: T.handle", "B_data_1_c: T.handle"),
     "a taken part of a loop": ("c: T.handle", "k_0: T.handle"),
@@ -123,6 +124,8 @@ def changed(old, new):
         text = text.replace(
             "    C = T", '    D = T.sp.match_buffer(d, (N, K), "float32")\n    C = T', 1
         )
+    if new == "dense_fixed(m * 2":
+        text = text.replace("dense_fixed(m)", new + ")")
     if new == "parent=O":
         text = text.replace("    I =", "    O = T.sp.dense_fixed(tiles)\n    I =", 1)
     if "dense_varied" in new:

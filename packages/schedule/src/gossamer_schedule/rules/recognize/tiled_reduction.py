@@ -11,7 +11,17 @@ from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
-from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Load, Module, SparseBuffer
+from gossamer_ir.nodes import (
+    Axis,
+    Const,
+    Expr,
+    Function,
+    Iteration,
+    Load,
+    Module,
+    SparseBuffer,
+    Var,
+)
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, partial_name
@@ -74,6 +84,9 @@ def _are_tiles(axes: tuple[Axis, ...]) -> bool:
     the same features."""
     tile, row, fiber, feature = axes
     is_tiled = is_full(row) and not is_varied(row) and row.parent == tile.name
+    # With a computed number of rows, such as a product, offsets are not proved in bounds after the split into
+    # panels; their bounds checks would be in lanes, where lowering refuses them.
+    is_tiled &= isinstance(row.length, Const | Var)
     is_fiber = is_varied(fiber) and fiber.parent == row.name and indices_of(fiber) is not None
     # Lowering makes the iterator of a single tile spatial, so there is nothing to reduce over tiles.
     is_single = integer_value(tile.length) == 1
