@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import math
+import re
+from itertools import chain
 
+import numpy as np
 import pytest
 
+from gossamer_formats import SparseTensor, format_names
+from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_schedule import PRIMITIVES
+from tests.support.docstrings import run_docstrings
 from tools import ROOT
+from tools.drawing.examples import EXAMPLES, small_example, stored_example
+from tools.drawing.pattern import SIDE
 from tools.generate import NAMES, generated_files, main, outdated_files
 from tools.generators.primitives import primitives
 
@@ -39,8 +48,42 @@ def test_every_primitive_of_the_folder_is_registered():
     assert {name for _, name in primitives()} == PRIMITIVES.keys()
 
 
+@pytest.mark.parametrize("name", ["arrays", "examples", "pattern"])
+def test_examples_of_the_modules_that_draw(name):
+    assert run_docstrings(f"tools.drawing.{name}") > 0
+
+
 def test_every_picture_is_drawn():
     assert generated_files("pictures").keys() == {*ROOT.glob("docs/pictures/*.svg")}
+
+
+def test_the_gallery_has_every_format_with_the_arrays_that_store_it():
+    page = (ROOT / "docs/gallery.md").read_text()
+    names = [*format_names(), *COMPOSABLE_FORMATS.names()]
+    assert [line[4:] for line in page.splitlines() if line.startswith("### ")][
+        : len(names)
+    ] == names
+    for name in names:
+        tensor = small_example(name)
+        stored = (
+            [tensor] if isinstance(tensor, SparseTensor) else [part.tensor for part in tensor.parts]
+        )
+        picture = (ROOT / f"docs/pictures/{name}.svg").read_text()
+        for array, values in chain(*(one.arrays.items() for one in stored)):
+            assert f">{array}</text>" in picture, name
+            assert all(f">{int(value)}</text>" in picture for value in values), (name, array)
+        assert f"(pictures/{name}_pattern.svg)" in page
+        # The matrix itself has one cell for each coordinate, the arrays one for each entry.
+        cells = sum(sum(array.size for array in one.arrays.values()) for one in stored)
+        assert picture.count("<rect") == 1 + math.prod(tensor.shape) + cells, name
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_pattern_has_every_element_of_its_matrix(name):
+    tensor = stored_example(name)
+    picture = (ROOT / f"docs/pictures/{name}_pattern.svg").read_text()
+    squares = re.findall(f'width="{SIDE - 1}" height="{SIDE - 1}" fill="#[0-9a-f]+"/>', picture)
+    assert len(squares) == np.count_nonzero(tensor.toarray())
 
 
 def test_files_that_differ_are_listed_and_then_written(monkeypatch, tmp_path, capsys):

@@ -35,6 +35,7 @@ NAMES = (
     "plugins",
     "command_line",
     "pictures",
+    "gallery",
 )
 """The generators in the order in which they run: one that reads the file of another comes after it."""
 

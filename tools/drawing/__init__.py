@@ -1,0 +1,1 @@
+"""Draws pictures of the documentation as SVG."""
