@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from gossamer_ir.support.typed_calls import typed
 from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
 from gossamer_tune.model.csr_times_dense import csr_times_dense
@@ -25,7 +26,17 @@ LEAST_GAIN = 1.05
 
 class FormatChoice(NamedTuple):
     """The chosen format for a number of calls, and the estimates for all formats, the fastest call first.
-    `seconds` has the measured time of a call by the text of an estimate, for those that were measured."""
+    `seconds` has the measured time of a call by the text of an estimate, for those that were measured.
+
+    >>> fast, slow = Estimate("bsr", {}, 10.0, 300.0, "full blocks"), Estimate("csr", {}, 40.0, 0.0, "rows")
+    >>> choice = FormatChoice(fast, (fast, slow), calls=100)
+    >>> choice.speedup, choice.paying_calls
+    (4.0, 11)
+    >>> print(choice)
+    bsr, expected to be 4 times as fast as csr
+      bsr: 10 cycles a call, 300 for the conversion; full blocks
+      csr: 40 cycles a call; rows
+    """
 
     chosen: Estimate
     estimates: tuple[Estimate, ...]
@@ -62,6 +73,7 @@ class FormatChoice(NamedTuple):
         return f"  {found.text}: {costs}; {found.reason}"
 
 
+@typed
 def choose_format(features: MatrixFeatures, workload: Workload, *, calls: int) -> FormatChoice:
     """Return the format with the least expected time of its conversion and so many calls.
 
@@ -82,6 +94,7 @@ def choose_format(features: MatrixFeatures, workload: Workload, *, calls: int) -
     return FormatChoice(chosen, tuple(sorted(found, key=lambda each: each.cycles)), calls)
 
 
+@typed
 def measure_formats(
     choice: FormatChoice, seconds_of: Callable[[Estimate], float], *, most: int = 4
 ) -> FormatChoice:

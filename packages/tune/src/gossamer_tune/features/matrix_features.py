@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_ir.support.typed_calls import typed
 from gossamer_tune.features.row_sample import Array, RowSample, sample_rows
 
 BLOCKS = (2, 3, 4, 6, 8, 16)
@@ -20,6 +21,9 @@ class MatrixFeatures(NamedTuple):
     `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
     blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
     of the number of columns.
+
+    >>> MatrixFeatures(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1).density
+    0.25
     """
 
     rows: int
@@ -38,6 +42,7 @@ class MatrixFeatures(NamedTuple):
         return self.nnz / (self.rows * self.columns) if self.rows and self.columns else 0.0
 
 
+@typed
 def features_of(shape: tuple[int, int], indptr: Array, indices: Array) -> MatrixFeatures:
     """Return the features of a matrix in CSR. `indptr` has rows + 1 offsets, `indices` the columns (nnz).
 

@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 class Estimate(NamedTuple):
     """A format with the parameters of a conversion to it, the expected cycles of one call on one thread, the
-    cycles of the conversion (0 for CSR, which is given), and the reason in words."""
+    cycles of the conversion (0 for CSR, which is given), and the reason in words.
+
+    >>> found = Estimate("bsr", {"block_rows": 4, "block_columns": 4}, 10.0, 300.0, "full blocks")
+    >>> found.text, found.total(calls=2)
+    ('bsr (block_rows=4, block_columns=4)', 320.0)
+    """
 
     format: str
     parameters: Mapping[str, int]
