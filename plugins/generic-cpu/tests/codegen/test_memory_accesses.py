@@ -7,11 +7,13 @@ import pytest
 
 from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interpret.values import encode_bfloat16
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
     Broadcast,
     Buffer,
+    Cast,
     Compare,
     For,
     Guard,
@@ -61,6 +63,24 @@ def test_run_time_sized_buffer_is_zero_and_freed(build, serial):
     x, y = np.arange(5000, dtype=np.float32), np.zeros(5000, np.float32)
     kernel(x=x, y=y)
     assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("lane", [0, 1, 3])
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [("int32", "int16"), ("int64", "int32"), ("float32", "bfloat16"), ("int16", "int8")],
+)
+def test_a_narrow_store_of_one_lane_keeps_the_next_element(build, serial, wide, narrow, lane):
+    lanes = Lanes(8)
+    run = Ramp(ZERO, index(1), lanes)
+    mask = Compare("eq", run, Broadcast(index(lane), lanes))
+    source, target = Buffer("S", (index(8),), wide, "s"), Buffer("T", (index(9),), narrow, "t")
+    value = Cast(f"{narrow}x8", Load("S", (run,), f"{wide}x8"))
+    kernel = build(serial([Store("T", (run,), value, mask)], buffers=(source, target), scalars=[]))
+    s, t = np.full(8, -1, wide), np.ones(9, "uint16" if narrow == "bfloat16" else narrow)
+    kernel(s=s, t=t)
+    assert np.flatnonzero(t != 1).tolist() == [lane]
+    assert t[lane] == (encode_bfloat16(s[:1])[0] if narrow == "bfloat16" else -1)
 
 
 @pytest.mark.parametrize("size", [2**62, 2**61])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 
 from gossamer_generic_cpu.codegen.passes import optimize
+from gossamer_generic_cpu.codegen.single_lane_stores import scalarize_single_lane_stores
 from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.cpus import resolve_cpu
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
@@ -52,8 +53,9 @@ def llvm_text(module: Module, target: Target) -> str:
 
 def assembly(module: Module, target: Target) -> str:
     """Return the assembly of a flat module."""
-    machine = target_machine(resolve_cpu(target))
-    return str(machine.emit_assembly(_optimized(module, target)))
+    cpu = resolve_cpu(target)
+    machine, text = target_machine(cpu), emit(module, abi=abi_of(cpu))
+    return str(machine.emit_assembly(_optimized(parse(text), text, machine)))
 
 
 def object_code(module: Module, cpu: Cpu) -> Compiled:
@@ -64,7 +66,7 @@ def object_code(module: Module, cpu: Cpu) -> Compiled:
     marks.append(time.perf_counter())
     parsed = parse(text)
     marks.append(time.perf_counter())
-    optimize(parsed, machine)
+    parsed = _optimized(parsed, text, machine)
     marks.append(time.perf_counter())
     code = machine.emit_object(parsed)
     marks.append(time.perf_counter())
@@ -83,8 +85,12 @@ def parse(text: str) -> llvm.ModuleRef:
     return module
 
 
-def _optimized(module: Module, target: Target) -> llvm.ModuleRef:
-    cpu = resolve_cpu(target)
-    parsed = parse(emit(module, abi=abi_of(cpu)))
-    optimize(parsed, target_machine(cpu))
-    return parsed
+def _optimized(parsed: llvm.ModuleRef, text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Return the optimized module that was parsed from a text."""
+    optimize(parsed, machine)
+    # Printing a module takes time, and a mask may become a constant only by optimization.
+    if "@llvm.masked.store." not in text:
+        return parsed
+    before = str(parsed)
+    after = scalarize_single_lane_stores(before)
+    return parsed if after == before else parse(after)
