@@ -51,6 +51,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats.decomposition.decompose", "decompose"),
     Border("gossamer", "formats", "gossamer_formats", "Decomposition.rewrite"),
     Border("gossamer", "formats", "gossamer_formats", "csr"),
+    Border("gossamer", "formats", "gossamer_formats.descriptions.tiled_csr", "tiled_csr"),
     Border("gossamer", "formats", "gossamer_formats", "from_arrays"),
     Border("gossamer", "formats", "gossamer_formats.conversion.recognized_formats", "is_format"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
