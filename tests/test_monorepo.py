@@ -47,7 +47,7 @@ TESTED_IN = {
     "gossamer-schedule": {
         "regions": "primitives/blocks/test_compute_at.py",
         "rules/cost": "rules/test_rules.py",
-        "rules/recognize": "rules/test_rules.py",
+        "rules/patterns": "rules/test_rules.py",
         "staging": "primitives/buffers/test_caches.py",
         "tensorization": "primitives/blocks/test_tensorize.py",
     },

@@ -12,7 +12,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import RULES, apply_rule, choose, explain, patterns
-from gossamer_schedule.rules.recognize.row_reduction import sparse_reduction
+from gossamer_schedule.rules.patterns.row_reduction import sparse_reduction
 from gossamer_testkit import script
 from gossamer_testkit.examples import SCALE
 

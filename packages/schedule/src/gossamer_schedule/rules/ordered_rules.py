@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.interchange.records import ScheduleReport
-from gossamer_schedule.rules.patterns.bsr_times_dense import bsr_times_dense
-from gossamer_schedule.rules.patterns.elementwise import elementwise
-from gossamer_schedule.rules.patterns.fused_rows import fused_rows
-from gossamer_schedule.rules.patterns.rowwise_dense import rowwise_dense
-from gossamer_schedule.rules.patterns.sddmm import sddmm
-from gossamer_schedule.rules.patterns.separate_iterations import separate_iterations
-from gossamer_schedule.rules.patterns.sliced_rows import sliced_rows
-from gossamer_schedule.rules.patterns.sparse_times_dense import sparse_times_dense
-from gossamer_schedule.rules.patterns.spmv_rows import spmv_rows
-from gossamer_schedule.rules.patterns.tiles_of_features import tiles_of_features
-from gossamer_schedule.rules.patterns.tiles_times_dense import tiles_times_dense
+from gossamer_schedule.rules.library.bsr_times_dense import bsr_times_dense
+from gossamer_schedule.rules.library.elementwise import elementwise
+from gossamer_schedule.rules.library.fused_rows import fused_rows
+from gossamer_schedule.rules.library.rowwise_dense import rowwise_dense
+from gossamer_schedule.rules.library.sddmm import sddmm
+from gossamer_schedule.rules.library.separate_iterations import separate_iterations
+from gossamer_schedule.rules.library.sliced_rows import sliced_rows
+from gossamer_schedule.rules.library.sparse_times_dense import sparse_times_dense
+from gossamer_schedule.rules.library.spmv_rows import spmv_rows
+from gossamer_schedule.rules.library.tiles_of_features import tiles_of_features
+from gossamer_schedule.rules.library.tiles_times_dense import tiles_times_dense
 from gossamer_schedule.rules.schedule_rule import rule_record
 
 ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (

@@ -111,7 +111,7 @@ def schedule_rule(
 def rule_record(rule: Callable[..., ScheduleReport | None]) -> RuleRecord:
     """Return the record that `schedule_rule` has attached to a rule.
 
-    >>> from gossamer_schedule.rules.patterns.sddmm import sddmm
+    >>> from gossamer_schedule.rules.library.sddmm import sddmm
     >>> record = rule_record(sddmm)
     >>> record.name, record.has_parts, record.programs
     ('sddmm', True, 'SDDMM over CSR and ragged rows')

@@ -8,7 +8,7 @@ from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.interchange.hardware_params import HardwareParams
 from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
 from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_schedule.rules.recognize.gathers import Gather
+from gossamer_schedule.rules.patterns.gathers import Gather
 
 LINES_AHEAD = 48
 """Cache lines that are prefetched before they are used: enough work to hide the latency of memory, and few

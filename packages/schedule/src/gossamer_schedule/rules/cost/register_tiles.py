@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.hardware_params import HardwareParams
-from gossamer_schedule.rules.recognize.block_reduction import BlockReduction
+from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
 MOST_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""

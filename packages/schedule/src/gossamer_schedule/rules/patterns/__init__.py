@@ -1,1 +1,1 @@
-"""The rules, one file each. `ordered_rules.py` lists them in the order in which they are tried."""
+"""The patterns of computations that rules recognize."""

@@ -1,100 +1,121 @@
-"""A value for each stored element (`B[i, j] = f(A[i, j], ...)`), in vectors and in parallel.
-
-If no value depends on the row, one loop runs over all elements, in equal parts. Otherwise a loop runs over
-the rows, which are weighted by their elements.
-"""
+"""The pattern of a value for each stored element of rows."""
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.hardware_params import hardware_params
-from gossamer_ir.interchange.records import Decision, Stats, Target
-from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
-from gossamer_schedule.rules.recognize.elementwise import Elementwise, elementwise_pattern
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
-from gossamer_schedule.rules.trace_builder import TraceBuilder
+from collections.abc import Mapping
+from typing import Any
 
-SHORT_ROW = 4
-"""Maximum length of all rows for scalar code, in a loop over rows."""
+import msgspec
 
-WORK_PER_ROW = 4
-"""Cost of a row besides its elements, in elements."""
-
-
-@schedule_rule(
-    pattern='`out[i, j] = ...` over row and fiber (`[I, J]`, "SS")',
-    programs="element-wise programs",
-    schedule=(
-        "one loop over all elements in vectors, or a loop over rows if a value depends on the row"
-    ),
+from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.lowered_names import fused_name, indptr_name
+from gossamer_ir.nodes import (
+    Axis,
+    Function,
+    Iteration,
+    Load,
+    Module,
+    SparseBuffer,
+    Store,
+    Var,
 )
-def elementwise(
-    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
-) -> PatternMatch | None:
-    """Return the schedule for a value per stored element; None for any other program.
+from gossamer_ir.traversal.walk import children
+from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.patterns.row_reduction import (
+    axes_of,
+    has_taken,
+    single_iteration,
+    slots_before,
+)
 
-    A part always has a loop over rows. Its elements run one at a time if its rows are short.
+
+class Elementwise(msgspec.Struct, frozen=True):
+    """`out[i, j] = ...` with j in the fiber of a dense row i.
+
+    Names of loops are those of the loop stage. `before` is the text of the number of slots before a row ("":
+    unknown). `is_flat` is true if one loop can run over all elements, since no value depends on its row.
     """
-    pattern = elementwise_pattern(module)
-    if pattern is None:
+
+    iteration: str
+    axes: tuple[str, str]
+    row: str
+    position: str
+    dtype: str
+    before: str
+    is_flat: bool
+
+    @property
+    def text(self) -> str:
+        """Return the pattern in words."""
+        return f"a value for each element {self.position} that row {self.row} stores"
+
+
+class _Elements(msgspec.Struct, frozen=True):
+    """The axes of an iteration, its variables, and the buffers of the function."""
+
+    row: Axis
+    fiber: Axis
+    vars: tuple[str, ...]
+    buffers: Mapping[str, SparseBuffer]
+
+
+def elementwise_pattern(module: Module) -> Elementwise | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
+    found = single_iteration(module)
+    if found is None:
         return None
-    hardware = hardware_params(target)
-    lanes = hardware.lanes(pattern.dtype)
-    if part is None and pattern.is_flat:
-        return PatternMatch(pattern.text, _flat(pattern, lanes))
-    chosen = _by_rows(pattern, lanes, stats)
-    if part is not None and stats is not None and stats.mean_row <= part.short_row:
-        why = (
-            f"rows have {stats.mean_row:.3g} elements on average; "
-            f"vectors pay above {part.short_row}"
-        )
-        chosen = (Decision("one element at a time", why), *chosen[1:])
-    return PatternMatch(pattern.text, chosen)
-
-
-def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:
-    fusing, splitting, running = TraceBuilder(), TraceBuilder(), TraceBuilder()
-    loop = fusing.sparse_fuse(
-        pattern.iteration, axes=pattern.axes, variables=(pattern.row, pattern.position)
+    function, iteration = found
+    elements = _elements(function, iteration)
+    if elements is None or iteration.init or len(iteration.body) != 1:
+        return None
+    store = iteration.body[0]
+    if not isinstance(store, Store) or store.predicate or not _is_own(store, elements):
+        return None
+    if not reads_regularly(function, iteration, lane=iteration.vars[1]):
+        return None
+    row, position = iteration.vars
+    fused = {fused_name((row, position)), indptr_name(elements.fiber.name)}
+    if has_taken(function, iteration, names=fused):
+        return None
+    return Elementwise(
+        iteration=iteration.name,
+        axes=(elements.row.name, elements.fiber.name),
+        row=row,
+        position=position,
+        dtype=elements.buffers[store.buffer].dtype,
+        before=slots_before(elements.fiber, row, element=row),
+        is_flat=is_varied(elements.fiber) and not _depends_on_row(store.value, elements),
     )
-    fused = Decision(
-        "one loop over all elements",
-        f"no value depends on the row {pattern.row} of its element",
-        fusing.steps,
-        stage="coordinate",
-    )
-    outer = _split(splitting, loop, lanes)
-    least = grain(1)
-    running.add("parallel", loop=outer, grain=least)
-    parts = Decision(
-        f"equal parts of vectors in parallel, {least} or more for a thread",
-        f"all elements cost the same, and waking a thread costs as much as {FULL_VECTORS_PER_THREAD} vectors",
-        running.steps,
-    )
-    return fused, _vectors(pattern, lanes, splitting), parts
 
 
-def _by_rows(pattern: Elementwise, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
-    rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    if stats is not None and stats.longest_row <= SHORT_ROW:
-        why = f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"
-        return Decision("one element at a time", why), rows
-    splitting = TraceBuilder()
-    _split(splitting, pattern.position, lanes)
-    return _vectors(pattern, lanes, splitting), rows
+def _elements(function: Function, iteration: Iteration) -> _Elements | None:
+    axes = axes_of(function, iteration)
+    if len(axes) != 2 or iteration.kinds != "SS" or not is_dense_root(axes[0]):
+        return None
+    row, fiber = axes
+    if is_full(fiber) or fiber.parent != row.name:
+        return None
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
+    return _Elements(row, fiber, iteration.vars, buffers)
 
 
-def _split(trace: TraceBuilder, loop: str, lanes: int) -> str:
-    """Plan vectors for a loop. Return the loop over the vectors."""
-    outer, lane = trace.split(loop, factors=(None, lanes))
-    trace.add("vectorize", loop=lane)
-    return outer
+def _is_own(access: Load | Store, elements: _Elements) -> bool:
+    """Return whether an access is to the stored element of the iteration's variables."""
+    buffer = elements.buffers.get(access.buffer)
+    variables = tuple(index_var(name) for name in elements.vars)
+    is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fiber.name)
+    return is_stored and access.indices == variables
 
 
-def _vectors(pattern: Elementwise, lanes: int, trace: TraceBuilder) -> Decision:
-    return Decision(
-        f"vectors of {lanes} elements",
-        f"a register has {lanes} lanes of {pattern.dtype}; the last vector is masked",
-        trace.steps,
-    )
+def _depends_on_row(value: Any, elements: _Elements) -> bool:
+    """Return whether a value depends on the row, or, in a dense fiber, on the start of the row."""
+    if isinstance(value, Load) and _is_own(value, elements):
+        return False
+    # Without stored coordinates, a coordinate is the position since the start of the row.
+    forbidden = elements.vars if indices_of(elements.fiber) is None else elements.vars[:1]
+    if isinstance(value, Var):
+        return value.name in forbidden
+    return any(_depends_on_row(child, elements) for child in children(value))

@@ -19,8 +19,8 @@ from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.cost.register_tiles import best_tile
-from gossamer_schedule.rules.patterns.bsr_times_dense import bsr_times_dense
-from gossamer_schedule.rules.recognize.block_reduction import block_reduction
+from gossamer_schedule.rules.library.bsr_times_dense import bsr_times_dense
+from gossamer_schedule.rules.patterns.block_reduction import block_reduction
 
 PARAMETERS = """
 @T.prim_func

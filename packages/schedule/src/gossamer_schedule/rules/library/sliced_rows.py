@@ -11,7 +11,7 @@ from math import gcd
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.recognize.sliced_reduction import SlicedReduction, sliced_reduction
+from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Module, SparseBuffer, Store
-from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.recognize.row_reduction import (
+from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.patterns.row_reduction import (
     axes_of,
     has_taken,
     is_assignment,

@@ -13,7 +13,7 @@ from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_par
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.recognize.feature_updates import FeatureUpdates, feature_updates
+from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
 from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
 

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
-from gossamer_schedule.rules.recognize.block_reduction import BlockReduction, block_reduction
+from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
 from gossamer_schedule.rules.trace_builder import AccumulatorLoops, TraceBuilder, VectorLoops
 

@@ -11,7 +11,7 @@ from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration, Load, SparseBuffer
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.rules.recognize.row_reduction import has_taken
+from gossamer_schedule.rules.patterns.row_reduction import has_taken
 
 
 def gathered_operand(function: Function, iteration: Iteration, *, column: str, feature: str) -> str:

@@ -20,8 +20,8 @@ from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
-from gossamer_schedule.rules.recognize.row_reduction import (
+from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
+from gossamer_schedule.rules.patterns.row_reduction import (
     axes_of,
     is_clashing,
     names_used,

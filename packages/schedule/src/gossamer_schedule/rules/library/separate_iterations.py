@@ -22,8 +22,8 @@ from gossamer_schedule.definition.made_names import cache_name, copy_block_name,
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.cost.thread_work import grain
-from gossamer_schedule.rules.recognize.dense_assignment import dense_assignment
-from gossamer_schedule.rules.recognize.row_reduction import axes_of, is_clashing, names_used
+from gossamer_schedule.rules.patterns.dense_assignment import dense_assignment
+from gossamer_schedule.rules.patterns.row_reduction import axes_of, is_clashing, names_used
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleRecord, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 

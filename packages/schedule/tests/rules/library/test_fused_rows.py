@@ -9,7 +9,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
 from gossamer_schedule.rules import apply_rule, choose, explain
-from gossamer_schedule.rules.patterns.fused_rows import SHORT_ROW
+from gossamer_schedule.rules.library.fused_rows import SHORT_ROW
 
 TARGET = Target.parse("generic-cpu")
 PROGRAM = """

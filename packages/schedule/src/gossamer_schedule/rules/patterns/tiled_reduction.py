@@ -25,8 +25,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, partial_name
-from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
-from gossamer_schedule.rules.recognize.row_reduction import (
+from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
+from gossamer_schedule.rules.patterns.row_reduction import (
     accumulated_buffer,
     axes_of,
     has_taken,

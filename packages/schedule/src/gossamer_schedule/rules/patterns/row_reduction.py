@@ -28,7 +28,7 @@ from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, is_made_from
-from gossamer_schedule.rules.recognize.regular_reads import (
+from gossamer_schedule.rules.patterns.regular_reads import (
     is_dense_root,
     reads_regularly,
     selects_by_ragged,

@@ -25,8 +25,8 @@ from gossamer_schedule.rules.cost.gathered_rows import (
 )
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
-from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
-from gossamer_schedule.rules.recognize.row_reduction import (
+from gossamer_schedule.rules.patterns.gathers import Gather, gathered_operand
+from gossamer_schedule.rules.patterns.row_reduction import (
     RowReduction,
     axes_of,
     single_iteration,

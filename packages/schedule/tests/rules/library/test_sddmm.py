@@ -17,7 +17,7 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.patterns.sddmm import (
+from gossamer_schedule.rules.library.sddmm import (
     LONG_GROUP,
     LONG_ROW,
     SHORT_GROUP,

@@ -9,8 +9,8 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module, SparseBuffer, Store
-from gossamer_schedule.rules.recognize.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.recognize.row_reduction import (
+from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.patterns.row_reduction import (
     axes_of,
     is_assignment,
     single_iteration,

@@ -26,8 +26,8 @@ from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name
-from gossamer_schedule.rules.recognize.regular_reads import is_dense_root
-from gossamer_schedule.rules.recognize.row_reduction import axes_of, has_taken, single_iteration
+from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
+from gossamer_schedule.rules.patterns.row_reduction import axes_of, has_taken, single_iteration
 
 
 class FeatureUpdates(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import copy_name
 from gossamer_schedule.rules.cost.thread_work import grain
-from gossamer_schedule.rules.recognize.tiled_reduction import TiledReduction, tiled_reduction
+from gossamer_schedule.rules.patterns.tiled_reduction import TiledReduction, tiled_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
 from gossamer_schedule.rules.trace_builder import PartialSums, TraceBuilder, VectorLoops
 

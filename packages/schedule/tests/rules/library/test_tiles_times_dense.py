@@ -14,14 +14,14 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.patterns.tiles_times_dense import (
+from gossamer_schedule.rules.library.tiles_times_dense import (
     LARGEST_PANEL,
     LEAST_PANEL,
     MOST_VECTORS,
     PACKED_BYTES,
     tiles_times_dense,
 )
-from gossamer_schedule.rules.recognize.tiled_reduction import tiled_reduction
+from gossamer_schedule.rules.patterns.tiled_reduction import tiled_reduction
 
 PARAMETERS = """
 @T.prim_func

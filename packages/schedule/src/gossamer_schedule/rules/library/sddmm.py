@@ -22,13 +22,13 @@ from gossamer_schedule.rules.cost.gathered_rows import (
     prefetched,
 )
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.recognize.gathers import Gather, gathered_operand
-from gossamer_schedule.rules.recognize.regular_reads import (
+from gossamer_schedule.rules.patterns.gathers import Gather, gathered_operand
+from gossamer_schedule.rules.patterns.regular_reads import (
     is_dense_root,
     reads_regularly,
     selects_by_ragged,
 )
-from gossamer_schedule.rules.recognize.row_reduction import (
+from gossamer_schedule.rules.patterns.row_reduction import (
     axes_of,
     has_taken,
     may_reassociate,

@@ -7,7 +7,7 @@ import pytest
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_schedule.rules import explain
-from gossamer_schedule.rules.patterns.tiles_of_features import tiles_of_features
+from gossamer_schedule.rules.library.tiles_of_features import tiles_of_features
 
 TARGET = Target("generic-cpu")
 PROGRAM = """

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_par
 from gossamer_ir.interchange.records import Decision, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.recognize.row_reduction import RowReduction, sparse_reduction
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 

@@ -1,1 +1,0 @@
-"""The patterns of computations that rules recognize."""
