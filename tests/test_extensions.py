@@ -143,7 +143,7 @@ def test_builders_have_its_intrinsics():
 
 @pytest.mark.usefixtures("doubling")
 def test_other_programs_and_backends_are_as_before():
-    assert gs.explain("spmv").rule == "spmv_rows"
+    assert gs.explain("spmv").rule == "row_spmv"
     assert [
         extension.name for extension in resolve_target.registry.plugin("generic-cpu").extensions
     ] == [

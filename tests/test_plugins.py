@@ -206,9 +206,9 @@ def test_without_the_plugin_its_steps_are_refused_by_its_name(install):
 @pytest.mark.parametrize(
     ("schedule", "rule"),
     [
-        ("apply_rule('spmv_rows', module, target, stats)", "spmv_rows"),
-        ("explain(module, target, stats)", "spmv_rows"),
-        ("apply_rule('sddmm', module, target, stats) or Schedule()", "tiny-interpreter"),
+        ("apply_rule('row_spmv', module, target, stats)", "row_spmv"),
+        ("explain(module, target, stats)", "row_spmv"),
+        ("apply_rule('row_sddmm', module, target, stats) or Schedule()", "tiny-interpreter"),
     ],
 )
 def test_its_rule_uses_those_of_gossamer(schedule, rule, install):

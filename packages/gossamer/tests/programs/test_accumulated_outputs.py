@@ -51,7 +51,7 @@ def test_a_product_is_added_to_what_is_there(features, sign, dtype):
     script = going_on(spmm.SCRIPT, sign)
     sizes = {} if features is None else {"feat_size": features}
     kernel = gs.compile(script, specialize=sizes, dtypes=dict.fromkeys("ABC", dtype))
-    assert gs.explain(script, specialize=sizes).rule == "sparse_times_dense"
+    assert gs.explain(script, specialize=sizes).rule == "row_spmm"
     for shape in SHAPES:
         found = matrix(shape, dtype)
         dense = small(shape[1], features or 21, dtype=dtype)
@@ -67,7 +67,7 @@ def test_a_product_is_added_to_what_is_there(features, sign, dtype):
 def test_terms_of_a_row_are_added_to_what_is_there(stats, sign, dtype):
     script = going_on(spmv.SCRIPT, sign)
     chosen = gs.explain(script, stats=stats)
-    assert chosen.rule == "spmv_rows"
+    assert chosen.rule == "row_spmv"
     kernel = gs.compile(script, schedule=chosen.schedule, dtypes=dict.fromkeys("AXY", dtype))
     for shape in SHAPES:
         found, vector = matrix(shape, dtype), small(shape[1], dtype=dtype)
@@ -90,7 +90,7 @@ def test_extrema_of_rows_go_on_from_what_is_there(op):
     combine.at(expected, rows, found.data * vector[found.indices])
     gs.compile(script)(x=vector, y=result, **arrays_of(found))
     np.testing.assert_array_equal(result, expected)
-    assert gs.explain(script).rule == "spmv_rows"
+    assert gs.explain(script).rule == "row_spmv"
 
 
 def test_an_output_that_need_not_have_all_rows_is_left_to_its_program():

@@ -11,7 +11,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_schedule.rules import RULES, apply_rule, choose, explain, patterns
+from gossamer_schedule.rules import RULES, apply_rule, choose, explain, library
 from gossamer_schedule.rules.patterns.row_reduction import sparse_reduction
 from gossamer_testkit import script
 from gossamer_testkit.examples import SCALE
@@ -427,37 +427,37 @@ def test_results_that_exceed_the_caches_are_stored_around_them(shared):
 
 def test_an_unknown_rule_is_refused_with_those_that_exist():
     with pytest.raises(
-        ArgumentError, match=r"There is no rule 'spmm'\. Rules are spmv_rows, "
+        ArgumentError, match=r"There is no rule 'spmm'\. Rules are row_spmv, "
     ) as caught:
         apply_rule("spmm", SCALE, TARGET)
     assert caught.value.code == "rule.name"
 
 
 def test_every_rule_of_the_folder_is_in_the_list():
-    (folder,) = patterns.__path__
+    (folder,) = library.__path__
     files = {path.stem for path in Path(folder).glob("[!_]*.py")}
     assert {rule.name for rule in RULES} == files
 
 
 SCRIPTS = {
-    "spmv_rows": "csr_reduce",
-    "sparse_times_dense": "csr_spmm",
-    "bsr_times_dense": "bsr_spmm",
-    "sliced_rows": "sell_spmv_of_distinct_rows",
-    "tiles_times_dense": "tiled_csr_spmm",
-    "sddmm": "sddmm",
+    "row_spmv": "csr_reduce",
+    "row_spmm": "csr_spmm",
+    "block_spmm": "bsr_spmm",
+    "slice_spmv": "sell_spmv_of_distinct_rows",
+    "tile_spmm": "tiled_csr_spmm",
+    "row_sddmm": "sddmm",
     "elementwise": "csr_scaled",
 }
 """A script of the testkit that each rule matches, with constants for the sizes in `SIZES`."""
-SIZES = {"tiles_times_dense": {"feat_size": 40}}
+SIZES = {"tile_spmm": {"feat_size": 40}}
 OF_SEVERAL_ITERATIONS = (
-    "rowwise_dense",
-    "tiles_of_features",
+    "dense_rows",
+    "scatter_spmm",
     "fused_rows",
     "separate_iterations",
 )
 """Rules for programs of several iterations, and for their parts (`test_fused_rows.py`,
-`test_separate_iterations.py`, `patterns/test_tiles_of_features.py`)."""
+`test_separate_iterations.py`, `library/test_scatter_spmm.py`)."""
 
 
 SLICED = script("sell_spmv_of_distinct_rows")
@@ -480,7 +480,7 @@ NOT_SLICED = {
 def test_rows_of_a_slice_are_lanes(height, lanes):
     module = parse_module(SLICED.replace("fixed(8", f"fixed({height}"))
     found = explain(module, TARGET)
-    assert found.rule == "sliced_rows"
+    assert found.rule == "slice_spmv"
     assert found.decisions[0].what == f"the {height} rows of a slice in vectors of {lanes}"
 
 

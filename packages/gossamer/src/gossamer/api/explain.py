@@ -54,7 +54,7 @@ def explain(
     >>> import gossamer as gs
     >>> found = gs.explain("spmm", target="generic-cpu:vector_bits=512", specialize={"feat_size": 40})
     >>> print(found.rule)
-    sparse_times_dense
+    row_spmm
     >>> tiles = found.decisions[1]
     >>> print(tiles.what)
     features in 1 tile of 3 vectors of 16 lanes

@@ -41,7 +41,7 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
     ... ''')
     >>> found = explain(program, Target("generic-cpu"))
     >>> found.rule, found.decisions[1].what
-    ('spmv_rows', '16 partial results in lanes, the rest masked')
+    ('row_spmv', '16 partial results in lanes, the rest masked')
     >>> found.schedule == choose(program, Target("generic-cpu"))
     True
     """
@@ -71,7 +71,7 @@ def apply_rule(
     Raises `ArgumentError`: `rule.name`.
 
     >>> from gossamer_testkit.examples import SCALE
-    >>> apply_rule("sddmm", SCALE, Target("generic-cpu"))
+    >>> apply_rule("row_sddmm", SCALE, Target("generic-cpu"))
     >>> apply_rule("spmm", SCALE, Target("generic-cpu"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...

@@ -10,29 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_ir.interchange.records import ScheduleReport
-from gossamer_schedule.rules.library.bsr_times_dense import bsr_times_dense
+from gossamer_schedule.rules.library.block_spmm import block_spmm
+from gossamer_schedule.rules.library.dense_rows import dense_rows
 from gossamer_schedule.rules.library.elementwise import elementwise
 from gossamer_schedule.rules.library.fused_rows import fused_rows
-from gossamer_schedule.rules.library.rowwise_dense import rowwise_dense
-from gossamer_schedule.rules.library.sddmm import sddmm
+from gossamer_schedule.rules.library.row_sddmm import row_sddmm
+from gossamer_schedule.rules.library.row_spmm import row_spmm
+from gossamer_schedule.rules.library.row_spmv import row_spmv
+from gossamer_schedule.rules.library.scatter_spmm import scatter_spmm
 from gossamer_schedule.rules.library.separate_iterations import separate_iterations
-from gossamer_schedule.rules.library.sliced_rows import sliced_rows
-from gossamer_schedule.rules.library.sparse_times_dense import sparse_times_dense
-from gossamer_schedule.rules.library.spmv_rows import spmv_rows
-from gossamer_schedule.rules.library.tiles_of_features import tiles_of_features
-from gossamer_schedule.rules.library.tiles_times_dense import tiles_times_dense
+from gossamer_schedule.rules.library.slice_spmv import slice_spmv
+from gossamer_schedule.rules.library.tile_spmm import tile_spmm
 from gossamer_schedule.rules.schedule_rule import rule_record
 
 ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
-    spmv_rows,
-    sparse_times_dense,
-    bsr_times_dense,
-    tiles_times_dense,
-    sddmm,
-    sliced_rows,
+    row_spmv,
+    row_spmm,
+    block_spmm,
+    tile_spmm,
+    row_sddmm,
+    slice_spmv,
     elementwise,
-    rowwise_dense,
-    tiles_of_features,
+    dense_rows,
+    scatter_spmm,
     fused_rows,
     separate_iterations,
 )
@@ -53,7 +53,7 @@ def replaces_conversion(rule: str) -> bool:
     """Return whether the rule of this name declares that programs over its formats need no conversion to CSR;
     False for a rule of a plugin.
 
-    >>> replaces_conversion("sliced_rows"), replaces_conversion("sddmm"), replaces_conversion("")
+    >>> replaces_conversion("slice_spmv"), replaces_conversion("row_sddmm"), replaces_conversion("")
     (True, False, False)
     """
     return any(record.replaces_conversion for record in RULES if record.name == rule)

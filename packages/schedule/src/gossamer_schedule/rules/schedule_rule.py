@@ -111,10 +111,10 @@ def schedule_rule(
 def rule_record(rule: Callable[..., ScheduleReport | None]) -> RuleRecord:
     """Return the record that `schedule_rule` has attached to a rule.
 
-    >>> from gossamer_schedule.rules.library.sddmm import sddmm
-    >>> record = rule_record(sddmm)
+    >>> from gossamer_schedule.rules.library.row_sddmm import row_sddmm
+    >>> record = rule_record(row_sddmm)
     >>> record.name, record.has_parts, record.programs
-    ('sddmm', True, 'SDDMM over CSR and ragged rows')
+    ('row_sddmm', True, 'SDDMM over CSR and ragged rows')
     """
     record: RuleRecord = vars(rule)["schedule_rule"]
     return record

@@ -17,13 +17,13 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.library.sddmm import (
+from gossamer_schedule.rules.library.row_sddmm import (
     LONG_GROUP,
     LONG_ROW,
     SHORT_GROUP,
     UNROLLED_VECTORS,
     pattern_of,
-    sddmm,
+    row_sddmm,
 )
 
 PARAMETERS = """
@@ -187,7 +187,7 @@ OTHER = {
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_alone(old, new):
     module = sized(changed(old, new), 40)
-    assert sddmm(module, WIDE, None) is None
+    assert row_sddmm(module, WIDE, None) is None
 
 
 def test_padded_rows_run_slot_by_slot():
@@ -201,7 +201,7 @@ def test_padded_rows_run_slot_by_slot():
 
 
 def test_without_features_nothing_is_reordered():
-    assert sddmm(sized(COORDINATE, 0), WIDE, None) is None
+    assert row_sddmm(sized(COORDINATE, 0), WIDE, None) is None
     assert choose(sized(COORDINATE, 0), WIDE) == Schedule()
 
 

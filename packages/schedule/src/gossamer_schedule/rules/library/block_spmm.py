@@ -48,7 +48,7 @@ class _Loops(NamedTuple):
     programs="BSR times a matrix or a vector",
     schedule="a tile of rows and features in registers",
 )
-def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
+def block_spmm(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.

@@ -7,7 +7,7 @@ import pytest
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
 from gossamer_schedule.rules import explain
-from gossamer_schedule.rules.library.tiles_of_features import tiles_of_features
+from gossamer_schedule.rules.library.scatter_spmm import scatter_spmm
 
 TARGET = Target("generic-cpu")
 PROGRAM = """
@@ -56,7 +56,7 @@ def steps(found, op):
 @pytest.mark.parametrize("features", ["64", "7", "100", "512", "f"])
 def test_rows_that_are_cut_are_summed_in_registers(features):
     found = report(PROGRAM.replace("dense_fixed(64)", f"dense_fixed({features})"))
-    assert found.rule == "tiles_of_features"
+    assert found.rule == "scatter_spmm"
     assert [args["block"] for args in steps(found, "reindex_cache_write")] == ["sums"]
     expected = [] if features == "7" else ["k_0"]
     assert [args["loop"] for args in steps(found, "parallel")] == expected
@@ -64,7 +64,7 @@ def test_rows_that_are_cut_are_summed_in_registers(features):
 
 def test_columns_are_updated_in_memory():
     found = report(COLUMNS)
-    assert found.rule == "tiles_of_features"
+    assert found.rule == "scatter_spmm"
     assert steps(found, "reindex_cache_write") == []
     assert steps(found, "reorder") == [{"loops": ("k_0", "j", "i", "k_1", "k_2")}]
 
@@ -86,4 +86,4 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_programs_are_not_matched(name):
-    assert tiles_of_features(parse_module(OTHERS[name]), TARGET, None) is None
+    assert scatter_spmm(parse_module(OTHERS[name]), TARGET, None) is None

@@ -36,7 +36,7 @@ WORK_PER_SLOT = 2
     schedule="the rows of a slice in lanes, their results in a register until the end of the slice",
     replaces_conversion=True,
 )
-def sliced_rows(module: Module, _target: Target, _stats: Stats | None) -> PatternMatch | None:
+def slice_spmv(module: Module, _target: Target, _stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
     lanes = 1 if pattern is None else gcd(pattern.height, LANES)

@@ -63,7 +63,7 @@ WORK_PER_ROW = 4
         "around the caches"
     ),
 )
-def sparse_times_dense(
+def row_spmm(
     module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program.

@@ -30,7 +30,7 @@ MANY_VECTORS = 8
     programs="parts of a decomposed matrix whose rows may repeat: cut rows, COO, CSC, DIA, slices",
     schedule="tiles of features in parallel and in vectors; fibers of a row are summed in registers",
 )
-def tiles_of_features(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
+def scatter_spmm(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for updates of rows of features; None for any other program."""
     pattern = feature_updates(module)
     if pattern is None or pattern.features in (0, 1):

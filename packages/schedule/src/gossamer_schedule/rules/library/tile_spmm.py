@@ -70,7 +70,7 @@ class _Loops(NamedTuple):
         "vector registers"
     ),
 )
-def tiles_times_dense(module: Module, target: Target, stats: Stats | None) -> PatternMatch | None:
+def tile_spmm(module: Module, target: Target, stats: Stats | None) -> PatternMatch | None:
     """Return the schedule for a sum over tiles of columns; None for any other program."""
     pattern = tiled_reduction(module)
     if pattern is None:

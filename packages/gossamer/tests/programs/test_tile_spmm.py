@@ -79,7 +79,7 @@ def arguments(whole, features, *, width=4, index="int32"):
 def test_a_product_at_every_stage(shape, features, dtype):
     module = product(features, dtype=dtype)
     values, expected = arguments(matrix(*shape, dtype=dtype), features)
-    assert explain(module, Target("generic-cpu")).rule == "tiles_times_dense"
+    assert explain(module, Target("generic-cpu")).rule == "tile_spmm"
     assert guards(module) == []
     assert_everywhere(module, values, c=expected)
 
@@ -121,7 +121,7 @@ def test_programs_with_computed_sizes_are_lowered(rows, tiles):
     )
     module = specialize(parse_module(text), {"feat_size": 40})
     rule = explain(module, Target("generic-cpu")).rule
-    assert (rule == "tiles_times_dense") == (rows in ("m", "64"))
+    assert (rule == "tile_spmm") == (rows in ("m", "64"))
     assert flat_module(module).stage == "flat"
 
 

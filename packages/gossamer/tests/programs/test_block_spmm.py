@@ -320,7 +320,7 @@ def test_padding_and_outputs_that_are_gone_on_from_take_the_same_way(dtype, shap
     for features in (1, 16, 33):
         for known in ((), ("bh", "bw", "feat")):
             sizes = known_sizes(matrix, features, known)
-            assert gs.explain(text, specialize=sizes).rule == "bsr_times_dense"
+            assert gs.explain(text, specialize=sizes).rule == "block_spmm"
             kernel = gs.compile(text, specialize=sizes, dtypes=retyped(matrix))
             dense = matrix.dense(features)
             result = np.full((matrix.grid[0], shape[0], features), 5, dtype)

@@ -99,7 +99,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
         "are prefetched"
     ),
 )
-def sddmm(
+def row_sddmm(
     module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program.

@@ -14,12 +14,12 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.library.tiles_times_dense import (
+from gossamer_schedule.rules.library.tile_spmm import (
     LARGEST_PANEL,
     LEAST_PANEL,
     MOST_VECTORS,
     PACKED_BYTES,
-    tiles_times_dense,
+    tile_spmm,
 )
 from gossamer_schedule.rules.patterns.tiled_reduction import tiled_reduction
 
@@ -137,12 +137,12 @@ def changed(old, new):
 
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_to_other_rules(old, new):
-    assert tiles_times_dense(sized(changed(old, new), features=40, width=6), WIDE, None) is None
+    assert tile_spmm(sized(changed(old, new), features=40, width=6), WIDE, None) is None
 
 
 @pytest.mark.parametrize("sizes", [{"features": 40}, {"width": 6}, {"features": 0, "width": 6}])
 def test_symbolic_sizes_and_no_features_are_left_to_other_rules(sizes):
-    assert tiles_times_dense(sized(COORDINATE, **sizes), WIDE, None) is None
+    assert tile_spmm(sized(COORDINATE, **sizes), WIDE, None) is None
 
 
 ALIKE = {
@@ -160,7 +160,7 @@ def test_similar_programs_have_the_same_schedule(old, new):
     plain = sized(COORDINATE, features=40, width=6)
     module = sized(COORDINATE.replace(old, new, 1), features=40, width=6)
     assert choose(module, WIDE) == choose(plain, WIDE)
-    assert explain(module, WIDE).rule == "tiles_times_dense"
+    assert explain(module, WIDE).rule == "tile_spmm"
 
 
 # --- tiles
@@ -168,7 +168,7 @@ def test_similar_programs_have_the_same_schedule(old, new):
 
 def loops(features, width, *, target=WIDE, dtype="float32", stats=None):
     """The tiles, vectors and lanes of the features, the rows of a panel, and the number of packed rows."""
-    report = tiles_times_dense(
+    report = tile_spmm(
         sized(COORDINATE, features=features, width=width, dtype=dtype), target, stats
     )
     words = report.decisions[1].what.replace(",", "").split()

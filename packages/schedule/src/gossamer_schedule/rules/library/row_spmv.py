@@ -54,7 +54,7 @@ WORK_PER_ROW = 4
         "are contiguous"
     ),
 )
-def spmv_rows(
+def row_spmv(
     module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.

@@ -24,7 +24,7 @@ from gossamer_schedule.rules.trace_builder import TraceBuilder
     programs="a value per row, or per row and feature, as a part of `fused_rows` only",
     schedule="features in vectors, unrolled if they are few",
 )
-def rowwise_dense(
+def dense_rows(
     module: Module, target: Target, _stats: Stats | None, *, part: RowPart | None = None
 ) -> PatternMatch | None:
     """Return the schedule of one row of such a part; None for any other program."""
