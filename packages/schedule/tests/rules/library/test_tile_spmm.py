@@ -77,7 +77,7 @@ def sized(text, *, features=None, width=None, dtype="float32"):
 
 def test_tiles_are_recognized_with_their_sizes():
     found = tiled_reduction(sized(COORDINATE, features=40, width=6))
-    assert (found.tile, found.row, found.position, found.feature) == ("jo", "i", "j", "k")
+    assert (found.column_tile, found.row, found.position, found.feature) == ("jo", "i", "j", "k")
     assert (found.features, found.tile_columns) == (40, 6)
     assert (found.output, found.operand, found.operand_dtype) == ("C_data", "B_data", "float32")
 

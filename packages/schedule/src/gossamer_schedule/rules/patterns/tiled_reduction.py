@@ -1,4 +1,4 @@
-"""The pattern of a sum over tiles of columns: each tile has a fiber for each row."""
+"""The pattern of a sum over column tiles: each tile has a fiber for each row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from gossamer_schedule.rules.patterns.row_reduction import (
 
 
 class TiledReduction(msgspec.Struct, frozen=True):
-    """`out[i, k] = out[i, k] + ...`, a reduction over tiles t and over j in the fiber of row i in tile t.
+    """`out[i, k] = out[i, k] + ...`, a reduction over column tiles t and over j in row i of tile t.
 
     Names of loops, the block and buffers are those of the loop stage. `tile_columns` is the length of the
     fibers' axis. `operand` is the dense operand of which a tile selects `tile_columns` adjacent rows; its
@@ -46,7 +46,7 @@ class TiledReduction(msgspec.Struct, frozen=True):
     """
 
     block: str
-    tile: str
+    column_tile: str
     row: str
     position: str
     feature: str
@@ -62,7 +62,7 @@ class TiledReduction(msgspec.Struct, frozen=True):
         """Return the pattern in words."""
         return (
             f"each element {self.output}[{self.row}, {self.feature}] reduces over {self.position}, the "
-            f"stored columns of row {self.row} in each tile {self.tile}"
+            f"stored columns of row {self.row} in each tile {self.column_tile}"
         )
 
 
@@ -107,7 +107,7 @@ def _pattern(
         return None
     found = TiledReduction(
         block=iteration.name,
-        tile=tile,
+        column_tile=tile,
         row=row,
         position=position,
         feature=feature,
