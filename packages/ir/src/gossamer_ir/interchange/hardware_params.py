@@ -31,9 +31,18 @@ class HardwareParams(NamedTuple):
     shared_cache: int = 32 << 20
     has_fast_gathers: bool = True
 
-    def lanes(self, dtype: str) -> int:
-        """Return the number of lanes of a vector register; a bool takes a byte of memory."""
-        return self.vector_bits // max(8, DType.parse(dtype).bits)
+    def lanes(self, dtype: str, *, holding: int | None = None) -> int:
+        """Return the number of lanes of a vector register; a bool takes a byte of memory.
+
+        If half of the lanes or fewer hold `holding` elements, the vector is as narrow as that allows.
+
+        >>> HardwareParams().lanes("float32", holding=100), HardwareParams().lanes("float32", holding=5)
+        (16, 8)
+        """
+        lanes = self.vector_bits // max(8, DType.parse(dtype).bits)
+        while holding is not None and lanes // 2 >= max(1, holding):
+            lanes //= 2
+        return lanes
 
     @property
     def accumulators(self) -> int:

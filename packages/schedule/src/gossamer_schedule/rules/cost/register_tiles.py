@@ -68,10 +68,7 @@ def _lanes(pattern: BlockReduction, hardware: HardwareParams) -> int:
     """Return the lanes of a register, or fewer if those hold all features."""
     if not pattern.feature:
         return 1
-    lanes = hardware.lanes(pattern.dtype)
-    while pattern.features is not None and lanes // 2 >= pattern.features:
-        lanes //= 2
-    return lanes
+    return hardware.lanes(pattern.dtype, holding=pattern.features)
 
 
 def _heights(height: int | None, budget: int) -> tuple[int, ...]:

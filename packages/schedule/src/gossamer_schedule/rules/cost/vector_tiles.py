@@ -48,11 +48,9 @@ def tiling_of(
     >>> tiling_of(512, "float32", HardwareParams(), is_aligned=False, is_prefetched=True)[:3]
     (4, 8, 16)
     """
-    lanes = hardware.lanes(dtype)
+    lanes = hardware.lanes(dtype, holding=features)
     if features is None:
         return Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False, is_aligned=False, limit="")
-    while lanes // 2 >= features:
-        lanes //= 2
     vectors = -(-features // lanes) + is_aligned
     most = min(hardware.accumulators, LARGEST_TILE // lanes)
     limit = f"{most} at most, half of the registers and {LARGEST_TILE} features"

@@ -60,11 +60,9 @@ class _Tile(NamedTuple):
 
 
 def _tile(pattern: FeatureUpdates, hardware: HardwareParams) -> _Tile:
-    lanes = hardware.lanes(pattern.dtype)
+    lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
     if pattern.features is None:
         return _Tile(None, VECTORS, lanes, exact=False)
-    while lanes // 2 >= pattern.features:
-        lanes //= 2
     count = -(-pattern.features // lanes)
     vectors = min(count, VECTORS if count < MANY_VECTORS else 2 * VECTORS)
     tiles = -(-count // vectors)

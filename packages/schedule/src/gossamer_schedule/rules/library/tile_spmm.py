@@ -96,9 +96,7 @@ def tile_spmm(module: Module, target: Target, stats: Stats | None) -> PatternMat
 
 def _tiling(pattern: TiledReduction, hardware: HardwareParams, stats: Stats | None) -> _Tiling:
     """Return the fewest feature tiles, all of the same size, and the rows of a panel."""
-    lanes = hardware.lanes(pattern.dtype)
-    while lanes // 2 >= pattern.features:
-        lanes //= 2
+    lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
     fitting = PACKED_BYTES // (lanes * _column_bytes(pattern))
     most = min(fitting or MOST_VECTORS, MOST_VECTORS)
     vectors = -(-pattern.features // lanes)
