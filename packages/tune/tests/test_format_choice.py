@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_ir.interchange.hardware_params import HardwareParams
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_tune import Estimate, Workload, choose_format, features_of, measure_formats
 
 MANY = 10**6

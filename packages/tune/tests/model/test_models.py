@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_ir.interchange.hardware_params import HardwareParams
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_tune import Workload, features_of
 from gossamer_tune.format_choice import MODELS
 from gossamer_tune.model.operand_loads import load_cycles

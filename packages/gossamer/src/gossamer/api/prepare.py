@@ -14,8 +14,8 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor, decompose
 from gossamer_formats.descriptions.tiled_csr import tiled_csr
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.support.typed_calls import typed
 from gossamer_tune import (
     Estimate,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value

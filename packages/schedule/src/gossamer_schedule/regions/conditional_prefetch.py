@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gossamer_ir.core.build import ZERO, add, ceildiv, index, index_var, integer_value, mul
-from gossamer_ir.core.cache_line import LINE_BYTES
 from gossamer_ir.core.conditions import short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Buffer, Compare, Expr, For, If, Prefetch, Stmt
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import Namer

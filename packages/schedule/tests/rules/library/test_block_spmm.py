@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 from scipy import sparse
 
-from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.hardware_params import HardwareParams
+from gossamer_ir.machine.hardware_params import HardwareParams
 
 FIRST_CACHE = 32 << 10
 """Bytes of the first-level cache of nearly every CPU; targets do not state it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.hardware_params import HardwareParams
+from gossamer_ir.machine.hardware_params import HardwareParams
 
 Operation: TypeAlias = Literal["spmm", "spmv"]
 """The operators whose formats are chosen."""

@@ -13,8 +13,8 @@ from gossamer_generic_cpu.target.architecture import architecture, vector_bits
 from gossamer_generic_cpu.target.host import host
 from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.cpu_options import CPU_OPTIONS
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.cpu_options import CPU_OPTIONS
 
 _MODEL = {option.name: option for option in CPU_OPTIONS}
 OPTIONS = ("cpu", "features", "threads", *_MODEL)

@@ -26,7 +26,7 @@ from gossamer_formats import SparseTensor, read
 from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.hardware_params import hardware_params
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.support.counted import counted
 from gossamer_tune import FormatChoice, MatrixFeatures, Workload, choose_format, features_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.core.cache_line import LINE_BYTES
-from gossamer_ir.interchange.hardware_params import HardwareParams
 from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
+from gossamer_ir.machine.cache_line import LINE_BYTES
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.patterns.gathers import Gather
 

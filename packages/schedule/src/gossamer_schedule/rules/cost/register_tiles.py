@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.interchange.hardware_params import HardwareParams
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
 MOST_VECTORS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.interchange.hardware_params import HardwareParams
+from gossamer_ir.machine.hardware_params import HardwareParams
 
 SYMBOLIC_VECTORS = 4
 """Vectors per tile if the number of features is known at run time only. All of them are masked."""

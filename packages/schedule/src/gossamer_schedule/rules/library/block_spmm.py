@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows

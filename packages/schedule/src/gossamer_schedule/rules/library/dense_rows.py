@@ -6,8 +6,8 @@ This is only a part of fused rows. By themselves, such programs are dense.
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module, SparseBuffer, Store
 from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.patterns.row_reduction import (

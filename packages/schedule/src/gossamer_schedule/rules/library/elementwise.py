@@ -6,8 +6,8 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.hardware_params import hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain

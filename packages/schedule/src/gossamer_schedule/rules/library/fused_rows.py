@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target, Trace
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds

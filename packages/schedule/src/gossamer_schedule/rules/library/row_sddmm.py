@@ -12,8 +12,8 @@ import msgspec
 from gossamer_ir.core.axis_kinds import is_padded, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import indptr_name
-from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gathered_rows import (

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted

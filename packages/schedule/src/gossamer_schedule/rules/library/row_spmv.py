@@ -7,8 +7,8 @@ even if they are short: one masked load reads a row, without a branch that depen
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Step, Target
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name, numbered_name

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import copy_name

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.cpu_options import CPU_OPTIONS
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.cpu_options import CPU_OPTIONS
 
 
 class HardwareParams(NamedTuple):
