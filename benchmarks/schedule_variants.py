@@ -3,9 +3,9 @@
 A file for `--variants` may look like this:
 
     from benchmarks.schedule_variants import with_rule
-    from gossamer_schedule.rules import choose
+    from gossamer_schedule.rules import default_schedule
 
-    VARIANTS = {"default": with_rule(choose)}
+    VARIANTS = {"default": with_rule(default_schedule)}
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, 
 from gossamer_ir.nodes import Module
 from gossamer_schedule import split, unroll
 from gossamer_schedule.plugin_api import (
-    LOOP_STAGES, Change, apply_rule, change_of, explain, plugin_primitive
+    LOOP_STAGES, Change, apply_rule, change_of, plugin_primitive, schedule_report
 )
 from gossamer_tiny import TinyInterpreter
 
@@ -207,7 +207,7 @@ def test_without_the_plugin_its_steps_are_refused_by_its_name(install):
     ("schedule", "rule"),
     [
         ("apply_rule('row_spmv', module, target, stats)", "row_spmv"),
-        ("explain(module, target, stats)", "row_spmv"),
+        ("schedule_report(module, target, stats)", "row_spmv"),
         ("apply_rule('row_sddmm', module, target, stats) or Schedule()", "tiny-interpreter"),
     ],
 )

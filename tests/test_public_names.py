@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unserialized
 
 BESIDES = {
     "gossamer_ir": ("arith.simplify.simplify", "transform.specialize.specialize", "verify.verify"),
-    "gossamer_schedule": ("rules.apply_rule", "rules.choose", "rules.explain"),
+    "gossamer_schedule": ("rules.apply_rule", "rules.default_schedule", "rules.schedule_report"),
     "gossamer_generic_cpu": ("backend.GenericCpu",),
 }
 """Public names of a distribution outside of its `__all__`."""

@@ -95,8 +95,8 @@ def test_a_schedule_can_take_part(op, features, tmp_path, monkeypatch):
     file = tmp_path / "variants.py"
     file.write_text(
         "from benchmarks.schedule_variants import with_rule\n"
-        "from gossamer_schedule.rules import choose\n"
-        "VARIANTS = {'default': with_rule(choose)}\n"
+        "from gossamer_schedule.rules import default_schedule\n"
+        "VARIANTS = {'default': with_rule(default_schedule)}\n"
     )
     contenders = {"default": Local("default", load_variants(file)["default"])}
     (found,) = measured(task(op, features, (2,), ("default",)), contenders=contenders)

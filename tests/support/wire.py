@@ -63,7 +63,7 @@ BORDERS = (
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.schedule"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.trace"),
-    Border("gossamer", "schedule", "gossamer_schedule.rules", "explain"),
+    Border("gossamer", "schedule", "gossamer_schedule.rules", "schedule_report"),
     Border("gossamer", "schedule", "gossamer_schedule.trace.codec", "trace_from_json"),
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),
     Border("gossamer", "lower", "gossamer_lower", "lower_buffers"),

@@ -9,7 +9,7 @@ from gossamer.operators import operator_named
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 from tools.corpus_programs.program_source import Source
 
 TARGET = Target.parse("generic-cpu:vector_bits=512")
@@ -77,7 +77,7 @@ def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
 
 def scheduled(module: Module) -> Module:
     """Return the flat stage of a coordinate module, scheduled by the default rules."""
-    *_, flat = lower_by_stage(module, choose(module, TARGET))
+    *_, flat = lower_by_stage(module, default_schedule(module, TARGET))
     return flat
 
 

@@ -18,7 +18,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES, apply_pass
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import script, script_names
 from tools import ROOT
 
@@ -112,7 +112,9 @@ def signs_of(module: Module, schedule: Schedule) -> Signs:
 def signs_of_script(name: str) -> Signs:
     """Return the signs of a script as written and as scheduled; one sign where both are equal."""
     module = parse_module(script(name))
-    written, scheduled = (signs_of(module, way) for way in (Schedule(), choose(module, TARGET)))
+    written, scheduled = (
+        signs_of(module, way) for way in (Schedule(), default_schedule(module, TARGET))
+    )
     return {
         key: sign if sign == scheduled[key] else sign + scheduled[key]
         for key, sign in written.items()

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
     """Return the schedule that the rules of plugins for the target choose, else the general rules. Those
     return an empty schedule for modules after the coordinate stage. The module is verified first."""
-    return default_report(module, target, stats).schedule
+    return schedule_report(module, target, stats).schedule
 
 
-def default_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
+def schedule_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
     """Like `default_schedule`, with the reasons that the rule gives. Rules see the class of the stats."""
     from gossamer_ir.verify import verify
 
@@ -42,9 +42,9 @@ def default_report(module: Module, target: Target, stats: Stats | None) -> Sched
 
     found = plugin_of(target).schedule(verify(module), target, stats)
     if found is None:
-        from gossamer_schedule.rules import explain
+        from gossamer_schedule.rules import schedule_report as report_of_rules
 
-        return explain(module, target, stats)
+        return report_of_rules(module, target, stats)
     name, chosen = found
     return chosen if isinstance(chosen, ScheduleReport) else _report_without_reasons(chosen, name)
 

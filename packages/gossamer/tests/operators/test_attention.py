@@ -19,7 +19,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import attention, attention_bound
 
 pytestmark = pytest.mark.unserialized
@@ -100,7 +100,7 @@ def test_every_stage_interpreted(features, mean, dtype, index):
         "scale": np.array([0.5], dtype), "m": 11, "n": 19, "nnz": matrix.nnz,
     } | dict(zip("qkv", dense, strict=True)) | ({"feat_size": 7} if features is None else {})  # fmt: skip
     module = module_of(PROGRAM, Variant(dtype, index, index, features))
-    schedule = choose(module, Target.parse("generic-cpu"), stats_of(matrix, MEANS[mean]))
+    schedule = default_schedule(module, Target.parse("generic-cpu"), stats_of(matrix, MEANS[mean]))
     stages = tuple(lower_by_stage(module, schedule))
     for stage in stages if dtype == "float32" else stages[-1:]:  # it inherits what is wrong before
         out = np.full(dense[0].shape, np.nan, dtype)
@@ -264,7 +264,7 @@ def test_out_overlaps_no_operand():
 def test_scores_are_kept_for_a_row_only(features):
     """Only arrays of the caller are as long as the matrix has elements."""
     module = module_of(PROGRAM, Variant(features=features))
-    *_, flat = lower_by_stage(module, choose(module, Target("generic-cpu")))
+    *_, flat = lower_by_stage(module, default_schedule(module, Target("generic-cpu")))
     own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
     sizes = {free_vars(extent) for buffer in own for extent in buffer.shape}
     assert own

@@ -16,7 +16,7 @@ from gossamer_ir.errors import ArgumentError, UserError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import sddmm, sddmm_magnitude
 
 FEATURES = (0, 1, 7, 16, 33, 128)
@@ -428,7 +428,7 @@ def test_programs_like_it_compile_with_what_the_rules_choose(edits, stats):
     for features in (20, None):
         sizes = {} if features is None else {"feat_size": features}
         module = specialize(parse_module(script), sizes)
-        kernel = gs.compile(module, schedule=choose(module, Target("generic-cpu"), stats))
+        kernel = gs.compile(module, schedule=default_schedule(module, Target("generic-cpu"), stats))
         x, y = operands(matrix.shape, features or 11, dtype="float32")
         terms = x[:, None] * y[None]
         rows = np.repeat(np.arange(37), np.diff(matrix.indptr))

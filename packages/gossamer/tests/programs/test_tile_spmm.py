@@ -25,7 +25,7 @@ from gossamer_ir.nodes import Allocate
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.rules import choose, explain
+from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_testkit import retyped, script
 
 SHAPES = [(0, 0), (0, 8), (3, 0), (1, 4), (5, 8), (70, 24), (200, 40)]
@@ -79,7 +79,7 @@ def arguments(whole, features, *, width=4, index="int32"):
 def test_a_product_at_every_stage(shape, features, dtype):
     module = product(features, dtype=dtype)
     values, expected = arguments(matrix(*shape, dtype=dtype), features)
-    assert explain(module, Target("generic-cpu")).rule == "tile_spmm"
+    assert schedule_report(module, Target("generic-cpu")).rule == "tile_spmm"
     assert guards(module) == []
     assert_everywhere(module, values, c=expected)
 
@@ -93,7 +93,7 @@ STATS = [None, *(Stats(rows, 64, 9 * rows, 60, 1) for rows in (64, 1024, 1 << 20
 def test_a_product_of_many_rows(features, stats, dtype, index):
     """Rows are no multiple of a panel, features none of a tile of features."""
     module = product(features, width=16, dtype=dtype, index=index)
-    kernel = gs.compile(module, schedule=choose(module, Target("generic-cpu"), stats))
+    kernel = gs.compile(module, schedule=default_schedule(module, Target("generic-cpu"), stats))
     for rows, columns in ((1, 16), (63, 48), (1300, 32)):
         values, expected = arguments(
             matrix(rows, columns, dtype=dtype), features, width=16, index=index
@@ -120,7 +120,7 @@ def test_programs_with_computed_sizes_are_lowered(rows, tiles):
         .replace("dense_fixed(m", f"dense_fixed({rows}")
     )
     module = specialize(parse_module(text), {"feat_size": 40})
-    rule = explain(module, Target("generic-cpu")).rule
+    rule = schedule_report(module, Target("generic-cpu")).rule
     assert (rule == "tile_spmm") == (rows in ("m", "64"))
     assert flat_module(module).stage == "flat"
 

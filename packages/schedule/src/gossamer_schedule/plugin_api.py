@@ -8,8 +8,8 @@ all packages that plugins import.
   `Cursor` that it takes, the `Change` that it returns; `change_of`, if it is made of other primitives
 * Look-ups, which refuse names that do not exist: `find_loop`, `find_block`, `find_iteration`, `find_buffer`
 * Refusals: `schedule_error`, `require_serial`, `require_zero_start`
-* A rule: `TraceBuilder` for its steps; `explain` (all rules of gossamer) and `apply_rule` (one of them),
-  which take what a plugin's rule takes: the module, the target and the stats
+* A rule: `TraceBuilder` for its steps; `schedule_report` (all rules of gossamer) and `apply_rule` (one of
+  them), which take what a plugin's rule takes: the module, the target and the stats
 """
 
 from gossamer_schedule.cursor.cursor import Cursor
@@ -22,7 +22,7 @@ from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_itera
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.plugin_primitive import change_of, plugin_primitive
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.rules import apply_rule, explain
+from gossamer_schedule.rules import apply_rule, schedule_report
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "TraceBuilder",
     "apply_rule",
     "change_of",
-    "explain",
+    "schedule_report",
     "find_block",
     "find_buffer",
     "find_iteration",

@@ -11,7 +11,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_schedule.rules import RULES, apply_rule, choose, explain, library
+from gossamer_schedule.rules import RULES, apply_rule, default_schedule, library, schedule_report
 from gossamer_schedule.rules.patterns.row_reduction import sparse_reduction
 from gossamer_testkit import script
 from gossamer_testkit.examples import SCALE
@@ -83,7 +83,7 @@ def module_of(body, **sizes):
 
 
 def last_step(body, stats=None, **sizes):
-    return choose(module_of(body, **sizes), TARGET, stats).loop[-1]
+    return default_schedule(module_of(body, **sizes), TARGET, stats).loop[-1]
 
 
 WEIGHTS = [
@@ -114,7 +114,7 @@ def test_terms_at_positions_are_told_from_terms_at_coordinates(body, is_contiguo
 
 def lanes_and_rest(body, *, stats=None, **sizes):
     """The lanes of the partial results, and the treatment of the remainder; None without vectors."""
-    trace = choose(module_of(body, **sizes), TARGET, stats).loop
+    trace = default_schedule(module_of(body, **sizes), TARGET, stats).loop
     splits = [step.args["factors"] for step in trace if step.op == "split"]
     vectors = [step.args.get("rest", "scalar") for step in trace if step.op == "vectorize"]
     return (splits[0][-1], vectors[0]) if vectors else None
@@ -145,7 +145,7 @@ def test_vectors_are_chosen_by_the_length_of_rows(body, stats, expected):
 
 def test_vectors_have_the_width_of_the_target():
     narrow = Target.parse("generic-cpu:vector_bits=256")
-    split = choose(module_of(CSR + SUM), narrow).loop[3]
+    split = default_schedule(module_of(CSR + SUM), narrow).loop[3]
     assert split.args["factors"] == (None, 8)
 
 
@@ -164,14 +164,14 @@ READS = {
 @pytest.mark.parametrize("read", READS)
 def test_vectors_are_for_operands_read_at_the_coordinates(read):
     body = CSR + PRODUCT.replace("B[j, k]", read)
-    ops = [step.op for step in choose(module_of(body, f=32), TARGET).loop]
+    ops = [step.op for step in default_schedule(module_of(body, f=32), TARGET).loop]
     assert ops[-1] == "parallel"
     assert ("vectorize" in ops) == READS[read]
 
 
 def test_a_number_per_row_without_vectors_stays_in_a_register():
     body = CSR + DOT.replace("X[j]", "X[j // 2]")
-    ops = [step.op for step in choose(module_of(body), TARGET, rows_of(100)).loop]
+    ops = [step.op for step in default_schedule(module_of(body), TARGET, rows_of(100)).loop]
     assert ops == ["cache_write", "reverse_compute_at", "decompose_reduction", "parallel"]
 
 
@@ -201,7 +201,7 @@ DIFFERENCES = [
 def test_differences_are_accumulated_in_their_order(body, old, new, has_vectors):
     """Lanes may be features, but not parts of one result."""
     module = module_of(CSR + body.replace(old, new), f=32)
-    ops = [step.op for step in choose(module, TARGET, rows_of(100)).loop]
+    ops = [step.op for step in default_schedule(module, TARGET, rows_of(100)).loop]
     assert {"cache_write", "reindex_cache_write"} & set(ops)
     assert ops[-1] == "parallel"
     assert ("vectorize" in ops) == has_vectors
@@ -222,7 +222,7 @@ ELEMENTWISE = [
 
 @pytest.mark.parametrize(("body", "loop"), ELEMENTWISE)
 def test_elements_are_numbered_through_where_no_row_is_asked_for(body, loop):
-    schedule = choose(module_of(body), TARGET)
+    schedule = default_schedule(module_of(body), TARGET)
     fused = [step.args["axes"] for step in schedule.coordinate]
     assert fused == ([] if loop == "i" else [("I", "J")])
     assert [step.op for step in schedule.loop] == ["split", "vectorize", "parallel"]
@@ -231,7 +231,7 @@ def test_elements_are_numbered_through_where_no_row_is_asked_for(body, loop):
 
 def test_short_rows_are_gone_through_one_element_at_a_time():
     body = scaled("csr", "A[i, j] * R[i]")
-    trace = choose(module_of(body), TARGET, rows_of(2, longest=3)).loop
+    trace = default_schedule(module_of(body), TARGET, rows_of(2, longest=3)).loop
     assert [step.op for step in trace] == ["parallel"]
 
 
@@ -244,7 +244,7 @@ def test_what_goes_on_from_the_output_is_scheduled_as_what_starts_anew(body):
     anew, unaligned = CSR + body, {"f": 40} if body == PRODUCT else {}
     going_on = re.sub(r"        with T.init\(\):\n.*\n", "", anew)
     assert going_on != anew
-    found = [explain(module_of(text, **unaligned), TARGET) for text in (going_on, anew)]
+    found = [schedule_report(module_of(text, **unaligned), TARGET) for text in (going_on, anew)]
     assert choices(found[0]) == choices(found[1])
 
 
@@ -289,11 +289,11 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("why", LEFT_ALONE)
 def test_other_programs_are_left_alone(why):
     sizes = {"f": 0} if why == "no features" else {}
-    assert choose(module_of(LEFT_ALONE[why], **sizes), TARGET) == Schedule()
+    assert default_schedule(module_of(LEFT_ALONE[why], **sizes), TARGET) == Schedule()
 
 
 def test_rows_that_read_another_row_are_not_fused():
-    assert explain(module_of(CSR + SUM + SECOND), TARGET).rule == "separate_iterations"
+    assert schedule_report(module_of(CSR + SUM + SECOND), TARGET).rule == "separate_iterations"
 
 
 def test_modules_of_later_stages_are_left_alone():
@@ -305,7 +305,7 @@ def fill(x: T.handle, n: T.int64) -> None:
     for i in T.serial(n):
         X[i] = 1.0
 """
-    assert choose(parse_module(text), TARGET) == Schedule()
+    assert default_schedule(parse_module(text), TARGET) == Schedule()
 
 
 # --- reasons
@@ -335,7 +335,7 @@ def test_each_decision_is_a_sentence_with_a_reason(name, stats, features):
     sizes = {} if features is None else {"f": features}
     module = module_of(PROGRAMS[name], **sizes)
     for target in (WIDE, NARROW):
-        found = explain(module, target, STATS[stats])
+        found = schedule_report(module, target, STATS[stats])
         assert found.rule
         assert found.pattern
         for decision in found.decisions:
@@ -343,11 +343,11 @@ def test_each_decision_is_a_sentence_with_a_reason(name, stats, features):
                 assert text == text.strip().rstrip(".")
                 assert "None" not in text
                 assert "  " not in text
-        assert found.schedule == choose(module, target, STATS[stats])
+        assert found.schedule == default_schedule(module, target, STATS[stats])
 
 
 def test_the_order_of_axes_is_explained():
-    found = explain(module_of(PROGRAMS["written in another order"], f=40), WIDE)
+    found = schedule_report(module_of(PROGRAMS["written in another order"], f=40), WIDE)
     assert found.decisions[0].stage == "coordinate"
     assert found.decisions[0].what == "the order i, j, k"
     assert found.decisions[0].steps == found.schedule.coordinate
@@ -355,13 +355,13 @@ def test_the_order_of_axes_is_explained():
 
 def test_the_target_is_named_where_it_decides():
     module = module_of(PROGRAMS["product"], f=256)
-    found = {target: explain(module, target).decisions[1].what for target in (WIDE, NARROW)}
+    found = {target: schedule_report(module, target).decisions[1].what for target in (WIDE, NARROW)}
     assert found[WIDE] == "features in 1 tile of 17 vectors of 16 lanes"
     assert found[NARROW] == "features in 10 tiles of 7 vectors of 4 lanes"
 
 
 def product_steps(stats, *, target=WIDE, **sizes):
-    schedule = choose(module_of(PROGRAMS["product"], **sizes), target, stats)
+    schedule = default_schedule(module_of(PROGRAMS["product"], **sizes), target, stats)
     return {step.op: step.args for step in schedule.loop}
 
 
@@ -404,7 +404,7 @@ def test_prefetches_look_as_far_ahead_as_lines_are_short():
 @pytest.mark.parametrize(("gathers", "rest"), [("fast", "masked"), ("slow", None)])
 def test_remainders_are_masked_where_gathers_are_fast(gathers, rest):
     target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
-    steps = choose(module_of(PROGRAMS["dots"]), target, Stats(100, 100, 3000, 50, 0)).loop
+    steps = default_schedule(module_of(PROGRAMS["dots"]), target, Stats(100, 100, 3000, 50, 0)).loop
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == [rest]
 
 
@@ -479,18 +479,18 @@ NOT_SLICED = {
 @pytest.mark.parametrize(("height", "lanes"), [(2, 2), (6, 2), (8, 8), (12, 4), (16, 8), (64, 8)])
 def test_rows_of_a_slice_are_lanes(height, lanes):
     module = parse_module(SLICED.replace("fixed(8", f"fixed({height}"))
-    found = explain(module, TARGET)
+    found = schedule_report(module, TARGET)
     assert found.rule == "slice_spmv"
     assert found.decisions[0].what == f"the {height} rows of a slice in vectors of {lanes}"
 
 
 @pytest.mark.parametrize("text", NOT_SLICED.values(), ids=NOT_SLICED)
 def test_other_slices_run_as_written(text):
-    assert explain(parse_module(text), TARGET).rule == ""
+    assert schedule_report(parse_module(text), TARGET).rule == ""
 
 
 def test_every_rule_has_a_program_that_it_matches():
     assert {rule.name for rule in RULES} == {*SCRIPTS, *OF_SEVERAL_ITERATIONS}
     for rule, name in SCRIPTS.items():
         module = specialize(parse_module(script(name)), SIZES.get(rule, {}))
-        assert explain(module, TARGET).rule == rule
+        assert schedule_report(module, TARGET).rule == rule

@@ -32,7 +32,7 @@ ScheduleRule: TypeAlias = Callable[[Module, Target, Stats | None], ScheduleRepor
 """A function that returns a schedule for a module, in a report if it gives reasons for its decisions, or None
 if it does not apply; stats may be unknown.
 
-It can use the rules of gossamer, which have the same signature, by `explain` and `apply_rule` of
+It can use the rules of gossamer, which have the same signature, by `schedule_report` and `apply_rule` of
 `gossamer_schedule.plugin_api`."""
 
 

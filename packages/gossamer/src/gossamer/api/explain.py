@@ -8,7 +8,7 @@ from typing import overload
 from gossamer.api.compile import Program, specialized_module
 from gossamer.api.prepare import Prepared, choice_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import default_report
+from gossamer.pipeline import schedule_report
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor
@@ -66,4 +66,4 @@ def explain(
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).program.script
     module = specialized_module(program, specialize=specialize, dtypes=dtypes)
-    return default_report(module, resolve_elsewhere(target)[1], stats)
+    return schedule_report(module, resolve_elsewhere(target)[1], stats)

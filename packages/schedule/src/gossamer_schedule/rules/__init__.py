@@ -2,7 +2,7 @@
 statistics of the data. A rule analyzes the coordinate module. It plans steps, but does not apply them.
 """
 
-from gossamer_schedule.rules.default_schedule import apply_rule, choose, explain
+from gossamer_schedule.rules.default_schedule import apply_rule, default_schedule, schedule_report
 from gossamer_schedule.rules.ordered_rules import RULES, replaces_conversion
 
-__all__ = ["RULES", "apply_rule", "choose", "explain", "replaces_conversion"]
+__all__ = ["RULES", "apply_rule", "default_schedule", "replaces_conversion", "schedule_report"]

@@ -17,7 +17,7 @@ from gossamer_schedule.rules.schedule_rule import RuleRecord
 
 
 @typed
-def explain(module: Module, target: Target, stats: Stats | None = None) -> ScheduleReport:
+def schedule_report(module: Module, target: Target, stats: Stats | None = None) -> ScheduleReport:
     """Return the schedule of the first rule whose pattern matches, with the reason of each decision.
 
     The report has no decisions if no pattern matches, or if the module is of a later stage than coordinate.
@@ -39,10 +39,10 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
     ...             Y[i] = 0.0
     ...         Y[i] = Y[i] + A[i, j]
     ... ''')
-    >>> found = explain(program, Target("generic-cpu"))
+    >>> found = schedule_report(program, Target("generic-cpu"))
     >>> found.rule, found.decisions[1].what
     ('row_spmv', '16 partial results in lanes, the rest masked')
-    >>> found.schedule == choose(program, Target("generic-cpu"))
+    >>> found.schedule == default_schedule(program, Target("generic-cpu"))
     True
     """
     for form, decisions in _forms(module):
@@ -54,9 +54,9 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Sched
 
 
 @typed
-def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
-    """Return the schedule of `explain`; an empty one if no rule matches."""
-    return explain(module, target, stats).schedule
+def default_schedule(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
+    """Return the schedule of `schedule_report`; an empty one if no rule matches."""
+    return schedule_report(module, target, stats).schedule
 
 
 @typed
@@ -66,7 +66,7 @@ def apply_rule(
     """Return the schedule of one of `RULES`, by its name; None if its pattern does not match.
 
     It takes what a rule of a plugin takes, so that such a rule can use those of gossamer. The pattern is
-    matched against the program as it is; `explain` also tries other forms of it.
+    matched against the program as it is; `schedule_report` also tries other forms of it.
 
     Raises `ArgumentError`: `rule.name`.
 

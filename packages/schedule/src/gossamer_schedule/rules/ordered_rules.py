@@ -1,8 +1,8 @@
 """The rules in the order in which they are tried: the one list of them.
 
 A rule is added here by its import and by one line in `ORDERED_RULES`, at its place; the first rule that
-matches is used. The rules that `explain` tries, those that `fused_rows` tries for its parts, and the table in
-`docs/architecture.md` follow from this list and from what the decorator of each rule declares.
+matches is used. The rules that `schedule_report` tries, those that `fused_rows` tries for its parts, and the
+table in `docs/architecture.md` follow from this list and from what the decorator of each rule declares.
 """
 
 from __future__ import annotations

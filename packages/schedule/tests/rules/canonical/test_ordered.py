@@ -5,7 +5,7 @@ import pytest
 from gossamer_ir import parse_module
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_schedule import replay
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 
 WIDE = Target("generic-cpu", (("vector_bits", "512"),))
 PROGRAM = """
@@ -50,19 +50,19 @@ def product(name, order, *, fused=False):
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_the_order_of_axes_does_not_matter(name, order):
     module = product(name, order)
-    expected, found = choose(product(name, "RQF"), WIDE), choose(module, WIDE)
+    expected, found = default_schedule(product(name, "RQF"), WIDE), default_schedule(module, WIDE)
     assert expected != Schedule()
     assert found.loop == expected.loop
     assert replay(module, found.coordinate) == product(name, "RQF")
 
 
 def test_fused_axes_behind_others_are_found():
-    found = choose(product("spmm", "FRQ", fused=True), WIDE)
+    found = default_schedule(product("spmm", "FRQ", fused=True), WIDE)
     assert [step.op for step in found.coordinate] == ["sparse_unfuse", "sparse_reorder"]
-    assert found.loop == choose(product("spmm", "RQF"), WIDE).loop
+    assert found.loop == default_schedule(product("spmm", "RQF"), WIDE).loop
 
 
 def test_nothing_is_reordered_where_the_order_matters():
     text = PROGRAM.format(axes="F, R, Q", kinds="SSR", names="t, u, w", **SPMM)
     module = parse_module(text.replace("B[w, t]", "C[u, 0]"))
-    assert choose(module, WIDE) == Schedule()
+    assert default_schedule(module, WIDE) == Schedule()

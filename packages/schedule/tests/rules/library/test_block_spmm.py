@@ -17,7 +17,7 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.library.block_spmm import block_spmm
 from gossamer_schedule.rules.patterns.block_reduction import block_reduction
@@ -193,7 +193,7 @@ def test_accumulators_leave_registers_for_operands(target):
 
 
 def scheduled(target=WIDE, **sizes):
-    schedule = choose(sized(COORDINATE, **sizes), target)
+    schedule = default_schedule(sized(COORDINATE, **sizes), target)
     assert [step.op for step in schedule.loop][-1] == "parallel"
     return replay(sized(LOOP, **sizes), schedule.loop)
 

@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
-from gossamer_schedule.rules import apply_rule, choose, explain
+from gossamer_schedule.rules import apply_rule, default_schedule, schedule_report
 from gossamer_schedule.rules.library.fused_rows import SHORT_ROW
 
 TARGET = Target.parse("generic-cpu")
@@ -62,7 +62,7 @@ def steps(schedule, op):
 @pytest.mark.parametrize("stats", [None, rows_of(2), rows_of(80, columns=10**7)])
 def test_all_parts_run_on_a_row_before_the_next_one(stats, features):
     module = module_of(features=features)
-    found = explain(module, TARGET, stats)
+    found = schedule_report(module, TARGET, stats)
     assert found.rule == "fused_rows"
     fused = [(step.op, step.args["iteration"]) for step in found.schedule.coordinate]
     parts = ("products", "rest", "most", "scores")
@@ -77,7 +77,9 @@ def test_all_parts_run_on_a_row_before_the_next_one(stats, features):
 
 def test_results_of_parts_are_not_stored_around_the_caches():
     stats = Stats(rows=1 << 20, columns=1 << 20, nnz=9 << 20, longest_row=99, empty_rows=0)
-    assert steps(choose(module_of(features=512), TARGET, stats), "store_nontemporal") == []
+    assert (
+        steps(default_schedule(module_of(features=512), TARGET, stats), "store_nontemporal") == []
+    )
 
 
 def test_rows_are_asked_for_from_shorter_ones_on():
@@ -85,7 +87,7 @@ def test_rows_are_asked_for_from_shorter_ones_on():
     asked = {
         (features, columns): [
             args["buffer"]
-            for args in steps(choose(module_of(features=features), TARGET,
+            for args in steps(default_schedule(module_of(features=features), TARGET,
                                      rows_of(9, columns=columns)), "prefetch")
         ]
         for features in (31, 32) for columns in (1, far)
@@ -95,7 +97,7 @@ def test_rows_are_asked_for_from_shorter_ones_on():
 
 def test_short_rows_are_gone_through_one_element_at_a_time():
     for mean in (SHORT_ROW, SHORT_ROW + 1):
-        schedule = choose(module_of(), TARGET, rows_of(mean))
+        schedule = default_schedule(module_of(), TARGET, rows_of(mean))
         loops = {args["loop"] for args in steps(schedule, "vectorize")}
         groups = {args["loop"] for args in steps(schedule, "split")} & {"j"}
         assert loops.isdisjoint({"ja_1", "jb_1"}) == (mean == SHORT_ROW)

@@ -16,7 +16,7 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import default_schedule
 from gossamer_schedule.rules.library.row_sddmm import (
     LONG_GROUP,
     LONG_ROW,
@@ -118,8 +118,8 @@ def renamed():
 
 def test_names_do_not_matter():
     for stats in (None, SHORT, LONG, FAR):
-        found = choose(sized(renamed(), 40), WIDE, stats)
-        assert ops(found) == ops(choose(sized(COORDINATE, 40), WIDE, stats))
+        found = default_schedule(sized(renamed(), 40), WIDE, stats)
+        assert ops(found) == ops(default_schedule(sized(COORDINATE, 40), WIDE, stats))
         assert found.loop[-1].args["weight"] == "T.int64(S__indptr[r]) + 4 * r"
 
 
@@ -144,12 +144,12 @@ ALIKE = {
 def test_rows_selected_by_positions_are_guarded_so_that_lanes_are_not_combined():
     old = 'compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)'
     ragged = changed(old, "dense_varied(I, (n, nnz), indptr)")
-    assert ops(choose(sized(ragged, 40), WIDE)) == ["parallel"]
+    assert ops(default_schedule(sized(ragged, 40), WIDE)) == ["parallel"]
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE.values(), ids=ALIKE)
 def test_what_is_reduced_does_not_matter(old, new):
-    assert ops(choose(sized(changed(old, new), 40), WIDE)) == VECTORIZED
+    assert ops(default_schedule(sized(changed(old, new), 40), WIDE)) == VECTORIZED
 
 
 IRREGULAR = {
@@ -164,7 +164,7 @@ def test_operands_that_vectors_cannot_read_are_read_one_by_one(edits):
     text = changed(*edits[:2])
     if edits[2]:
         text = text.replace(*edits[2:])
-    assert ops(choose(sized(text, 40), WIDE)) == ["parallel"]
+    assert ops(default_schedule(sized(text, 40), WIDE)) == ["parallel"]
 
 
 OTHER = {
@@ -192,7 +192,7 @@ def test_other_computations_are_left_alone(old, new):
 
 def test_padded_rows_run_slot_by_slot():
     module = sized(changed("unique=False)", "unique=False, padded=True)"), 40)
-    found = choose(module, WIDE, FAR)
+    found = default_schedule(module, WIDE, FAR)
     ops = [(step.op, step.args.get("loop")) for step in found.loop]
     assert ops == [
         ("split", "k"), ("decompose_reduction", "k_0"), ("vectorize", "k_1"), ("unroll", "k_0"),
@@ -202,7 +202,7 @@ def test_padded_rows_run_slot_by_slot():
 
 def test_without_features_nothing_is_reordered():
     assert row_sddmm(sized(COORDINATE, 0), WIDE, None) is None
-    assert choose(sized(COORDINATE, 0), WIDE) == Schedule()
+    assert default_schedule(sized(COORDINATE, 0), WIDE) == Schedule()
 
 
 def factors(schedule):
@@ -219,12 +219,12 @@ GROUPS = [
 
 @pytest.mark.parametrize(("stats", "group"), GROUPS)
 def test_groups_follow_the_length_of_rows(stats, group):
-    assert factors(choose(sized(COORDINATE, 40), WIDE, stats))[0] == (None, group)
+    assert factors(default_schedule(sized(COORDINATE, 40), WIDE, stats))[0] == (None, group)
 
 
 @pytest.mark.parametrize(("features", "group"), [(48, LONG_GROUP), (49, SHORT_GROUP)])
 def test_groups_of_long_rows_follow_the_features(features, group):
-    assert factors(choose(sized(COORDINATE, features), WIDE, LONG))[0] == (None, group)
+    assert factors(default_schedule(sized(COORDINATE, features), WIDE, LONG))[0] == (None, group)
 
 
 LANES = [
@@ -245,7 +245,7 @@ ALIGNED = [
 
 @pytest.mark.parametrize(("features", "target", "dtype", "lanes", "expected"), ALIGNED)
 def test_rows_of_whole_vectors_are_read_where_lines_begin(features, target, dtype, lanes, expected):
-    schedule = choose(sized(COORDINATE, features, dtype=dtype), target)
+    schedule = default_schedule(sized(COORDINATE, features, dtype=dtype), target)
     (step,) = [step for step in schedule.loop if step.op == "align"]
     assert step.args == {"loop": "k", "buffer": "Y_data", "lanes": lanes}
     assert factors(schedule)[1] == expected
@@ -253,36 +253,38 @@ def test_rows_of_whole_vectors_are_read_where_lines_begin(features, target, dtyp
 
 @pytest.mark.parametrize("features", [None, 1, 16, 33, 16 * UNROLLED_VECTORS])
 def test_other_rows_are_read_from_their_beginning(features):
-    schedule = choose(sized(COORDINATE, features), WIDE)
+    schedule = default_schedule(sized(COORDINATE, features), WIDE)
     assert "align" not in [step.op for step in schedule.loop]
 
 
 def test_rows_of_an_operand_that_is_far_away_are_read_from_their_beginning():
     module = sized(COORDINATE, 32)
     for columns, aligned in ((1 << 16, 1), (1 << 17, 0)):
-        steps = choose(module, WIDE, rows_of(3, columns=columns)).loop
+        steps = default_schedule(module, WIDE, rows_of(3, columns=columns)).loop
         assert [step.op for step in steps].count("align") == aligned
 
 
 @pytest.mark.parametrize(("features", "target", "dtype", "expected"), LANES)
 def test_vectors_have_the_width_of_the_target(features, target, dtype, expected):
-    assert factors(choose(sized(COORDINATE, features, dtype=dtype), target))[1] == expected
+    assert (
+        factors(default_schedule(sized(COORDINATE, features, dtype=dtype), target))[1] == expected
+    )
 
 
 @pytest.mark.parametrize("features", [2, 16 * UNROLLED_VECTORS, 16 * UNROLLED_VECTORS + 1, None])
 def test_as_many_vectors_are_unrolled_as_code_stays_short(features):
-    found = choose(sized(COORDINATE, features), WIDE).loop
+    found = default_schedule(sized(COORDINATE, features), WIDE).loop
     unrolled = [step.args["loop"] for step in found if step.op == "unroll"]
     few = features is not None and features <= 16 * UNROLLED_VECTORS
     assert unrolled == (["k_0", "j_1"] if few else ["j_1"])
 
 
 def test_rows_of_one_feature_run_as_they_are():
-    assert ops(choose(sized(COORDINATE, 1), WIDE)) == ["parallel"]
+    assert ops(default_schedule(sized(COORDINATE, 1), WIDE)) == ["parallel"]
 
 
 def prefetched(text, stats, features=128):
-    found = choose(sized(text, features), WIDE, stats).loop
+    found = default_schedule(sized(text, features), WIDE, stats).loop
     return [step.args["buffer"] for step in found if step.op == "prefetch"]
 
 
@@ -298,7 +300,7 @@ def test_gathered_rows_are_asked_for_where_they_are_far():
 @pytest.mark.parametrize("stats", [None, LONG, FAR], ids=["short", "long", "far"])
 def test_fused_axes_are_iterated_one_by_one(stats):
     fused = changed("[I, J, K]", "[T.sp.fuse(I, J), K]")
-    plain, found = (choose(sized(text, 33), WIDE, stats) for text in (COORDINATE, fused))
+    plain, found = (default_schedule(sized(text, 33), WIDE, stats) for text in (COORDINATE, fused))
     assert [step.op for step in found.coordinate] == ["sparse_unfuse"]
     assert found.loop == plain.loop != ()
 
@@ -329,7 +331,7 @@ def require_products(module, features, *, dtype, lengths):
 
 
 def scheduled(features=None, *, dtype="float32", stats=None, target=WIDE):
-    schedule = choose(sized(COORDINATE, features, dtype=dtype), target, stats)
+    schedule = default_schedule(sized(COORDINATE, features, dtype=dtype), target, stats)
     return replay(sized(LOOP, features, dtype=dtype), schedule.loop)
 
 

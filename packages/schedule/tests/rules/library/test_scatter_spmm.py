@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.script import parse_module
-from gossamer_schedule.rules import explain
+from gossamer_schedule.rules import schedule_report
 from gossamer_schedule.rules.library.scatter_spmm import scatter_spmm
 
 TARGET = Target("generic-cpu")
@@ -46,7 +46,7 @@ def f(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle,
 
 
 def report(text, **features):
-    return explain(parse_module(text), TARGET)
+    return schedule_report(parse_module(text), TARGET)
 
 
 def steps(found, op):

@@ -8,7 +8,7 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import decompose_format
-from gossamer_schedule.rules import explain
+from gossamer_schedule.rules import schedule_report
 from gossamer_testkit.examples import SPMM_COORDINATE
 
 TARGET = Target("generic-cpu")
@@ -45,7 +45,7 @@ def steps(report, op):
 
 
 def test_each_part_has_the_schedule_of_its_pattern():
-    found = explain(in_parts(ROWS, COO), TARGET)
+    found = schedule_report(in_parts(ROWS, COO), TARGET)
     assert found.rule == "separate_iterations"
     assert found.pattern == "iterations one after the other: csrmm_init, csrmm_p0, csrmm_p1"
     loops = [args["loop"] for args in steps(found, "parallel")]
@@ -53,7 +53,7 @@ def test_each_part_has_the_schedule_of_its_pattern():
 
 
 def test_caches_of_one_buffer_have_different_names():
-    found = explain(in_parts(ROWS, ROWS), TARGET)
+    found = schedule_report(in_parts(ROWS, ROWS), TARGET)
     assert [args["block"] for args in steps(found, "reverse_compute_at")] == [
         "csrmm_p0_C_data_local",
         "csrmm_p1_C_data_local_1",
@@ -62,7 +62,10 @@ def test_caches_of_one_buffer_have_different_names():
 
 @pytest.mark.parametrize("features", [1, 7, 64, None])
 def test_all_numbers_of_features_are_scheduled(features):
-    assert explain(in_parts(ROWS, COO, features=features), TARGET).rule == "separate_iterations"
+    assert (
+        schedule_report(in_parts(ROWS, COO, features=features), TARGET).rule
+        == "separate_iterations"
+    )
 
 
 def test_a_result_that_is_read_again_is_not_stored_around_the_caches():
@@ -75,7 +78,8 @@ def csr(a: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64, nnz: T.in
     A = T.sp.match_buffer(a, (I, J), "float32")
 """
     alone, read_again = (
-        explain(in_parts(*formats, features=512), TARGET, stats) for formats in ([csr], [csr, csr])
+        schedule_report(in_parts(*formats, features=512), TARGET, stats)
+        for formats in ([csr], [csr, csr])
     )
     assert len(steps(alone, "store_nontemporal")) == 1
     # Only the last part stores what no other one reads.
@@ -118,7 +122,7 @@ def test_iterations_over_rows_that_are_declared_disjoint_are_joined():
         ("T.sp.assume(subset(Ic, Ib))", []),
         ("", []),
     ):
-        found = explain(parse_module(STORED.replace("RELATION", relation)), TARGET)
+        found = schedule_report(parse_module(STORED.replace("RELATION", relation)), TARGET)
         assert found.rule == "separate_iterations"
         assert [args["loops"] for args in steps(found, "horizontal_fuse")] == expected
 
@@ -139,13 +143,13 @@ def f(x: T.handle, y: T.handle, n: T.int64) -> None:
 
 
 def test_an_iteration_of_no_pattern_runs_as_written():
-    found = explain(parse_module(MIXED), TARGET)
+    found = schedule_report(parse_module(MIXED), TARGET)
     assert [args["loop"] for args in steps(found, "parallel")] == ["i"]
     neither = MIXED.replace("X[i, k] = 1.0", "X[k, i] = 1.0").replace("(I, K), ", "(K, I), ", 1)
-    assert explain(parse_module(neither), TARGET).rule == ""
+    assert schedule_report(parse_module(neither), TARGET).rule == ""
 
 
 @pytest.mark.parametrize("name", ["k_1", "i_init", "k_c"])
 def test_a_name_that_schedules_would_make_is_not_matched(name):
     taken = MIXED.replace("i_other", name)
-    assert explain(parse_module(taken), TARGET).rule == ""
+    assert schedule_report(parse_module(taken), TARGET).rule == ""

@@ -13,7 +13,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
-from gossamer_schedule.rules import choose, explain
+from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.library.tile_spmm import (
     LARGEST_PANEL,
     LEAST_PANEL,
@@ -159,8 +159,8 @@ def test_similar_programs_have_the_same_schedule(old, new):
     assert old in COORDINATE
     plain = sized(COORDINATE, features=40, width=6)
     module = sized(COORDINATE.replace(old, new, 1), features=40, width=6)
-    assert choose(module, WIDE) == choose(plain, WIDE)
-    assert explain(module, WIDE).rule == "tile_spmm"
+    assert default_schedule(module, WIDE) == default_schedule(plain, WIDE)
+    assert schedule_report(module, WIDE).rule == "tile_spmm"
 
 
 # --- tiles
@@ -229,7 +229,11 @@ def test_a_matrix_has_two_panels_or_more_if_it_has_enough_rows(rows, panel):
 def test_threads_have_fewer_panels_if_rows_are_long():
     def grain(mean):
         stats = Stats(rows=1024, columns=1024, nnz=1024 * mean, longest_row=99, empty_rows=0)
-        return choose(sized(COORDINATE, features=16, width=64), WIDE, stats).loop[-1].args["grain"]
+        return (
+            default_schedule(sized(COORDINATE, features=16, width=64), WIDE, stats)
+            .loop[-1]
+            .args["grain"]
+        )
 
     assert [grain(1), grain(4), grain(64)] == [16, 4, 1]
 
@@ -237,7 +241,7 @@ def test_threads_have_fewer_panels_if_rows_are_long():
 @pytest.mark.parametrize("features", [1, 16, 100, 300])
 @pytest.mark.parametrize("width", [1, 24, 256, 5000])
 def test_each_decision_is_a_sentence_with_a_reason(features, width):
-    found = explain(sized(COORDINATE, features=features, width=width), WIDE)
+    found = schedule_report(sized(COORDINATE, features=features, width=width), WIDE)
     assert found.pattern.startswith("each element C_data[i, k] reduces over j")
     for decision in found.decisions:
         for text in (decision.what, decision.why):
@@ -288,7 +292,7 @@ def require_product(module, rows, tiles, width, *, features, dtype="float32"):
 
 
 def scheduled(target=WIDE, stats=None, **sizes):
-    schedule = choose(sized(COORDINATE, **sizes), target, stats)
+    schedule = default_schedule(sized(COORDINATE, **sizes), target, stats)
     assert schedule.coordinate == ()
     return verify(replay(sized(LOOP, **sizes), schedule.loop))
 

@@ -178,7 +178,7 @@ def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _is_scheduled(program: OperatorProgram, part: StoredPart) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous."""
-    from gossamer.pipeline import default_report
+    from gossamer.pipeline import schedule_report
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
     from gossamer_schedule.rules import replaces_conversion
@@ -189,7 +189,7 @@ def _is_scheduled(program: OperatorProgram, part: StoredPart) -> bool:
     except FormatError:
         return False
     _, target = resolve_elsewhere(DEFAULT_TARGET)
-    return replaces_conversion(default_report(module, target, None).rule)
+    return replaces_conversion(schedule_report(module, target, None).rule)
 
 
 def _may_have_long_rows(tensor: SparseTensor) -> bool:
