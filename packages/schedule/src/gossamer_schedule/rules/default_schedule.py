@@ -13,7 +13,7 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.rules.canonical.ordered import ordered
 from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, PART_RULES, RULES
-from gossamer_schedule.rules.schedule_rule import RuleRecord
+from gossamer_schedule.rules.schedule_rule import RuleContext, RuleRecord
 
 
 @typed
@@ -90,12 +90,9 @@ def apply_rule(
 def _report(
     rule: RuleRecord, module: Module, target: Target, stats: Stats | None
 ) -> ScheduleReport | None:
-    """Return the report of a rule, which is given the rules for parts or iterations if it takes them."""
-    if rule.takes_part_rules:
-        return rule.function(module, target, stats, part_rules=PART_RULES)
-    if rule.takes_iteration_rules:
-        return rule.function(module, target, stats, iteration_rules=ITERATION_RULES)
-    return rule.function(module, target, stats)
+    """Return the report of a rule, which may use the other rules for parts and for single iterations."""
+    context = RuleContext(stats, part_rules=PART_RULES, iteration_rules=ITERATION_RULES)
+    return rule.function(module, target, context)
 
 
 def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:

@@ -7,9 +7,6 @@ table in `docs/architecture.md` follow from this list and from what the decorato
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from gossamer_ir.interchange.records import ScheduleReport
 from gossamer_schedule.rules.library.block_spmm import block_spmm
 from gossamer_schedule.rules.library.dense_rows import dense_rows
 from gossamer_schedule.rules.library.elementwise import elementwise
@@ -21,9 +18,9 @@ from gossamer_schedule.rules.library.scatter_spmm import scatter_spmm
 from gossamer_schedule.rules.library.separate_iterations import separate_iterations
 from gossamer_schedule.rules.library.slice_spmv import slice_spmv
 from gossamer_schedule.rules.library.tile_spmm import tile_spmm
-from gossamer_schedule.rules.schedule_rule import rule_record
+from gossamer_schedule.rules.schedule_rule import Rule, rule_record
 
-ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
+ORDERED_RULES: tuple[Rule, ...] = (
     row_spmv,
     row_spmm,
     block_spmm,
@@ -40,12 +37,10 @@ ORDERED_RULES: tuple[Callable[..., ScheduleReport | None], ...] = (
 RULES = tuple(map(rule_record, ORDERED_RULES))
 """The records of the rules, in this order; the first rule that matches is used."""
 
-PART_RULES = tuple(rule for rule in RULES if rule.has_parts)
+PART_RULES = tuple(rule for rule in RULES if rule.handles_parts)
 """The rules that also schedule one of several iterations over the same rows."""
 
-ITERATION_RULES = tuple(
-    rule for rule in RULES if not rule.takes_part_rules and not rule.takes_iteration_rules
-)
+ITERATION_RULES = tuple(rule for rule in RULES if not rule.combines_rules)
 """The rules for programs of one iteration."""
 
 

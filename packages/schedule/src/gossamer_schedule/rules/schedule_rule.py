@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
-from typing import NamedTuple, ParamSpec
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from gossamer_ir.interchange.records import Decision, ScheduleReport
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
-
-P = ParamSpec("P")
 
 
 class PatternMatch(NamedTuple):
@@ -37,69 +35,88 @@ class RowPart(NamedTuple):
     prefetch: PrefetchThresholds
 
 
+class RuleContext(msgspec.Struct, frozen=True):
+    """What a rule is told besides the program and the target.
+
+    `stats` are those of the data, None if unknown. `part` is None for a program of its own; otherwise the
+    program is one of several iterations over the same rows, with these thresholds. The rules for such parts,
+    and the rules for programs of one iteration, are in the order in which they are tried.
+    """
+
+    stats: Stats | None = None
+    part: RowPart | None = None
+    part_rules: tuple[RuleRecord, ...] = ()
+    iteration_rules: tuple[RuleRecord, ...] = ()
+
+
+ALONE = RuleContext()
+"""The context of a program of its own, about whose data nothing is known."""
+
+
+class Rule(Protocol):
+    """A rule: it returns a report for a program that it recognizes, else None."""
+
+    def __call__(
+        self, module: Module, target: Target, context: RuleContext = ALONE
+    ) -> ScheduleReport | None: ...
+
+
 class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A rule and what it declares, from which the table of rules in `docs/architecture.md` is generated."""
 
-    function: Callable[..., ScheduleReport | None]
+    name: str
+    function: Rule
     pattern: str
     """The form of the programs that it recognizes."""
     programs: str
     """Programs of this form."""
     schedule: str
     """What the schedule does, and where that pays."""
-    parameters: frozenset[str]
-    """The names of the function's parameters."""
+    handles_parts: bool = False
+    """True if the rule also schedules one of several iterations over the same rows: the `part` of its
+    context."""
+    combines_rules: bool = False
+    """True if the rule schedules several iterations, by the rules in its context."""
     replaces_conversion: bool = False
     """True if programs over formats other than CSR are as fast as those over CSR or faster, so that operators
     compute with tensors in these formats instead of converting them."""
 
-    @property
-    def name(self) -> str:
-        return self.function.__name__
-
-    @property
-    def has_parts(self) -> bool:
-        """True if the rule also schedules one of several iterations over the same rows: it then takes an
-        argument `part`, a `RowPart` for such an iteration and None for a program of its own."""
-        return "part" in self.parameters
-
-    @property
-    def takes_part_rules(self) -> bool:
-        """True if the rule schedules several iterations by other rules: it then takes those of `has_parts` as
-        an argument `part_rules`."""
-        return "part_rules" in self.parameters
-
-    @property
-    def takes_iteration_rules(self) -> bool:
-        """True if the rule schedules several iterations apart from each other: it then takes the rules for
-        programs of one iteration as an argument `iteration_rules`."""
-        return "iteration_rules" in self.parameters
-
 
 def schedule_rule(
-    *, pattern: str, programs: str, schedule: str, replaces_conversion: bool = False
-) -> Callable[[Callable[P, PatternMatch | None]], Callable[P, ScheduleReport | None]]:
+    *,
+    pattern: str,
+    programs: str,
+    schedule: str,
+    handles_parts: bool = False,
+    combines_rules: bool = False,
+    replaces_conversion: bool = False,
+) -> Callable[[Callable[[Module, Target, RuleContext], PatternMatch | None]], Rule]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
-    A rule takes the module, the target and the `Stats` of the data (None if unknown), as rules of plugins do.
-    It returns a match, or None for a program that it does not recognize; the decorated function returns the
-    report of the match.
+    A rule takes the module, the target and a `RuleContext`. It returns a match, or None for a program that it
+    does not recognize; the decorated function returns the report of the match.
     """
 
     def decorate(
-        implementation: Callable[P, PatternMatch | None],
-    ) -> Callable[P, ScheduleReport | None]:
+        implementation: Callable[[Module, Target, RuleContext], PatternMatch | None],
+    ) -> Rule:
+        name = implementation.__name__
+
         @wraps(implementation)
-        def rule(*args: P.args, **keywords: P.kwargs) -> ScheduleReport | None:
-            match = implementation(*args, **keywords)
-            return None if match is None else ScheduleReport(implementation.__name__, *match)
+        def rule(
+            module: Module, target: Target, context: RuleContext = ALONE
+        ) -> ScheduleReport | None:
+            match = implementation(module, target, context)
+            return None if match is None else ScheduleReport(name, *match)
 
         record = RuleRecord(
+            name=name,
             function=rule,
             pattern=pattern,
             programs=programs,
             schedule=schedule,
-            parameters=frozenset(signature(implementation).parameters),
+            handles_parts=handles_parts,
+            combines_rules=combines_rules,
             replaces_conversion=replaces_conversion,
         )
         vars(rule)["schedule_rule"] = record
@@ -108,12 +125,12 @@ def schedule_rule(
     return decorate
 
 
-def rule_record(rule: Callable[..., ScheduleReport | None]) -> RuleRecord:
+def rule_record(rule: Rule) -> RuleRecord:
     """Return the record that `schedule_rule` has attached to a rule.
 
     >>> from gossamer_schedule.rules.library.row_sddmm import row_sddmm
     >>> record = rule_record(row_sddmm)
-    >>> record.name, record.has_parts, record.programs
+    >>> record.name, record.handles_parts, record.programs
     ('row_sddmm', True, 'SDDMM over CSR and ragged rows')
     """
     record: RuleRecord = vars(rule)["schedule_rule"]

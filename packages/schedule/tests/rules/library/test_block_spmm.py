@@ -130,7 +130,7 @@ def test_other_computations_are_left_to_other_rules(old, new):
     text = COORDINATE.replace(old, new, 1)
     if new.startswith("k_c"):
         text = text.replace("buffer(c,", "buffer(k_c,")
-    assert block_spmm(parse_module(text), WIDE, None) is None
+    assert block_spmm(parse_module(text), WIDE) is None
 
 
 SAME = {
@@ -146,13 +146,13 @@ SAME = {
 def test_neither_padding_nor_an_init_makes_a_difference(old, new):
     assert old in COORDINATE
     module = parse_module(COORDINATE.replace(old, new, 1))
-    expected = block_spmm(parse_module(COORDINATE), WIDE, None)
-    assert block_spmm(module, WIDE, None) == expected is not None
+    expected = block_spmm(parse_module(COORDINATE), WIDE)
+    assert block_spmm(module, WIDE) == expected is not None
 
 
 def test_what_holds_no_element_keeps_its_loops():
     for sizes in ({"height": 0}, {"features": 0}):
-        assert block_spmm(sized(COORDINATE, **sizes), WIDE, None) is None
+        assert block_spmm(sized(COORDINATE, **sizes), WIDE) is None
 
 
 TILES = [

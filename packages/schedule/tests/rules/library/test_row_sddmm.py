@@ -187,7 +187,7 @@ OTHER = {
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_alone(old, new):
     module = sized(changed(old, new), 40)
-    assert row_sddmm(module, WIDE, None) is None
+    assert row_sddmm(module, WIDE) is None
 
 
 def test_padded_rows_run_slot_by_slot():
@@ -201,7 +201,7 @@ def test_padded_rows_run_slot_by_slot():
 
 
 def test_without_features_nothing_is_reordered():
-    assert row_sddmm(sized(COORDINATE, 0), WIDE, None) is None
+    assert row_sddmm(sized(COORDINATE, 0), WIDE) is None
     assert default_schedule(sized(COORDINATE, 0), WIDE) == Schedule()
 
 

@@ -86,4 +86,4 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_programs_are_not_matched(name):
-    assert scatter_spmm(parse_module(OTHERS[name]), TARGET, None) is None
+    assert scatter_spmm(parse_module(OTHERS[name]), TARGET) is None

@@ -22,6 +22,7 @@ from gossamer_schedule.rules.library.tile_spmm import (
     tile_spmm,
 )
 from gossamer_schedule.rules.patterns.tiled_reduction import tiled_reduction
+from gossamer_schedule.rules.schedule_rule import RuleContext
 
 PARAMETERS = """
 @T.prim_func
@@ -137,12 +138,12 @@ def changed(old, new):
 
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_to_other_rules(old, new):
-    assert tile_spmm(sized(changed(old, new), features=40, width=6), WIDE, None) is None
+    assert tile_spmm(sized(changed(old, new), features=40, width=6), WIDE) is None
 
 
 @pytest.mark.parametrize("sizes", [{"features": 40}, {"width": 6}, {"features": 0, "width": 6}])
 def test_symbolic_sizes_and_no_features_are_left_to_other_rules(sizes):
-    assert tile_spmm(sized(COORDINATE, **sizes), WIDE, None) is None
+    assert tile_spmm(sized(COORDINATE, **sizes), WIDE) is None
 
 
 ALIKE = {
@@ -169,7 +170,7 @@ def test_similar_programs_have_the_same_schedule(old, new):
 def loops(features, width, *, target=WIDE, dtype="float32", stats=None):
     """The tiles, vectors and lanes of the features, the rows of a panel, and the number of packed rows."""
     report = tile_spmm(
-        sized(COORDINATE, features=features, width=width, dtype=dtype), target, stats
+        sized(COORDINATE, features=features, width=width, dtype=dtype), target, RuleContext(stats)
     )
     words = report.decisions[1].what.replace(",", "").split()
     numbers = [int(word) for word in words if word.isdigit()]

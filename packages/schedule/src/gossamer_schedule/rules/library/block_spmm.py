@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
-from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import AccumulatorLoops, TraceBuilder, VectorLoops
 
 UNROLLED_PANELS = 8
@@ -48,7 +48,7 @@ class _Loops(NamedTuple):
     programs="BSR times a matrix or a vector",
     schedule="a tile of rows and features in registers",
 )
-def block_spmm(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
+def block_spmm(module: Module, target: Target, _context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.

@@ -6,7 +6,7 @@ This is only a part of fused rows. By themselves, such programs are dense.
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module, SparseBuffer, Store
 from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
@@ -15,7 +15,7 @@ from gossamer_schedule.rules.patterns.row_reduction import (
     is_assignment,
     single_iteration,
 )
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 
@@ -23,13 +23,12 @@ from gossamer_schedule.rules.trace_builder import TraceBuilder
     pattern='`out[i, k] = ...` over row and features (`[I, K]`, "SS"); K may be missing',
     programs="a value per row, or per row and feature, as a part of `fused_rows` only",
     schedule="features in vectors, unrolled if they are few",
+    handles_parts=True,
 )
-def dense_rows(
-    module: Module, target: Target, _stats: Stats | None, *, part: RowPart | None = None
-) -> PatternMatch | None:
+def dense_rows(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule of one row of such a part; None for any other program."""
     found = single_iteration(module)
-    if part is None or found is None:
+    if context.part is None or found is None:
         return None
     function, iteration = found
     axes = axes_of(function, iteration)

@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 SHORT_ROW = 4
@@ -28,10 +28,9 @@ WORK_PER_ROW = 4
     schedule=(
         "one loop over all elements in vectors, or a loop over rows if a value depends on the row"
     ),
+    handles_parts=True,
 )
-def elementwise(
-    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
-) -> PatternMatch | None:
+def elementwise(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
     A part always has a loop over rows. Its elements run one at a time if its rows are short.
@@ -39,8 +38,8 @@ def elementwise(
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    hardware = hardware_params(target)
-    lanes = hardware.lanes(pattern.dtype)
+    stats, part = context.stats, context.part
+    lanes = hardware_params(target).lanes(pattern.dtype)
     if part is None and pattern.is_flat:
         return PatternMatch(pattern.text, _flat(pattern, lanes))
     chosen = _by_rows(pattern, lanes, stats)

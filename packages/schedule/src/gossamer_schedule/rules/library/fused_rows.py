@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target, Trace
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Target, Trace
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
@@ -30,7 +30,7 @@ from gossamer_schedule.rules.patterns.row_reduction import (
 from gossamer_schedule.rules.schedule_rule import (
     PatternMatch,
     RowPart,
-    RuleRecord,
+    RuleContext,
     schedule_rule,
 )
 
@@ -58,25 +58,17 @@ WORK_PER_ROW = 16
         "one loop over rows, in which each part is scheduled as it would be alone; intermediate results "
         "are buffers of one row, one per thread, sized for its longest row"
     ),
+    combines_rules=True,
 )
-def fused_rows(
-    module: Module,
-    target: Target,
-    stats: Stats | None,
-    *,
-    part_rules: Sequence[RuleRecord],
-) -> PatternMatch | None:
-    """Return the schedule for iterations that all begin with the same rows; None for any other program.
-
-    `part_rules` are tried for each iteration, in this order.
-    """
+def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+    """Return the schedule for iterations that all begin with the same rows; None for any other program."""
     found = _iterations(module)
     if found is None:
         return None
     function, iterations = found
     fused = _fused(module, iterations)
     parts = [
-        _part(_alone(module, function, iteration), iteration, target, stats, rules=part_rules)
+        _part(_alone(module, function, iteration), target, context, row=iteration.vars[0])
         for iteration in iterations
     ]
     known = [decisions for decisions in parts if decisions is not None]
@@ -136,19 +128,14 @@ def _alone(module: Module, function: Function, iteration: Iteration) -> Module:
 
 
 def _part(
-    alone: Module,
-    iteration: Iteration,
-    target: Target,
-    stats: Stats | None,
-    *,
-    rules: Sequence[RuleRecord],
+    alone: Module, target: Target, context: RuleContext, *, row: str
 ) -> tuple[Decision, ...] | None:
     """Return the decisions of the first rule that matches an iteration by itself, without those on the loop
-    over rows; None if no rule matches."""
-    for rule in rules:
-        choice = rule.function(alone, target, stats, part=PART)
+    `row` over rows; None if no rule matches."""
+    for rule in context.part_rules:
+        choice = rule.function(alone, target, RuleContext(context.stats, part=PART))
         if choice is not None:
-            return tuple(_within_rows(choice, row=iteration.vars[0]))
+            return tuple(_within_rows(choice, row=row))
     return None
 
 

@@ -36,7 +36,7 @@ from gossamer_schedule.rules.patterns.row_reduction import (
     single_iteration,
     slots_before,
 )
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 SHORT_GROUP, LONG_GROUP = 4, 16
@@ -98,10 +98,9 @@ class SampledProducts(msgspec.Struct, frozen=True):
         "group; rows of a cache-resident operand are read by aligned cache lines, those of a larger one "
         "are prefetched"
     ),
+    handles_parts=True,
 )
-def row_sddmm(
-    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
-) -> PatternMatch | None:
+def row_sddmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program.
 
     Elements of a part run one at a time if its rows are short.
@@ -109,9 +108,9 @@ def row_sddmm(
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
-    thresholds = ALONE if part is None else part
+    thresholds = ALONE if context.part is None else context.part
     hardware = hardware_params(target)
-    decisions = _decisions(pattern, hardware, stats, thresholds)
+    decisions = _decisions(pattern, hardware, context.stats, thresholds)
     return PatternMatch(pattern.text, decisions)
 
 

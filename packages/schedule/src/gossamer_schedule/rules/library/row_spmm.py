@@ -32,7 +32,7 @@ from gossamer_schedule.rules.patterns.row_reduction import (
     single_iteration,
     sparse_reduction,
 )
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
 
 UNROLLED_TILES = 4
@@ -62,10 +62,9 @@ WORK_PER_ROW = 4
         "stays in the shared cache; rows of a larger operand are prefetched; large results are stored "
         "around the caches"
     ),
+    handles_parts=True,
 )
-def row_spmm(
-    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
-) -> PatternMatch | None:
+def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
 
     Vectors of a part are not aligned: the row is an iterator of the block around all parts. The result of a
@@ -86,8 +85,8 @@ def row_spmm(
     else:
         gather = _gather(*program, pattern)
         # In a part, the row is an iterator of the block around all parts.
-        has_rows = part is None and _has_rows_and_init(*program)
-        decisions = _in_tiles(pattern, gather, hardware, stats, has_rows=has_rows, part=part)
+        has_rows = context.part is None and _has_rows_and_init(*program)
+        decisions = _in_tiles(pattern, gather, hardware, context, has_rows=has_rows)
     return PatternMatch(pattern.text, decisions)
 
 
@@ -95,12 +94,12 @@ def _in_tiles(
     pattern: RowReduction,
     gather: Gather,
     hardware: HardwareParams,
-    stats: Stats | None,
+    context: RuleContext,
     *,
     has_rows: bool,
-    part: RowPart | None,
 ) -> tuple[Decision, ...]:
     """Return the decisions for tiles of features in registers."""
+    stats, part = context.stats, context.part
     prefetch = PREFETCH if part is None else part.prefetch
     alignment = _alignment(gather, hardware, stats, has_rows=has_rows)
     is_aligned = bool(alignment.steps)

@@ -12,7 +12,7 @@ from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RowPart, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 MIDDLE_ROW = 16
@@ -53,10 +53,9 @@ WORK_PER_ROW = 4
         "a row's result in a register; vectors of partial results if rows are long enough or terms "
         "are contiguous"
     ),
+    handles_parts=True,
 )
-def row_spmv(
-    module: Module, target: Target, stats: Stats | None, *, part: RowPart | None = None
-) -> PatternMatch | None:
+def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
     Contiguous terms of a part also run one at a time if its rows are short.
@@ -66,9 +65,9 @@ def row_spmv(
         return None
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
     hardware = hardware_params(target)
-    vectors = _vectors(pattern, hardware, stats)
-    mean = _mean_row(pattern, stats)
-    short_row = 0.0 if part is None else part.short_row
+    vectors = _vectors(pattern, hardware, context.stats)
+    mean = _mean_row(pattern, context.stats)
+    short_row = 0.0 if context.part is None else context.part.short_row
     if pattern.is_contiguous and mean is not None and mean <= short_row:
         vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
     decisions = (_in_register(pattern), vectors, rows)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
-from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
 
 VECTORS = 2
@@ -30,7 +30,7 @@ MANY_VECTORS = 8
     programs="parts of a decomposed matrix whose rows may repeat: cut rows, COO, CSC, DIA, slices",
     schedule="tiles of features in parallel and in vectors; fibers of a row are summed in registers",
 )
-def scatter_spmm(module: Module, target: Target, _stats: Stats | None) -> PatternMatch | None:
+def scatter_spmm(module: Module, target: Target, _context: RuleContext) -> PatternMatch | None:
     """Return the schedule for updates of rows of features; None for any other program."""
     pattern = feature_updates(module)
     if pattern is None or pattern.features in (0, 1):

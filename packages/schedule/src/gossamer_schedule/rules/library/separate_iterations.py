@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.interchange.records import Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Decision, Step, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.traversal.effects import buffers_accessed
@@ -24,7 +24,7 @@ from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.cost.thread_work import grain
 from gossamer_schedule.rules.patterns.dense_assignment import dense_assignment
 from gossamer_schedule.rules.patterns.row_reduction import axes_of, is_clashing, names_used
-from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleRecord, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 CACHES = ("cache_write", "reindex_cache_write")
@@ -35,18 +35,12 @@ CACHES = ("cache_write", "reindex_cache_write")
     pattern="several iterations, some of them of a pattern above",
     programs="programs over a tensor in parts (`decompose_format`)",
     schedule="each iteration is scheduled as it would be alone; dense assignments are vectorized",
+    combines_rules=True,
 )
 def separate_iterations(
-    module: Module,
-    target: Target,
-    stats: Stats | None,
-    *,
-    iteration_rules: Sequence[RuleRecord],
+    module: Module, target: Target, context: RuleContext
 ) -> PatternMatch | None:
-    """Return the schedule for several iterations, one after the other; None for any other program.
-
-    `iteration_rules` are tried for each iteration, in this order.
-    """
+    """Return the schedule for several iterations, one after the other; None for any other program."""
     found = _iterations(module)
     if found is None:
         return None
@@ -57,7 +51,7 @@ def separate_iterations(
     rows: list[tuple[Iteration, str]] = []
     for number, iteration in enumerate(iterations):
         alone = replace(module, functions=(replace(function, body=(iteration,)),))
-        own = _decisions(alone, target, stats, rules=iteration_rules)
+        own = _decisions(alone, target, context)
         if own is not None:
             read = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
             decisions += _with_fresh_caches(_without_streaming(own, read), made)
@@ -85,9 +79,7 @@ def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None
     return None if is_clashing(taken, (*loops, *blocks)) else (function, found)
 
 
-def _decisions(
-    alone: Module, target: Target, stats: Stats | None, *, rules: Sequence[RuleRecord]
-) -> tuple[Decision, ...] | None:
+def _decisions(alone: Module, target: Target, context: RuleContext) -> tuple[Decision, ...] | None:
     """Return the decisions of the first rule that matches an iteration by itself; None if there is none."""
     plain, unfusing = unfused(alone)
     changed, reordering = ordered(plain)
@@ -95,8 +87,8 @@ def _decisions(
     if reordering:
         forms.append((changed, (*unfusing, *reordering)))
     for form, before in forms:
-        for rule in rules:
-            choice = rule.function(form, target, stats)
+        for rule in context.iteration_rules:
+            choice = rule.function(form, target, RuleContext(context.stats))
             if choice is not None:
                 return (*before, *choice.decisions)
     return _dense(alone, hardware_params(target))

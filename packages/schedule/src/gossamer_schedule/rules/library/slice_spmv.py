@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from math import gcd
 
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
-from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
 LANES = 8
@@ -36,7 +36,7 @@ WORK_PER_SLOT = 2
     schedule="the rows of a slice in lanes, their results in a register until the end of the slice",
     replaces_conversion=True,
 )
-def slice_spmv(module: Module, _target: Target, _stats: Stats | None) -> PatternMatch | None:
+def slice_spmv(module: Module, _target: Target, _context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
     lanes = 1 if pattern is None else gcd(pattern.height, LANES)

@@ -20,7 +20,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import copy_name
 from gossamer_schedule.rules.cost.thread_work import grain
 from gossamer_schedule.rules.patterns.tiled_reduction import TiledReduction, tiled_reduction
-from gossamer_schedule.rules.schedule_rule import PatternMatch, schedule_rule
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import PartialSums, TraceBuilder, VectorLoops
 
 MOST_VECTORS = 8
@@ -70,12 +70,12 @@ class _Loops(NamedTuple):
         "vector registers"
     ),
 )
-def tile_spmm(module: Module, target: Target, stats: Stats | None) -> PatternMatch | None:
+def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over column tiles; None for any other program."""
     pattern = tiled_reduction(module)
     if pattern is None:
         return None
-    tiling = _tiling(pattern, hardware_params(target), stats)
+    tiling = _tiling(pattern, hardware_params(target), context.stats)
     summing = TraceBuilder()
     partial = summing.rfactor(pattern.block, buffer=pattern.output, loop=pattern.column_tile)
     in_panels, loops = _panels(pattern, tiling, partial)
@@ -89,7 +89,7 @@ def tile_spmm(module: Module, target: Target, stats: Stats | None) -> PatternMat
         in_panels,
         packed,
         *_in_vectors(pattern, tiling, loops=loops, partial=partial, columns=columns),
-        _parallel(pattern, tiling, loops, stats),
+        _parallel(pattern, tiling, loops, context.stats),
     )
     return PatternMatch(pattern.text, decisions)
 
