@@ -190,13 +190,13 @@ def test_a_rewritten_program_initializes_each_row_once(operator):
 def test_parts_whose_rows_are_declared_disjoint_run_in_one_launch(features, parameters):
     stored = matrix()
     A = gs.decompose(stored, "hyb", **parameters)
-    joined = len(A.coverage().initializing)
+    fused = len(A.coverage().initializing)
     dense = integers((40,) if features is None else (40, features))
     names = ("x", "y") if features is None else ("b", "c")
     program = A.rewrite(SPMV if features is None else SCRIPT, declares_rows=True)
-    assert len(program.functions[0].relations) == joined * (joined - 1) // 2
+    assert len(program.functions[0].relations) == fused * (fused - 1) // 2
     steps = [step for step in gs.explain(program).schedule.loop if step.op == "horizontal_fuse"]
-    assert [len(step.args["loops"]) for step in steps] == ([joined] if joined > 1 else [])
+    assert [len(step.args["loops"]) for step in steps] == ([fused] if fused > 1 else [])
     kernel = gs.compile(program)
     result = np.full((50, *dense.shape[1:]), np.nan, np.float32)
     kernel(**dict(zip(names, (dense, result), strict=True)), **A.arguments)

@@ -45,7 +45,7 @@ def sparse_compute_at(scene: Scene) -> Drawn:
         (first.node, second.node)
         for first in scene.iterations
         for second in scene.iterations
-        if first.path[-1][:2] == second.path[-1][:2] and first.path[-1][2] < second.path[-1][2]
+        if first.precedes(second)
     ]
     alike = [pair for pair in pairs if pair[0].axes[:1] == pair[1].axes[:1]]
     found = scene.choose(alike or pairs)

@@ -48,8 +48,8 @@ def horizontal_fuse(scene: Scene) -> Drawn:
                 nest.loops and len(nest.siblings) == 1 and integer_value(nest.loops[-1].extent) == 1
             ):
                 nest = nest.up(1)
-            parent, field, index = nest.path[-1]
-            found.setdefault((id(parent), field), {})[index] = site.node.var
+            step = nest.path[-1]
+            found.setdefault((id(step.parent), step.field), {})[step.index] = site.node.var
     runs = [
         (places[at], places[at + 1])
         for places in found.values()

@@ -17,10 +17,10 @@ from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressa
 def values_at(cursor: Cursor) -> dict[str, Expr]:
     """Return the values of block variables and lets that are in scope at a cursor."""
     values: dict[str, Expr] = {}
-    for parent, name, index in cursor.path:
-        if isinstance(parent, Block):
-            values.update({iterator.var: iterator.value for iterator in parent.iters})
-        for statement in getattr(parent, name)[:index]:
+    for step in cursor.path:
+        if isinstance(step.parent, Block):
+            values.update({iterator.var: iterator.value for iterator in step.parent.iters})
+        for statement in step.earlier:
             if isinstance(statement, Let):
                 values[statement.var.name] = statement.value
     return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +12,6 @@ from gossamer_ir.errors import Place
 from gossamer_ir.nodes import STATEMENTS, Block, For, Function, Iteration, Let, Module, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import body_fields, has_bodies
-
-PathStep: TypeAlias = tuple[Any, str, int]
-"""One step down: the parent node, the name of its body, the index in it."""
 
 _NODES_WITH_BODIES: tuple[type[Any], ...] = (Function, *filter(has_bodies, STATEMENTS))
 
@@ -31,6 +28,25 @@ _NAME_FIELDS: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}
 def name_of(statement: Any) -> str:
     """Return the name of a loop, block or iteration, or an empty text for other statements."""
     return getattr(statement, _NAME_FIELDS.get(type(statement), ""), "")
+
+
+class PathStep(NamedTuple):
+    """One step down: from a parent node to the statement at an index of one of its fields of statements."""
+
+    parent: Any
+    field: str
+    index: int
+
+    @property
+    def body(self) -> tuple[Stmt, ...]:
+        """The statements of the field."""
+        body: tuple[Stmt, ...] = getattr(self.parent, self.field)
+        return body
+
+    @property
+    def earlier(self) -> tuple[Stmt, ...]:
+        """The statements of the field before the one that the step leads to."""
+        return self.body[: self.index]
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -53,7 +69,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> Function:
-        owner: Function = self.path[0][0] if self.path else self.node
+        owner: Function = self.path[0].parent if self.path else self.node
         return owner
 
     @property
@@ -64,7 +80,7 @@ class Cursor(msgspec.Struct, frozen=True):
     @property
     def parents(self) -> tuple[Any, ...]:
         """The enclosing nodes, the function first."""
-        return tuple(parent for parent, _, _ in self.path)
+        return tuple(step.parent for step in self.path)
 
     @property
     def loops(self) -> tuple[For, ...]:
@@ -91,19 +107,17 @@ class Cursor(msgspec.Struct, frozen=True):
     @property
     def siblings(self) -> tuple[Stmt, ...]:
         """The body that contains the statement."""
-        parent, name, _ = self.path[-1]
-        body: tuple[Stmt, ...] = getattr(parent, name)
-        return body
+        return self.path[-1].body
 
     @property
     def index(self) -> int:
         """The index of the statement in the body that contains it."""
-        return self.path[-1][2]
+        return self.path[-1].index
 
     @property
     def place(self) -> Place:
         """The place of errors about the statement: its path from the module."""
-        hops = [item for _, name, index in self.path for item in (name, index)]
+        hops = [item for step in self.path for item in (step.field, step.index)]
         return ("functions", self.module.functions.index(self.function), *hops)
 
     def up(self, count: int) -> Cursor:
@@ -111,12 +125,16 @@ class Cursor(msgspec.Struct, frozen=True):
         if count == 0:
             return self
         cut = len(self.path) - count
-        return Cursor(self.module, self.primitive, self.path[cut][0], self.path[:cut])
+        return Cursor(self.module, self.primitive, self.path[cut].parent, self.path[:cut])
 
     def down(self, body: str, index: int) -> Cursor:
         """Return the cursor at statement `index` of one of the bodies."""
-        child = getattr(self.node, body)[index]
-        return Cursor(self.module, self.primitive, child, (*self.path, (self.node, body, index)))
+        step = PathStep(self.node, body, index)
+        return Cursor(self.module, self.primitive, step.body[index], (*self.path, step))
+
+    def steps_from(self, ancestor: Cursor) -> tuple[PathStep, ...]:
+        """Return the steps down from an ancestor to the statement."""
+        return self.path[len(ancestor.path) :]
 
     def below(self) -> Iterator[Cursor]:
         """Return cursors at all statements below, in program order, parents first."""
@@ -130,16 +148,19 @@ class Cursor(msgspec.Struct, frozen=True):
         """Return cursors at the child statements, last one first."""
         module, primitive, node, path = self.module, self.primitive, self.node, self.path
         return [
-            Cursor(module, primitive, child, (*path, (node, name, index)))
+            Cursor(module, primitive, child, (*path, PathStep(node, name, index)))
             for name in ADDRESSABLE_BODIES.get(type(node), ())
             for index, child in enumerate(getattr(node, name))
         ][::-1]
 
+    def is_beside(self, other: Cursor) -> bool:
+        """Return whether the statement and another one are in the same body."""
+        own, others = self.path[-1], other.path[-1]
+        return own.parent is others.parent and own.field == others.field
+
     def precedes(self, other: Cursor) -> bool:
         """Return whether the statement comes before another one in the same body."""
-        parent, field, index = self.path[-1]
-        other_parent, other_field, other_index = other.path[-1]
-        return parent is other_parent and field == other_field and index < other_index
+        return self.is_beside(other) and self.index < other.index
 
     def siblings_until(self, other: Cursor) -> tuple[Stmt, ...]:
         """Return the statements between the statement and a later one in the same body."""
@@ -152,7 +173,12 @@ class Cursor(msgspec.Struct, frozen=True):
 
     def replaced_by(self, new: tuple[Stmt, ...]) -> Cursor:
         """Return the cursor at the function with the statement replaced, in the module with that function."""
-        return self.with_function(function_with_replaced(self, new))
+        return self.siblings_replaced(1, new)
+
+    def siblings_replaced(self, count: int, new: tuple[Stmt, ...]) -> Cursor:
+        """Return the cursor at the function with `count` statements replaced, of which the statement is the
+        first, in the module with that function."""
+        return self.with_function(function_with_replaced(self, new, count=count))
 
 
 def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cursor:
@@ -163,8 +189,8 @@ def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cur
 def nest_depth(cursor: Cursor) -> int:
     """Return the number of innermost enclosing loops with no other statement between them."""
     count = 0
-    for parent, _, _ in reversed(cursor.path):
-        if not isinstance(parent, For):
+    for step in reversed(cursor.path):
+        if not isinstance(step.parent, For):
             break
         count += 1
     return count
@@ -196,7 +222,7 @@ def _path_of_entry(entry: Any) -> tuple[PathStep, ...]:
     hops: list[PathStep] = []
     while entry[1] is not None:
         _, above, field, at = entry
-        hops.append((above[0], field, at))
+        hops.append(PathStep(above[0], field, at))
         entry = above
     return tuple(reversed(hops))
 
@@ -217,12 +243,13 @@ def addressable_statements_of(function: Function) -> tuple[Any, ...]:
     return tuple(addressable_statements(function.body))
 
 
-def function_with_replaced(cursor: Cursor, new: tuple[Stmt, ...]) -> Function:
-    """Return the function with the statement at the cursor replaced."""
+def function_with_replaced(cursor: Cursor, new: tuple[Stmt, ...], *, count: int = 1) -> Function:
+    """Return the function with `count` statements replaced, of which that at the cursor is the first."""
     body: tuple[Any, ...] = new
-    for parent, name, index in reversed(cursor.path):
-        old = getattr(parent, name)
-        body = (replace(parent, **{name: old[:index] + body + old[index + 1 :]}),)
+    for step in reversed(cursor.path):
+        body = (*step.earlier, *body, *step.body[step.index + count :])
+        body = (replace(step.parent, **{step.field: body}),)
+        count = 1  # one statement of each body around them contains them
     function: Function = body[0]
     return function
 
@@ -235,7 +262,5 @@ def module_with_function(module: Module, old: Function, new: Function) -> Module
 
 def has_let(cursor: Cursor, hops: int) -> bool:
     """Return whether a `Let` precedes the cursor in one of the last `hops` bodies on its path."""
-    for parent, name, index in cursor.path[len(cursor.path) - hops :]:
-        if any(isinstance(statement, Let) for statement in getattr(parent, name)[:index]):
-            return True
-    return False
+    steps = cursor.path[len(cursor.path) - hops :]
+    return any(isinstance(statement, Let) for step in steps for statement in step.earlier)

@@ -32,7 +32,7 @@ _TVM: Mapping[str, str] = {
     "get_sp_iters": "get_loops(name) lists the variables of an iteration.",
     "get_output_blocks": "get_blocks() lists the blocks, get_consumers(block) the blocks that read "
     "its results.",
-    "merge": "fuse joins the loops of one nest.",
+    "merge": "fuse is for the loops of one nest.",
     "reverse_cache_read": "reindex_cache_read(block, buffer=..., scope=..., order=...) copies the "
     "elements that the block reads, in any order of its iterators.",
     "reverse_cache_write": "reindex_cache_write(block, buffer=..., scope=..., order=...) caches the "
@@ -159,7 +159,7 @@ _HALIDE: Mapping[str, str] = {
     "atomic": 'It is an argument of other steps: parallel(loop, accumulate="atomic").',
     "allow_race_conditions": "unsafe_parallel(loop) skips the proof that iterations are independent.",
     "compute_root": "A block is computed on its own until compute_at or compute_inline moves it.",
-    "compute_with": "fuse joins loops of one nest; reverse_compute_at moves a block into another's loop.",
+    "compute_with": "fuse is for the loops of one nest; reverse_compute_at moves a block into another's loop.",
     "store_at": _STORED,
     "store_root": _STORED,
     "hoist_storage": _STORED,

@@ -39,9 +39,9 @@ def cache_name(buffer: str, scope: str) -> str:
     return f"{buffer}_{scope}"
 
 
-def joint_name(loop: str) -> str:
-    """Return the name of the loop into which `horizontal_fuse` joins a loop and those after it."""
-    return f"{loop}_joint"
+def fused_name(loop: str) -> str:
+    """Return the name of the loop into which `horizontal_fuse` fuses a loop and those after it."""
+    return f"{loop}_fused"
 
 
 def numbered_name(name: str, number: int) -> str:

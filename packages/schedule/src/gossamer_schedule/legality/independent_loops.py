@@ -40,7 +40,7 @@ def require_independent(first: Cursor, second: Cursor) -> None:
     changing = buffers_written(one.body) | buffers_written(other.body)
     for buffer in sorted(conflicting_buffers((one,), (other,)) - shared):
         if buffer in either:
-            # The joint loop would make the plain updates of the other one atomic, too.
+            # The fused loop would make the plain updates of the other one atomic, too.
             raise _error("not_proved", first, second, buffer, "both loops accumulate it atomically")
         pairs = (
             (a, b)

@@ -120,8 +120,8 @@ def visit_conditions(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
 def own_nest(cursor: Cursor) -> Cursor:
     """Return the cursor at the block, or at the outermost loop that contains nothing else."""
     hops = 0
-    for parent, name, _ in reversed(cursor.path):
-        if not isinstance(parent, For) or len(getattr(parent, name)) != 1:
+    for step in reversed(cursor.path):
+        if not isinstance(step.parent, For) or len(step.body) != 1:
             break
         hops += 1
     return cursor.up(hops)

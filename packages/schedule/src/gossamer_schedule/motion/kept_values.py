@@ -44,14 +44,14 @@ def may_keep_values(cursor: Cursor, buffer: str) -> bool:
 
     An element that it does not store the next time then keeps its old value; otherwise it is undefined.
     """
-    for parent, name, index in reversed(cursor.path):
+    for step in reversed(cursor.path):
         # Each iteration of loops around the allocation gets a new buffer.
-        if any(_is_allocation_of(statement, buffer) for statement in getattr(parent, name)[:index]):
+        if any(_is_allocation_of(statement, buffer) for statement in step.earlier):
             return False
-        if isinstance(parent, While):
+        if isinstance(step.parent, While):
             return True
         # With at most one iteration, nothing can be left from an earlier one.
-        if isinstance(parent, For) and integer_value(parent.extent) not in (0, 1):
+        if isinstance(step.parent, For) and integer_value(step.parent.extent) not in (0, 1):
             return True
     return False
 

@@ -114,14 +114,12 @@ def nest_beside(target: Cursor, moving: Cursor) -> Cursor | None:
 
     None if the target is not below that body, or if other statements than loops are between.
     """
-    parent, name, _ = moving.path[-1]
-    for at, (above, field, _) in enumerate(target.path):
-        if above is parent and field == name:
-            between = [ancestor for ancestor, _, _ in target.path[at + 1 :]]
+    for nest in map(target.up, reversed(range(len(target.path)))):
+        if nest.is_beside(moving):
             # Under a condition the block would run only where the condition holds, or where it did not
             # before.
-            is_nest = all(isinstance(ancestor, For) for ancestor in between)
-            return target.up(len(target.path) - at - 1) if is_nest else None
+            is_nest = all(isinstance(step.parent, For) for step in target.steps_from(nest))
+            return nest if is_nest else None
     return None
 
 
@@ -148,7 +146,7 @@ def required_nest_beside(
 
 def path_between(target: Cursor, top: Cursor) -> tuple[For, ...]:
     """Return the loops from the one at `top` down to the one at `target`."""
-    inner = tuple(parent for parent, _, _ in target.path[len(top.path) :])
+    inner = tuple(step.parent for step in target.steps_from(top))
     return (*inner, target.node)
 
 

@@ -62,11 +62,11 @@ def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...
     """Return the innermost loops and conditions around a statement with no other statement between them,
     outermost first."""
     parts: list[LoopOrCondition] = []
-    for parent, body, _ in reversed(cursor.path):
-        match parent:
-            case For():
-                parts.insert(0, parent)
-            case If() if (condition := body_in(parent, body).condition) is not None:
+    for step in reversed(cursor.path):
+        match step.parent:
+            case For() as loop:
+                parts.insert(0, loop)
+            case If() as branch if (condition := body_in(branch, step.field).condition) is not None:
                 parts.insert(0, condition)
             case _:
                 break

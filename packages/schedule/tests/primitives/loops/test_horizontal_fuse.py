@@ -52,7 +52,7 @@ def outcome(module, p=(0, 3, 4), q=(1, 5)):
     return [array.tolist() for array in arrays.values()]
 
 
-def joint_of(module):
+def fused_loop_of(module):
     (loop,) = (stmt for stmt in module.functions[0].body if isinstance(stmt, For))
     return loop
 
@@ -62,13 +62,13 @@ def test_loops_over_disjoint_rows_are_joined(p, q):
     module = program()
     result = horizontal_fuse(module, "i", "j")
     assert outcome(result.module, p, q) == outcome(module, p, q)
-    assert result.names == ("i_joint",)
-    assert result.forwards == {"i": ("i_joint",), "j": ("i_joint",)}
-    loop = joint_of(result.module)
+    assert result.names == ("i_fused",)
+    assert result.forwards == {"i": ("i_fused",), "j": ("i_fused",)}
+    loop = fused_loop_of(result.module)
     assert loop.kind == "parallel"
     text = print_module(result.module)
     assert (
-        "T.parallel(s + t, weight=3 * T.min(i_joint, s) + 5 * T.max(i_joint - s, 0), grain=16)"
+        "T.parallel(s + t, weight=3 * T.min(i_fused, s) + 5 * T.max(i_fused - s, 0), grain=16)"
         in text
     )
     assert parse_module(text) == result.module
@@ -93,8 +93,8 @@ def test_three_loops_and_loops_that_run_once():
     assert outcome(result.module) == outcome(module)
     text = print_module(result.module)
     assert "for o" not in text
-    assert "T.min(T.max(i_joint - s, 0), t)" in text
-    assert "+ T.max(i_joint - (s + t), 0)" in text
+    assert "T.min(T.max(i_fused - s, 0), t)" in text
+    assert "+ T.max(i_fused - (s + t), 0)" in text
 
 
 def test_an_extent_may_depend_on_a_loop_that_runs_once():
@@ -112,7 +112,7 @@ def test_an_extent_may_depend_on_a_loop_that_runs_once():
 
 def test_loops_without_weights_and_grains_have_none():
     module = program(THIRD + THIRD.replace("k", "l").replace("Z", "Y"))
-    loop = joint_of(horizontal_fuse(module, "k", "l").module)
+    loop = fused_loop_of(horizontal_fuse(module, "k", "l").module)
     assert (loop.weight, loop.grain) == (None, None)
 
 
@@ -125,7 +125,7 @@ def test_atomic_updates_of_both_loops_are_kept_apart_by_nothing():
 """
     module = program(atomic)
     result = horizontal_fuse(module, "i", "j")
-    assert joint_of(result.module).annotations == (("atomic", "Y"),)
+    assert fused_loop_of(result.module).annotations == (("atomic", "Y"),)
     assert outcome(result.module) == outcome(module)
     plain = program(atomic.replace('(t, annotations={"atomic": "Y"})', "(1)"))
     assert reason_of(horizontal_fuse, plain, "i", "j") == "horizontal_fuse.not_proved"

@@ -122,10 +122,8 @@ def _require_only_loads(function: Function, store: Store) -> None:
 def _require_uses_after(cursor: Cursor, store: Store) -> None:
     """Refuse uses of the buffer that do not follow the block in the same body, each time that it runs."""
     nest = own_nest(cursor)
-    parent, name, index = nest.path[-1]
     # A use before the block sees values from an earlier run, or none.
-    before = replace(parent, **{name: getattr(parent, name)[:index]})
-    above = function_with_replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
+    above = function_with_replaced(nest, (), count=len(nest.siblings) - nest.index)
     if store.buffer in buffers_accessed(*above.body):
         raise schedule_error(
             "compute_inline.other_access",

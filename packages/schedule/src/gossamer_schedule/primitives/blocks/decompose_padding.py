@@ -169,10 +169,9 @@ def _interior_nest(nest: BlockNest, padded: _PaddedStore) -> Stmt:
 
 def _with_statement(nest: BlockNest, replaced_at: Cursor, statement: Stmt) -> Stmt:
     """Return the outermost loop of a nest with the statement at a cursor replaced."""
-    depth = len(nest.top.path)
-    for parent, name, index in reversed(replaced_at.path[depth:]):
-        body = getattr(parent, name)
-        statement = replace(parent, **{name: (*body[:index], statement, *body[index + 1 :])})
+    for step in reversed(replaced_at.steps_from(nest.top)):
+        body = (*step.earlier, statement, *step.body[step.index + 1 :])
+        statement = replace(step.parent, **{step.field: body})
     return statement
 
 

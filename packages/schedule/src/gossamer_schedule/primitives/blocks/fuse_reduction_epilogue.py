@@ -181,7 +181,7 @@ def _require_same_elements(
     """
     top, moving = nests
     own_loops = [
-        tuple(at for at, _, _ in block.path[len(nest.path) :])
+        tuple(step.parent for step in block.steps_from(nest))
         for block, nest in ((cursor, top), (after, moving))
     ]
     names = {loop.var for loops in own_loops for loop in loops}

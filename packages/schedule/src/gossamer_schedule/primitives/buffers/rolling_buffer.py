@@ -146,7 +146,7 @@ def _required_loop(cursor: Cursor, buffer: str) -> Cursor:
 
 def _required_own_loops(cursor: Cursor, target: Cursor) -> tuple[For, ...]:
     """Return the loops between the target loop and the block, which must contain nothing else."""
-    between = [parent for parent, _, _ in cursor.path[len(target.path) + 1 :]]
+    between = [step.parent for step in cursor.steps_from(target)[1:]]
     if all(isinstance(parent, For) and len(parent.body) == 1 for parent in between):
         return tuple(between)
     raise schedule_error(
@@ -206,7 +206,7 @@ def _require_known_shape(buffer: Buffer, target: Cursor) -> None:
 
 def _require_loads_after(cursor: Cursor, target: Cursor, *, buffer: str) -> None:
     """Refuse uses of the buffer other than loads after the block."""
-    at = cursor.path[len(target.path)][2]
+    at = cursor.steps_from(target)[0].index
     body = target.node.body
     used = buffers_named(*body[:at])
     for statement in addressable_statements(body):

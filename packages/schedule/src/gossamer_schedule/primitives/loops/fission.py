@@ -217,7 +217,7 @@ def _require_late_inits(before: BodyPart, part: BodyPart, cursor: Cursor) -> Non
     for block in blocks_with_init(cursor):
         reducing = reduction_loops(block.node, values_at(block))
         # Blocks of earlier parts keep their position relative to their init.
-        is_own = block.path[len(cursor.path)][2] >= len(before)
+        is_own = block.steps_from(cursor)[0].index >= len(before)
         if (
             not is_own
             or cursor.node.var not in reducing

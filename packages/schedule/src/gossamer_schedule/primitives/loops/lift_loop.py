@@ -126,7 +126,7 @@ def _require_no_reduction(cursor: Cursor, block: Block) -> None:
 
 def _is_in_block(cursor: Cursor, top: Cursor) -> bool:
     """Return whether a block stands between the loop at `top` and a statement in it."""
-    return any(isinstance(parent, Block) for parent in cursor.parents[len(top.path) :])
+    return any(isinstance(step.parent, Block) for step in cursor.steps_from(top))
 
 
 def _loop_around_block(loop: For, block: Block, iterator: str) -> For:

@@ -199,6 +199,6 @@ def _known_conditions(inside: Cursor, cursor: Cursor) -> list[Expr]:
 
 def _conditions_around(inside: Cursor, cursor: Cursor) -> Iterator[Expr]:
     """Yield the conjuncts of the conditions of a block and of the statements around it in a loop."""
-    for parent, field, _ in inside.path[len(cursor.path) + 1 :]:
-        yield from body_in(parent, field).conditions
+    for step in inside.steps_from(cursor)[1:]:
+        yield from body_in(step.parent, step.field).conditions
     yield from conjuncts(inside.node.predicate)

@@ -59,7 +59,7 @@ def separate_iterations(
             rows += ((iteration, row) for row in _parallel_rows(function, iteration, own))
     if not matched:
         return None
-    decisions += _joined(function, iterations, rows)
+    decisions += _fused(function, iterations, rows)
     names = ", ".join(iteration.name for iteration in iterations)
     return PatternMatch(f"iterations one after the other: {names}", tuple(decisions))
 
@@ -113,7 +113,7 @@ def _parallel_rows(
         yield iteration.vars[1]
 
 
-def _joined(
+def _fused(
     function: Function, iterations: Sequence[Iteration], rows: Sequence[tuple[Iteration, str]]
 ) -> Iterator[Decision]:
     """Yield a decision for each run of iterations over rows that are declared disjoint: one launch for all of
