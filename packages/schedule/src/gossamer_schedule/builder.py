@@ -31,9 +31,9 @@ from gossamer_schedule.definition.arguments import (
     value_text,
     variadic_argument,
 )
-from gossamer_schedule.definition.foreign_names import METHODS
 from gossamer_schedule.definition.sampled_values import is_reference, with_values
 from gossamer_schedule.errors import schedule_error
+from gossamer_schedule.foreign_names.hints import METHODS
 from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive

@@ -14,8 +14,8 @@ import msgspec
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
-from gossamer_schedule.definition.foreign_names import argument_hint
 from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.foreign_names.hints import argument_hint
 
 INTRINSICS = "intrinsics"
 """The argument of primitives that need the intrinsics of a machine."""

@@ -10,7 +10,8 @@ import pytest
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
-from gossamer_schedule.definition.foreign_names import ARGUMENTS, METHODS
+from gossamer_schedule.foreign_names.hints import METHODS
+from gossamer_schedule.foreign_names.tvm import ARGUMENTS
 from gossamer_testkit import examples
 
 NAMES_ELSEWHERE = """

@@ -1,0 +1,24 @@
+"""Hints for the names of all other compilers.
+
+A test checks that no name in the tables is an attribute of a builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer_schedule.foreign_names import exo, halide, tvm
+
+METHODS: Mapping[str, str] = {**halide.METHODS, **exo.METHODS, **tvm.METHODS}
+"""Names of methods and attributes that a builder does not have."""
+
+
+def argument_hint(op: str, name: str = "") -> str:
+    """Return the hint for an argument, after a space; without a name, the hint for positional arguments. ""
+    if none.
+
+    >>> argument_hint("bind", "thread_axis")
+    ' It is called thread.'
+    """
+    hint = tvm.ARGUMENTS.get((op, name), "") if name else tvm.POSITIONS.get(op, "")
+    return f" {hint}" if hint else ""
