@@ -170,7 +170,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
         )
 
 
-def conflicting_buffer(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
+def buffer_shared_by_iterations(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
     """Return the first of some buffers of which iterations of a loop on the path may share an element.
 
     Only buffers that the nest at `top` writes can conflict; the result is empty if there is none.

@@ -50,7 +50,8 @@ def required_elements(cursor: Cursor, buffer: str) -> ReadElements:
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    return elements_of(cursor, buffer, required_loads(loop_nest(cursor), buffer))
+    require_loads(loop_nest(cursor), buffer)
+    return elements_of(cursor, buffer, loads_of(cursor, buffer))
 
 
 def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...]) -> ReadElements:
@@ -79,15 +80,14 @@ def elements_of(cursor: Cursor, buffer: str, reads: tuple[ConditionalLoad, ...])
     return elements
 
 
-def required_loads(nest: BlockNest, buffer: str) -> tuple[ConditionalLoad, ...]:
-    """Return the loads of a buffer in the body of a block, if the buffer keeps its values during its nest.
+def require_loads(nest: BlockNest, buffer: str) -> None:
+    """Refuse a block whose body does not load from a buffer, or whose nest changes the buffer.
 
     Raises `.inner`, `.loads`, `.domain` and `.written`.
     """
     require_allocated_outside(nest, buffer)
     cursor = nest.block
-    reads = loads_of(cursor, buffer)
-    if not reads:
+    if not loads_of(cursor, buffer):
         raise schedule_error(
             f"{cursor.primitive}.loads",
             f"The body of block '{cursor.node.name}' does not load from '{buffer}'.",
@@ -108,7 +108,6 @@ def required_loads(nest: BlockNest, buffer: str) -> tuple[ConditionalLoad, ...]:
             f"The nest of block '{cursor.node.name}' writes '{buffer}', and copies made before it would be "
             "outdated.",
         )
-    return reads
 
 
 def _selecting_expressions(reads: Sequence[ConditionalLoad]) -> tuple[Expr, ...]:

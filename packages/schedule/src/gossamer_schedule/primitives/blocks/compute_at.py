@@ -28,7 +28,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.motion.kept_values import require_recomputed
 from gossamer_schedule.motion.move_block import (
-    conflicting_buffer,
+    buffer_shared_by_iterations,
     moved_nest,
     path_between,
     require_plain_loops,
@@ -183,7 +183,7 @@ def _require_own_updates(
     The block computes them again for that iteration, which would lose the update.
     """
     buffers = produced & outer_writes((top.node,))
-    if shared := conflicting_buffer(top, path_between(target, top), buffers=buffers):
+    if shared := buffer_shared_by_iterations(top, path_between(target, top), buffers=buffers):
         raise schedule_error(
             "compute_at.other_access",
             f"Loop '{target.node.var}' updates '{shared}', which block '{cursor.node.name}' computes, and "

@@ -20,7 +20,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import quoted, schedule_error
 from gossamer_schedule.legality.distinct_stores import require_distinct_stores
 from gossamer_schedule.motion.move_block import (
-    conflicting_buffer,
+    buffer_shared_by_iterations,
     is_recurrence,
     moved_nest,
     path_between,
@@ -110,7 +110,8 @@ def reverse_compute_at(
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = inside.replaced_by((extended,))
     # Checked in the changed function: the block is then one of the statements of the nest.
-    if conflict := conflicting_buffer(find_loop(changed, loop=path[0].var), path, buffers=shared):
+    joined = find_loop(changed, loop=path[0].var)
+    if conflict := buffer_shared_by_iterations(joined, path, buffers=shared):
         raise _conflict_error(block, {conflict})
     return Change(changed, names)
 

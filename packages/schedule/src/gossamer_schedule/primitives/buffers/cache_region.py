@@ -35,7 +35,7 @@ from gossamer_schedule.staging.loads import ConditionalLoad
 from gossamer_schedule.staging.read_elements import (
     ReadElements,
     copy_statements,
-    required_loads,
+    require_loads,
     with_loads_from,
 )
 
@@ -96,7 +96,7 @@ def cache_region(
 
     plain = _required_plain(old, cursor)
     _require_iterations(target)
-    required_loads(required_enclosing_nest(cursor, target), buffer)
+    require_loads(required_enclosing_nest(cursor, target), buffer)
     require_constant_size(old, cursor)
 
     namer = namer_of(cursor.function)
