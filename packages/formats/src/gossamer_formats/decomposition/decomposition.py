@@ -189,7 +189,7 @@ class Decomposition:
         from gossamer_ir.script import parse_module
         from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
         from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
-        from gossamer_ir.verify import diagnostics
+        from gossamer_ir.verify.module_in_parts import require_valid_parts
 
         module = parse_module(program) if isinstance(program, str) else program
         formats = {part.name: part.tensor.description for part in self.parts}
@@ -202,14 +202,9 @@ class Decomposition:
                 fixed_sizes=sizes,
                 rows=partial(self._rows_of_parts, are_declared=declares_rows),
             )
+            require_valid_parts(rewritten, undivided=module)
         except DecompositionError as error:
             raise FormatError("format.program", str(error)) from None
-        # Slots of a part may have the same coordinates, whose elements a program cannot assign.
-        found = diagnostics(rewritten)
-        if found and not diagnostics(module):
-            raise FormatError(
-                "format.program", f"The program over the parts is not valid: {found[0].message}"
-            )
         return rewritten
 
     def _rows_of_parts(self, dimension: int, *, are_declared: bool) -> RowsOfParts:

@@ -9,12 +9,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
-from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Expr, FormatDescription, IndexMap, Var
-from gossamer_ir.script import parse_format
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.references import free_vars
+from gossamer_schedule.definition.required_format import required_format
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.format_rewriting.index_map_functions import index_map_of
 
@@ -172,13 +171,7 @@ def _description(given: FormatDescription | str | Callable[..., Any]) -> FormatD
             "format_rewrite_rule.format",
             f"The format is {given!r}; expected a description or its script.",
         )
-    try:
-        return parse_format(given)
-    except ParseError as error:
-        raise schedule_error(
-            "format_rewrite_rule.format",
-            f"The script of a format cannot be read: {error.diagnostics[0].message}",
-        ) from error
+    return required_format(given, "format_rewrite_rule.format")
 
 
 def _variable(axis: str, taken: set[str]) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from gossamer_ir.errors import ParseError
-from gossamer_ir.nodes import FormatDescription, Iteration, Module
-from gossamer_ir.script import parse_format
+from gossamer_ir.nodes import Iteration
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_ir.verify import diagnostics, diagnostics_of_format
+from gossamer_ir.verify.module_in_parts import require_valid_parts
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.definition.required_format import required_format
 from gossamer_schedule.errors import schedule_error
 
 
@@ -67,29 +66,19 @@ def decompose_format(
     with T.sp.iteration([I_q, J_q, K], "SRS", "csrmm_q") as [i_q, j_q, k_2]:
         C[i_q, k_2] = C[i_q, k_2] + A_q[i_q, j_q] * B[j_q, k_2]
     """
-    rules = [
-        NamedFormat(name, _required_format(text))
+    parts = [
+        NamedFormat(name, required_format(text, "decompose_format.format"))
         for name, text in zip(_required_names(names, formats), formats, strict=True)
     ]
     try:
-        changed = decompose_function(root.function, buffers, rules, converts=converts)
+        changed = decompose_function(root.function, buffers, parts, converts=converts)
+        result = root.with_function(changed)
+        require_valid_parts(result.module, undivided=root.module)
     except DecompositionError as error:
         raise schedule_error(f"decompose_format.{error.reason}", str(error)) from None
-    result = root.with_function(changed)
-    _require_valid(result.module, root.module)
     before = {stmt.name for stmt in root.function.body if isinstance(stmt, Iteration)}
     made = [stmt.name for stmt in changed.body if isinstance(stmt, Iteration)]
     return Change(result, tuple(name for name in made if name not in before))
-
-
-def _require_valid(module: Module, undivided: Module) -> None:
-    """Require that no two points of a part assign one element: the map of a format may not be injective."""
-    found = diagnostics(module)
-    if found and not diagnostics(undivided):
-        raise schedule_error(
-            "decompose_format.conflict",
-            f"The program over the parts is not valid: {found[0].message}",
-        )
 
 
 def _required_names(names: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str, ...]:
@@ -104,20 +93,3 @@ def _required_names(names: tuple[str, ...], formats: tuple[str, ...]) -> tuple[s
                 "decompose_format.names", f"'{name}' cannot be the end of an identifier."
             )
     return names
-
-
-def _required_format(text: str) -> FormatDescription:
-    try:
-        description = parse_format(text)
-    except ParseError as error:
-        reason = error.diagnostics[0].message
-        raise schedule_error(
-            "decompose_format.format", f"The script of a format cannot be read: {reason}"
-        ) from error
-    diagnostics = diagnostics_of_format(description)
-    if diagnostics:
-        raise schedule_error(
-            "decompose_format.format",
-            f"The description '{description.name}' is not valid: {diagnostics[0].message}",
-        )
-    return description
