@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ def name_of(statement: Any) -> str:
     return getattr(statement, _NAME_FIELDS.get(type(statement), ""), "")
 
 
-class PathStep(NamedTuple):
+class PathStep(msgspec.Struct, frozen=True):
     """One step down: from a parent node to the statement at an index of one of its fields of statements."""
 
     parent: Any
