@@ -32,7 +32,6 @@ __all__ = [
     "TraceBuilder",
     "apply_rule",
     "change_of",
-    "schedule_report",
     "find_block",
     "find_buffer",
     "find_iteration",
@@ -41,4 +40,5 @@ __all__ = [
     "require_serial",
     "require_zero_start",
     "schedule_error",
+    "schedule_report",
 ]
