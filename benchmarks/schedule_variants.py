@@ -14,14 +14,17 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import gossamer
 from benchmarks.contenders.contender import Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
 from gossamer.kernel_cache import build_kernel
-from gossamer.operator_calls.operands.csr_operands import Operands
-from gossamer.operator_calls.operands.matrices import CHECKED
+from gossamer.operator_calls.operands.checked_operands import (
+    has_one_kernel,
+    kernel_arguments,
+    kernel_request,
+)
 from gossamer.operator_calls.program import module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats import from_scipy
@@ -54,10 +57,11 @@ def prepare_with_rule(case: OperatorCase, threads: int, *, rule: Rule) -> Prepar
         raise UnavailableError(f"gossamer has no operator {case.op}")
     operator = operator_named(case.op)
     operands = operator.operands(from_scipy(case.csr), *case.operands)
-    assert isinstance(operands, Operands), "a tensor is in CSR"
-    module = module_of(operator.program, operands.variant())
-    schedule = rule(module, TARGET, operands.matrix.stats())
+    assert has_one_kernel(operands), "a tensor is in CSR"
+    program, variant, stats, format = kernel_request(operands, operator.program)
+    module = module_of(program, variant, format)
+    schedule = rule(module, TARGET, stats)
     kernel = build_kernel(module, target=TARGET, schedule=schedule).kernel
-    arrays: dict[str, Any] = {**operands.arguments(operator.program, case.out)}
-    bound = kernel.bind(verified=CHECKED, **arrays)
+    arguments = kernel_arguments(operands, program, case.out)
+    bound = kernel.bind(verified=operands.matrix.verified, **arguments)
     return Prepared(bound, partial(gossamer.set_num_threads, threads))

@@ -288,6 +288,19 @@ class SparseTensor:
             tensor = self._memo.setdefault("csr", self.asformat("csr", duplicates="keep"))
         return tensor
 
+    @property
+    def kept_csr(self) -> SparseTensor | None:
+        """The matrix in CSR that an earlier `tocsr` made of a tensor in another format; None otherwise.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import from_scipy
+        >>> tensor = from_scipy(eye_array(3)).asformat("coo")
+        >>> tensor.kept_csr is None, tensor.tocsr() is tensor.kept_csr
+        (True, True)
+        """
+        kept: SparseTensor | None = self._memo.get("csr")
+        return kept
+
     __array_ufunc__ = None
     """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
 

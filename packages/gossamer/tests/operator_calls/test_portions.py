@@ -13,8 +13,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls import portions, run_program
-from gossamer.operator_calls.operands import csr_operands, long_rows
+from gossamer.operator_calls import portions, single_kernel
+from gossamer.operator_calls.operands import csr_matrix, long_rows
 from gossamer_formats import from_scipy
 
 LONG = 2**24 + 2**21
@@ -66,7 +66,7 @@ def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
-    monkeypatch.setattr(csr_operands, "LONG_ROW", row)
+    monkeypatch.setattr(csr_matrix, "LONG_ROW", row)
     monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     getattr(gs, op).forget()
@@ -96,7 +96,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
             gs.spmm(A, B)
 
     seen = []
-    original = run_program.row_portions
+    original = single_kernel.portions_of
 
     def counted(*given: Any) -> Any:
         for part in original(*given):
@@ -105,7 +105,7 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
                 threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
             yield part
 
-    monkeypatch.setattr(run_program, "row_portions", counted)
+    monkeypatch.setattr(single_kernel, "portions_of", counted)
     # Processes that a shell starts in the background ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

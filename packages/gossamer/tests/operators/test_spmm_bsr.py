@@ -103,6 +103,15 @@ def test_what_is_not_finite_goes_where_it_belongs():
     np.testing.assert_array_equal(gs.spmm(matrix, dense), expected)
 
 
+@pytest.mark.parametrize("beta", [0.0, 1.0, 0.5])
+def test_factors_scale_and_add(beta):
+    matrix = blocks(GRIDS["empty block rows at both ends"], (2, 3))
+    dense = dense_for(matrix, 5)
+    out = np.full((matrix.shape[0], 5), 6, np.float32)
+    assert gs.spmm(matrix, dense, alpha=3, beta=beta, out=out) is out
+    np.testing.assert_array_equal(out, 3 * product(matrix, dense) + 6 * beta)
+
+
 def test_one_element_is_no_block():
     matrix = sparse.bsr_array(np.eye(3, dtype=np.float32), blocksize=(1, 1))
     np.testing.assert_array_equal(gs.spmm(matrix, np.eye(3, dtype=np.float32)), np.eye(3))

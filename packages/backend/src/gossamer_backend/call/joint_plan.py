@@ -6,24 +6,21 @@ of an operand, whose other arguments never change. A call takes about a microsec
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from gossamer_backend.arguments.array_checks import address, numpy_dtype
+from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.arguments.size_equations import Array
-from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty
 from gossamer_backend.call.kernel import BoundCall
-from gossamer_backend.call.plan import (
+from gossamer_backend.call.plan_source import (
+    WORKSPACE_LINES,
     check_lines,
-    compiled_source,
+    compiled_run,
     function_of_integers,
-    kept_workspace,
-    read_only_start,
-    shape_text,
-    workspaces,
+    output_lines,
+    overlap_lines,
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
@@ -60,17 +57,7 @@ class JointPlan:
         ]
         arrays = [value for values in fixed for value in values if isinstance(value, np.ndarray)]
         starts = [address(array) for array in arrays]
-        kernel = calls[0].kernel
-        names: dict[str, Any] = {
-            "ndarray": np.ndarray,
-            "empty": np.empty,
-            "aligned_empty": aligned_empty,
-            "from_buffer": ctypes.c_char.from_buffer,
-            "addressof": ctypes.addressof,
-            "read_only_start": read_only_start,
-            "thread": workspaces,
-            "workspace_of": kept_workspace,
-            "parallelism": kernel.parallelism,
+        names: dict[str, object] = {
             "prepare": prepare,
             "ranges": [
                 (start, start + array.nbytes) for start, array in zip(starts, arrays, strict=True)
@@ -79,13 +66,11 @@ class JointPlan:
                 (function_of_integers(call.kernel), _integers(values), call.kernel.raise_status)
                 for call, values in zip(calls, fixed, strict=True)
             ),
+            **{f"size_{name}": value for name, value in _sizes(calls[0]).items()},
         }
-        names |= {f"dtype_{param.name}": numpy_dtype(param) for param in params}
-        names |= {f"size_{name}": value for name, value in _sizes(calls[0]).items()}
-        # Generated code, as for `CallPlan`: loops over parameters would take longer than a small kernel.
-        exec(compiled_source("\n".join(_source_lines(params, prepares=prepare is not None))), names)
+        lines = _source_lines(params, prepares=prepare is not None)
         self._keep_alive = arrays
-        self.run: Callable[..., Array | None] = names["run"]
+        self.run = compiled_run(lines, calls[0].kernel, params, names)
 
 
 def _required_params(calls: Sequence[BoundCall], passed: Sequence[str]) -> list[BufferParam]:
@@ -132,35 +117,20 @@ def _integers(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _source_lines(passed: Sequence[BufferParam], *, prepares: bool) -> Iterator[str]:
-    """Yield the lines of the function `run`. All names in it are those of parameters with a prefix."""
+    """Yield the lines of the function `run`."""
     *inputs, output = passed
-    name = output.name
     yield f"def run({', '.join(f'array_{param.name}' for param in passed)}):"
     for param in inputs:
         yield from check_lines(param, "    ")
-    yield f"    if array_{name} is None:"
-    yield f"        array_{name} = empty({shape_text(output)}, dtype_{name})"
-    yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
-    yield f"            array_{name} = aligned_empty({shape_text(output)}, dtype_{name})"
-    yield f"        start_{name} = addressof(from_buffer(array_{name}))"
-    yield "    else:"
-    yield from check_lines(output, "        ")
-    yield f"        end_{name} = start_{name} + array_{name}.nbytes"
-    for other in inputs:
-        end = f"start_{other.name} + array_{other.name}.nbytes"
-        yield f"        if start_{other.name} < end_{name} and start_{name} < {end}:"
-        yield "            return None"
-    # Half-open intervals: arrays that only touch do not overlap.
+    yield from output_lines(output, inputs)
     yield "        for begin, end in ranges:"
-    yield f"            if begin < end_{name} and start_{name} < end:"
-    yield "                return None"
-    yield "    threads = parallelism()"
-    yield "    workspace, address = thread.by_parallelism.get(threads) or workspace_of(threads)"
+    yield from overlap_lines(output, "begin", "end", "            ")
+    yield from WORKSPACE_LINES
     if prepares:
-        yield f"    prepare(array_{name})"
+        yield f"    prepare(array_{output.name})"
     starts = ", ".join(f"start_{param.name}" for param in passed)
     yield "    for function, fixed, fail in kernels:"
     yield f"        status = function({starts}, *fixed, address)"
     yield "        if status:"
     yield "            fail(status, workspace.failed_buffer)"
-    yield f"    return array_{name}"
+    yield f"    return array_{output.name}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gossamer.bounded_dict import put_bounded
-from gossamer.operator_calls.program import OperatorProgram, StoredPart, Variant, module_of
+from gossamer.operator_calls.program import OperatorProgram, StoredFormat, Variant, module_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.fork import compiling
 from gossamer_ir.interchange.records import Stats, Target
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 
-_Key = tuple[OperatorProgram, Variant, Stats | None, StoredPart | None, str]
+_Key = tuple[OperatorProgram, Variant, Stats | None, StoredFormat | None, str]
 _built: dict[_Key, Built] = {}
 
 
@@ -34,22 +34,22 @@ def default_check() -> FactChecker:
 
 
 class KernelRequest(NamedTuple):
-    """The program and the variant of a kernel, for a matrix in CSR or for a part of one. The rules choose its
+    """The program and the variant of a kernel, for a matrix in CSR or in another format. The rules choose its
     schedule by the class of the stats."""
 
     program: OperatorProgram
     variant: Variant
     stats: Stats | None = None
-    part: StoredPart | None = None
+    format: StoredFormat | None = None
 
 
 def kernel_for(request: KernelRequest, *, target: str | Target | None = None) -> Built:
     """Return the kernel of a request, with the schedule that rules choose."""
-    program, variant, stats, part = request
+    program, variant, stats, format = request
     wanted = DEFAULT_TARGET if target is None else target
     name = wanted if isinstance(wanted, str) else parse_target(wanted).text
     stats = None if stats is None else stats.rounded()
-    key = (program, variant, stats, part, name)
+    key = (program, variant, stats, format, name)
     built = _built.get(key)
     if built is not None:
         return built
@@ -57,8 +57,8 @@ def kernel_for(request: KernelRequest, *, target: str | Target | None = None) ->
         from gossamer.kernel_cache import build_named
 
         if key not in _built:
-            asked = msgspec.json.encode((program, variant, part))
-            made = partial(module_of, program, variant, part)
+            asked = msgspec.json.encode((program, variant, format))
+            made = partial(module_of, program, variant, format)
             kernel = build_named(asked, made, target=wanted, stats=stats)
             put_bounded(_built, key, kernel, limit=MAX_KERNELS)
         return _built[key]

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import update_wrapper
 from inspect import signature
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 import numpy as np
-from numpy import ndarray
 
-from gossamer.operator_calls.fast_path.part_plans import forget_plans_of_parts, plan_of_parts
-from gossamer.operator_calls.fast_path.plans import Plans
-from gossamer.operator_calls.fast_path.structure import converted_structure, structure_of
+from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.format_operators import format_operator
 from gossamer.operator_calls.kernels import kernel_for
-from gossamer.operator_calls.operands.checked_operands import CheckedOperands
-from gossamer.operator_calls.operands.csr_operands import output
-from gossamer.operator_calls.operands.matrices import CHECKED
-from gossamer.operator_calls.portions import BoundPortions, is_much_work, row_portions
+from gossamer.operator_calls.operands.checked_operands import (
+    Operands,
+    has_one_kernel,
+    kernel_arguments,
+    kernel_request,
+)
+from gossamer.operator_calls.operands.dense_operands import output_array
+from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
+from gossamer.operator_calls.portions import BoundPortions, portions_of
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.run_program import run_program
 from gossamer_backend import BoundCall, CallPlan
-from gossamer_formats import Array, Decomposition
+from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
 
 P = ParamSpec("P")
-
-Variants: TypeAlias = Mapping[type[CheckedOperands], OperatorProgram]
-"""The programs of an operator for types of operands."""
 
 
 class Operator(Generic[P]):
@@ -48,19 +46,15 @@ class Operator(Generic[P]):
         program: OperatorProgram,
         function: Callable[P, Array],
         *,
-        operands: Callable[..., CheckedOperands],
-        adapt: Callable[..., tuple[Any, ...]] | None = None,
-        variants: Variants = MappingProxyType({}),
+        operands: Callable[..., Operands[MatrixOperand]],
+        adapt: Adapt | None = None,
     ) -> None:
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
-        if they differ from those of the call. `variants` has the programs for operands of other types than
-        `Operands`."""
+        if they differ from those of the call."""
         self.program = program
-        self._variants = variants
         self._operands = operands
         self._function = function
-        self._adapt = adapt
-        self._plans = Plans()
+        self._plans = Plans(adapt=adapt)
         self._matrix = next(iter(signature(function).parameters))
         update_wrapper(self, function)
 
@@ -71,8 +65,7 @@ class Operator(Generic[P]):
 
     def forget(self) -> None:
         """Drop all plans; later calls make them again."""
-        self._plans.by_key.clear()
-        forget_plans_of_parts(self.name)
+        self._plans.forget()
 
     @property
     def name(self) -> str:
@@ -101,7 +94,7 @@ class Operator(Generic[P]):
             **named: Any,
         ) -> Array:
             if len(operands) > 1 and not named:
-                result = self._run_by_plan(operands, out, target)
+                result = self._plans.run(operands[0], operands[1:], out, target)
                 if result is not None:
                     return result
             matrix = operands[0] if operands else named.get(self._matrix)
@@ -113,35 +106,7 @@ class Operator(Generic[P]):
             given = {name: value for name, value in options.items() if value is not None}
             return registered(*operands, **given, **named)
 
-    def _run_by_plan(
-        self, operands: tuple[Any, ...], out: Array | None, target: str | Target | None
-    ) -> Array | None:
-        """Return the result by the plan of an earlier call; None if there is none that accepts the
-        operands."""
-        matrix, first = operands[0], operands[1]
-        if type(first) is not ndarray:
-            return None
-        if type(matrix) is Decomposition:
-            joint = plan_of_parts(self.name, matrix, target, first.shape[1:])
-            return None if joint is None else joint.run(*operands[1:], out)
-        structure = structure_of(matrix)
-        if structure is None:
-            return None
-        key, arguments, _ = structure
-        pair = self._plans.by_key.get((key, target, first.shape[1:]))
-        if pair is None:
-            # Perhaps an earlier call converted the tensor, since it does not compute with the format.
-            structure = converted_structure(operands[0])
-            if structure is None:
-                return None
-            key, arguments, _ = structure
-            pair = self._plans.by_key.get((key, target, first.shape[1:]))
-            if pair is None:
-                return None
-        dense = operands[1:] if self._adapt is None else self._adapt(*operands[1:])
-        return pair.run(arguments, dense, out)
-
-    def operands(self, *given: Any) -> CheckedOperands:
+    def operands(self, *given: Any) -> Operands[MatrixOperand]:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is
         wrong."""
         parameters = signature(self._operands).parameters
@@ -157,14 +122,25 @@ class Operator(Generic[P]):
         return self._operands(*given)
 
     def run(
-        self, operands: CheckedOperands, *, out: Array | None, target: str | Target | None
+        self,
+        operands: Operands[MatrixOperand],
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        out: Array | None,
+        target: str | Target | None,
     ) -> Array:
-        """Return the result for checked operands, in `out` if it is given."""
-        program = self._program_of(operands)
-        return run_program(program, operands, out=out, target=target, plans=self._plans)
-
-    def _program_of(self, operands: CheckedOperands) -> OperatorProgram:
-        return self._variants.get(type(operands), self.program)
+        """Return alpha times the result for checked operands, plus beta times `out`, in `out` if it is
+        given."""
+        return run_program(
+            self.program,
+            operands,
+            alpha=alpha,
+            beta=beta,
+            out=out,
+            target=target,
+            plans=self._plans,
+        )
 
     @typed
     def bind(
@@ -205,35 +181,40 @@ class Operator(Generic[P]):
             bound: BoundCall = bind(*operands, out=out, **options)
             return bound
         checked = self.operands(*operands)
+        if not has_one_kernel(checked):
+            raise ArgumentError(
+                "operator.bind",
+                f"'{self.name}' of a matrix in parts cannot be bound to arrays.",
+                hint="Call the operator.",
+            )
         for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
             # Numbers have no memory that the caller could write to later.
             if isinstance(given, np.ndarray):
                 _require_itself(operand, given)
-        _, result = output(out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs)
-        program = self._program_of(checked)
-        kernel = kernel_for(checked.request(program), target=target).kernel
-        arrays: dict[str, Any] = {**checked.arguments(program, result)}
-        whole = kernel.bind(verified=checked.verified, check=check, **arrays)
-        if not is_much_work(checked.products) or checked.verified != CHECKED:
-            return whole
-        portions: Iterable[dict[str, Any]] = row_portions(
-            kernel.signature, arrays, checked.products
+        _, result = output_array(
+            out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs
         )
-        calls = [kernel.bind(verified=CHECKED, **portion) for portion in portions]
+        kernel = kernel_for(kernel_request(checked, self.program), target=target).kernel
+        arguments = kernel_arguments(checked, self.program, result)
+        verified = checked.matrix.verified
+        whole = kernel.bind(verified=verified, check=check, **arguments)
+        portions = list(portions_of(kernel.signature, arguments, checked.products))
+        if len(portions) == 1:
+            return whole
+        calls = [kernel.bind(verified=verified, **portion) for portion in portions]
         return BoundPortions(calls, whole.arguments)
 
 
 def operator(
     program: OperatorProgram,
-    operands: Callable[..., CheckedOperands],
+    operands: Callable[..., Operands[MatrixOperand]],
     *,
-    adapt: Callable[..., tuple[Any, ...]] | None = None,
-    variants: Variants = MappingProxyType({}),
+    adapt: Adapt | None = None,
 ) -> Callable[[Callable[P, Array]], Operator[P]]:
     """Decorate the function that computes an operator for operands of any form; see `Operator`."""
 
     def decorated(function: Callable[P, Array]) -> Operator[P]:
-        return Operator(program, function, operands=operands, adapt=adapt, variants=variants)
+        return Operator(program, function, operands=operands, adapt=adapt)
 
     return decorated
 

@@ -8,102 +8,68 @@ the number of parts is decided at run time, and does not change what is compiled
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import msgspec
 
-from gossamer.operator_calls.fast_path.part_plans import keep_plan_of_parts
-from gossamer.operator_calls.kernels import KernelRequest, kernel_for
-from gossamer.operator_calls.operands.csr_operands import number_operand, output
-from gossamer.operator_calls.operands.matrices import NATIVE
-from gossamer.operator_calls.program import (
-    FACTOR,
-    PART,
-    OperatorProgram,
-    StoredPart,
-    Variant,
-    scaled,
-)
-from gossamer.operator_calls.scaled_products import is_scaled, require_output
+from gossamer.operator_calls.fast_path.plans import Plans
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.dense_operands import NATIVE
+from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, stored_part
+from gossamer.operator_calls.program import OperatorProgram
 from gossamer_backend import BoundCall
 from gossamer_backend.call.allocation import new_array
-from gossamer_formats import Array, Decomposition, Part
+from gossamer_formats import Array, Part
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Target
 
 
-class PartOperands(NamedTuple):
-    """The checked operands of a call: the matrix in parts, the dense arrays by parameter, the parameter of
-    the result with its shape, the dtype, and the number of columns of the dense operands."""
-
-    matrix: Decomposition
-    dense: dict[str, Array]
-    output: str
-    shape: tuple[int, ...]
-    dtype: str
-    features: int | None = None
-
-    @property
-    def inputs(self) -> tuple[Array, ...]:
-        """All arrays that the result must not overlap."""
-        arrays = (part.tensor.arrays.values() for part in self.matrix.parts)
-        return (*self.dense.values(), *(array for each in arrays for array in each))
-
-
-def product_of_parts(
+def prepare_parts(
     program: OperatorProgram,
-    operands: PartOperands,
+    operands: Operands[MatrixInParts],
+    result: Array,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    out: Array | None,
     target: str | Target | None,
-) -> Array:
-    """Return alpha times the product of a program, plus beta times `out`, in `out` if it is given."""
-    require_output(out, beta=beta, dtype=operands.dtype)
-    storing, adding = program, msgspec.structs.replace(program, adds=True)
-    dense = operands.dense
-    if is_scaled(alpha, beta):
-        storing, adding = scaled(program, adds=False), scaled(program, adds=True)
-        dense = {**dense, FACTOR: number_operand("alpha", alpha, NATIVE[operands.dtype])}
-    result, array = output(out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs)
-    if not array.size:
-        return result
-    coverage = operands.matrix.coverage()
+    plans: Plans | None,
+) -> Callable[[], None]:
+    """Build the kernels of all parts, and return the function that computes a result by them: sums over rows,
+    or a value for each element. A plan of sums is put into `plans`."""
+    if program.sums_rows:
+        return _prepare_sums(program, operands, result, target=target, plans=plans)
+    return _prepare_values(program, operands, result, target=target)
+
+
+def _prepare_sums(
+    program: OperatorProgram,
+    operands: Operands[MatrixInParts],
+    result: Array,
+    *,
+    target: str | Target | None,
+    plans: Plans | None,
+) -> Callable[[], None]:
+    decomposition = operands.matrix.decomposition
+    coverage = decomposition.coverage()
+    adding = msgspec.structs.replace(program, adds=True)
+    dense = {**operands.dense, operands.output: result}
     calls = []
-    # All kernels are built before the first write, so that `out` is unchanged after any error.
-    for number in (*coverage.initializing, *coverage.adding) if operands.features != 0 else ():
-        part = operands.matrix.parts[number]
-        stores = beta == 0 and number in coverage.initializing
-        calls.append(
-            _call(
-                storing if stores else adding,
-                operands,
-                part,
-                {**dense, operands.output: array},
-                values=part.tensor.storage.values,
-                target=target,
-            )
-        )
-    prepare = _zeroing(coverage.left, count=operands.matrix.shape[0])
-    if beta == 0:
-        prepare(array)
-    elif beta != 1:
-        array *= beta
-    for call in calls:
-        call()
-    if calls and not is_scaled(alpha, beta):
-        keep_plan_of_parts(
-            program.name,
-            operands.matrix,
-            target,
-            calls=calls,
-            dense=tuple(operands.dense),
-            output=operands.output,
-            prepare=prepare if coverage.left.size else None,
-        )
-    return result
+    for number in (*coverage.initializing, *coverage.adding):
+        part = decomposition.parts[number]
+        own = program if number in coverage.initializing else adding
+        calls.append(_call(own, operands, part, dense, target=target))
+    prepare = None
+    if coverage.left.size and not program.adds:
+        prepare = _zeroing(coverage.left, count=decomposition.shape[0])
+    if calls and plans is not None:
+        plans.keep_joint(operands, calls, target=target, prepare=prepare)
+
+    def run() -> None:
+        if prepare is not None:
+            prepare(result)
+        for call in calls:
+            call()
+
+    return run
 
 
 def _zeroing(rows: Array, *, count: int) -> Callable[[Array], None]:
@@ -112,35 +78,38 @@ def _zeroing(rows: Array, *, count: int) -> Callable[[Array], None]:
     def set_zero(array: Array) -> None:
         if rows.size == count:
             array.fill(0)
-        elif rows.size:
+        else:
             array[rows] = 0
 
     return set_zero
 
 
-def sampled_values(
+def _prepare_values(
     program: OperatorProgram,
-    operands: PartOperands,
+    operands: Operands[MatrixInParts],
+    result: Array,
     *,
-    out: Array | None,
     target: str | Target | None,
-) -> Array:
-    """Return the values that a program computes for the elements of a matrix, in the order of the values of
+) -> Callable[[], None]:
+    """Prepare the values that a program computes for the elements of a matrix, in the order of the values of
     the tensor that was decomposed."""
-    result, array = output(out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs)
-    values = []
-    for part in operands.matrix.parts:
+    decomposition = operands.matrix.decomposition
+    for part in decomposition.parts:
         _require_only_elements(program, part)
-    for part in operands.matrix.parts:
-        own = new_array((part.permutation.size,), NATIVE[operands.dtype])
-        if operands.features == 0:
-            own[...] = 0
-        else:
-            call = _call(program, operands, part, operands.dense, values=own, target=target)
+    values = [
+        new_array((part.permutation.size,), NATIVE[operands.dtype]) for part in decomposition.parts
+    ]
+    calls = [
+        _call(program, operands, part, operands.dense, values=own, target=target)
+        for part, own in zip(decomposition.parts, values, strict=True)
+    ]
+
+    def run() -> None:
+        for call in calls:
             call()
-        values.append(own)
-    array[...] = operands.matrix.gather_values(values)
-    return result
+        result[...] = decomposition.gather_values(values)
+
+    return run
 
 
 def _require_only_elements(program: OperatorProgram, part: Part) -> None:
@@ -157,22 +126,16 @@ def _require_only_elements(program: OperatorProgram, part: Part) -> None:
 
 def _call(
     program: OperatorProgram,
-    operands: PartOperands,
+    operands: Operands[MatrixInParts],
     part: Part,
-    arrays: dict[str, Array],
+    dense: dict[str, Array],
     *,
-    values: Array,
+    values: Array | None = None,
     target: str | Target | None,
 ) -> BoundCall:
-    """Return the call of the kernel of a part with dense arrays, and with values in the place of its own."""
-    tensor = part.tensor
-    stored = StoredPart(tensor.description, tuple(sorted(part.fixed_sizes.items())))
-    variant = Variant(operands.dtype, features=operands.features)
-    request = KernelRequest(program, variant, part=stored)
+    """Return the call of the kernel of a part with dense arrays, and with `values` in the place of its
+    own."""
+    matrix = stored_part(part, values)
+    request = matrix.request(program, dtype=operands.dtype, features=operands.features)
     kernel = kernel_for(request, target=target).kernel
-    own = {**tensor.arrays, part.values_name: values}
-    index_arrays = [f"{handle}_{PART}" for handle in tensor.arrays]
-    given: dict[str, Any] = {f"{name}_{PART}": array for name, array in own.items()}
-    given |= {f"{name}_{PART}": size for name, size in part.symbolic_sizes.items()}
-    given |= arrays
-    return kernel.bind(verified=index_arrays, **given)
+    return kernel.bind(verified=matrix.verified, **matrix.arguments(program, dense))

@@ -7,6 +7,7 @@ which Python handles signals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +26,16 @@ def is_much_work(products: int) -> bool:
     return products > PORTION_PRODUCTS
 
 
-def row_portions(
-    signature: Signature, arrays: dict[str, Array], products: int
-) -> Iterator[dict[str, Array]]:
-    """Yield the arrays of a kernel that computes so many products for portions of its rows: parts of the
-    arrays with a value for each row or stored element, and all of the others."""
-    indptr = arrays["indptr"]
+def portions_of(
+    signature: Signature, arguments: dict[str, Any], products: int
+) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of a kernel that computes so many products: as they are, or, if that is much work
+    and the matrix is in compressed rows, those for portions of the rows. Arrays with a value for each row or
+    stored element are divided, the others are passed to each portion."""
+    if not is_much_work(products) or "indptr" not in arguments:
+        yield arguments
+        return
+    indptr = arguments["indptr"]
     first = {param.name: param.shape[0] for param in signature.buffers}
     each = max(1, products // max(1, int(indptr[-1])))
     for begin, end in _row_ranges(indptr, max(1, PORTION_PRODUCTS // each)):
@@ -41,7 +46,7 @@ def row_portions(
             else array[rows]
             if build.add(first[name], build.ONE) == first["indptr"]
             else array
-            for name, array in arrays.items()
+            for name, array in arguments.items()
         }
         yield {**part, "indptr": indptr[begin : end + 1] - indptr[begin]}
 

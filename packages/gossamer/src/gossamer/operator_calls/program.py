@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import msgspec
 
@@ -49,9 +49,9 @@ PART = "part"
 """The end of the names of a part's arrays and sizes, as parameters of its kernel."""
 
 
-class StoredPart(msgspec.Struct, frozen=True):
-    """The format of a part of a matrix, and the sizes for which its kernel is compiled. If the part
-    `is_whole`, it has all elements, so that its kernel also initializes rows that it does not visit."""
+class StoredFormat(msgspec.Struct, frozen=True):
+    """The format of a matrix that is not in CSR, and the sizes for which its kernel is compiled. If it
+    `is_whole`, its kernel also initializes rows that have no element; otherwise it is a part of a matrix."""
 
     description: FormatDescription
     sizes: tuple[tuple[str, int], ...]
@@ -62,18 +62,13 @@ FACTOR = "alpha"
 """The parameter of a program that scales."""
 
 
-@cache
-def scaled(program: OperatorProgram, *, adds: bool) -> OperatorProgram:
-    """Return the program that multiplies each value of the matrix by `alpha`; if it `adds`, it adds to its
-    output."""
-    name = f"{program.name}_{'added' if adds else 'scaled'}"
-    return msgspec.structs.replace(program, name=name, scales=True, adds=adds)
-
-
 @lru_cache(maxsize=64)
-def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | None = None) -> Module:
-    """Return a variant of a program at the coordinate stage, for a matrix in CSR or for a part of one."""
-    from gossamer.operator_calls.scale_values import remove_inits, scale_values
+def module_of(
+    program: OperatorProgram, variant: Variant, format: StoredFormat | None = None
+) -> Module:
+    """Return a variant of a program at the coordinate stage, for a matrix in CSR or in another format."""
+    from gossamer.operator_calls.rewrites.remove_inits import remove_inits
+    from gossamer.operator_calls.rewrites.scale_values import scale_values
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
@@ -87,12 +82,12 @@ def module_of(program: OperatorProgram, variant: Variant, part: StoredPart | Non
         module = remove_inits(module)
     functions = tuple(_with_options(function, variant) for function in module.functions)
     module = msgspec.structs.replace(module, functions=functions)
-    return module if part is None else _with_part(module, part)
+    return module if format is None else _over_format(module, format)
 
 
-def _with_part(module: Module, part: StoredPart) -> Module:
-    """Return the module with a part instead of the buffers that have the axes of the matrix. If it
-    initializes its result, then only the elements that the part visits, unless it is the whole matrix."""
+def _over_format(module: Module, format: StoredFormat) -> Module:
+    """Return the module with this format instead of the buffers that have the axes of the matrix. If it
+    initializes its result, then only the elements that are visited, unless it is the whole matrix."""
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
     from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
@@ -102,13 +97,13 @@ def _with_part(module: Module, part: StoredPart) -> Module:
         for buffer in module.functions[0].buffers
         if isinstance(buffer, SparseBuffer) and buffer.axes == MATRIX_AXES
     )
-    sizes = {PART: dict(part.sizes)}
-    rows = RowsOfParts() if part.is_whole else RowsOfParts((PART,), are_all=True)
+    sizes = {PART: dict(format.sizes)}
+    rows = RowsOfParts() if format.is_whole else RowsOfParts((PART,), are_all=True)
     try:
         return program_in_parts(
             module,
             buffers,
-            {PART: part.description},
+            {PART: format.description},
             fixed_sizes=sizes,
             rows=lambda _dimension: rows,
         )

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.operands.csr_operands import (
-    Operands,
+from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_pattern
+from gossamer.operator_calls.operands.dense_operands import (
+    NATIVE,
     dense_operand,
     number_operand,
     operand_dtype,
-    output,
+    output_array,
 )
-from gossamer.operator_calls.operands.matrices import NATIVE, pattern_operand
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operators.sddmm import sddmm
@@ -110,10 +111,10 @@ def operands(
     K: Array,  # noqa: N803
     V: Array,  # noqa: N803
     scale: float | None = None,
-) -> Operands:
+) -> Operands[CsrMatrix]:
     """Return the checked operands of `attention`."""
     given = operand_dtype("Q", Q)
-    matrix = pattern_operand(pattern, dtype=given)
+    matrix = csr_pattern(pattern, dtype=given)
     dtype = given or matrix.dtype
     queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
     features = queries.shape[1]
@@ -161,19 +162,19 @@ def attention(
     if isinstance(Q, np.ndarray) and Q.ndim > 2:
         return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     checked = operands(pattern, Q, K, V, scale)
-    if checked.has_long_rows:
+    if checked.matrix.has_long_rows(checked.dtype):
         return _compute_in_blocks(checked, out=out, target=target)
     return attention.run(checked, out=out, target=target)
 
 
 def _compute_in_blocks(
-    checked: Operands, *, out: Array | None, target: str | Target | None
+    checked: Operands[CsrMatrix], *, out: Array | None, target: str | Target | None
 ) -> Array:
     """Return the result for rows that are too long for one sum: by `sddmm`, and by `spmm`, which adds blocks
     of rows. It takes temporary memory for each stored element."""
     queries, keys, values, scale = checked.dense.values()
     matrix, dtype, features = checked.matrix, checked.dtype, checked.features
-    result, array = output(out, dtype=dtype, shape=checked.shape, inputs=checked.inputs)
+    result, array = output_array(out, dtype=dtype, shape=checked.shape, inputs=checked.inputs)
     left = {"x": queries * scale, "y": keys}
     sampled = Operands(matrix, left, "out", (matrix.nnz,), dtype, features)
     scores = sddmm.run(sampled, out=None, target=target)
@@ -197,7 +198,7 @@ def _compute_in_blocks(
 
 def _tensor(pattern: Any, Q: Array) -> SparseTensor:  # noqa: N803
     """Return the pattern as a tensor, which is checked only once for all heads."""
-    return SparseTensor.of_checked(pattern_operand(pattern, dtype=operand_dtype("Q", Q)).storage)
+    return SparseTensor.of_checked(csr_pattern(pattern, dtype=operand_dtype("Q", Q)).storage)
 
 
 def _compute_by_heads(
@@ -221,7 +222,7 @@ def _compute_by_heads(
     first = dense[0].reshape(-1, *dense[0].shape[-2:])
     shape = (*heads, matrix.shape[0], first.shape[-1])
     # One head is checked before `out` is written: its errors are those of all.
-    result, array = output(out, dtype=operand_dtype("Q", first), shape=shape, inputs=dense)
+    result, array = output_array(out, dtype=operand_dtype("Q", first), shape=shape, inputs=dense)
     for head in np.ndindex(heads):
         q, k, v = (operand[head] for operand in dense)
         attention(matrix, q, k, v, scale, out=array[head], target=target)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand, operand_dtype
-from gossamer.operator_calls.operands.matrices import pattern_operand
+from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.dense_operands import dense_operand, operand_dtype
+from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, pattern_operand
 from gossamer.operator_calls.operator import operator
-from gossamer.operator_calls.parts import PartOperands, sampled_values
 from gossamer.operator_calls.program import OperatorProgram
-from gossamer_formats import Array, Decomposition
+from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -44,24 +44,15 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
+def operands(A: Any, X: Array, Y: Array) -> Operands[MatrixOperand]:  # noqa: N803
     """Return the checked operands of `sddmm`."""
     given = operand_dtype("X", X)
     matrix = pattern_operand(A, dtype=given)
-    dtype = given or matrix.dtype
-    left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
+    (rows, columns), dtype = matrix.shape[:2], given or matrix.dtype
+    left = dense_operand("X", X, dtype=dtype, shape=(rows, None))
     features = left.shape[1]
-    right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="'X'")
-    return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
-
-
-def part_operands(A: Decomposition, X: Array, Y: Array) -> PartOperands:  # noqa: N803
-    """Return the checked operands of `sddmm` for a matrix in parts."""
-    dtype = operand_dtype("X", X) or A.dtype.name
-    left = dense_operand("X", X, dtype=dtype, shape=(A.shape[0], None))
-    features = left.shape[1]
-    right = dense_operand("Y", Y, dtype=dtype, shape=(A.shape[1], features), like="'X'")
-    return PartOperands(A, {"x": left, "y": right}, "out", (A.value_count,), dtype, features)
+    right = dense_operand("Y", Y, dtype=dtype, shape=(columns, features), like="'X'")
+    return Operands(matrix, {"x": left, "y": right}, "out", (matrix.value_count,), dtype, features)
 
 
 @operator(PROGRAM, operands)
@@ -87,6 +78,4 @@ def sddmm(
     >>> gs.sddmm(A, X, Y)
     array([23., 11., 31.])
     """
-    if isinstance(A, Decomposition):
-        return sampled_values(PROGRAM, part_operands(A, X, Y), out=out, target=target)
     return sddmm.run(operands(A, X, Y), out=out, target=target)

@@ -6,21 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand
-from gossamer.operator_calls.operands.matrices import sparse_operand
-from gossamer.operator_calls.operands.stored_operands import (
-    StoredOperands,
-    checked_storage,
-    stored_part,
-)
+from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.dense_operands import dense_operand
+from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matrix_operand
 from gossamer.operator_calls.operator import operator
-from gossamer.operator_calls.parts import PartOperands, product_of_parts
 from gossamer.operator_calls.program import OperatorProgram
-from gossamer.operator_calls.scaled_products import is_scaled, scaled_product
-from gossamer.operators import spmm_bsr
-from gossamer.operators.spmm_bsr import BlockOperands, is_in_blocks, operands_in_blocks
+from gossamer.operator_calls.scaled_products import is_scaled
+from gossamer.operators.spmm_bsr import block_matrix
 from gossamer.operators.spmv import spmv
-from gossamer_formats import Array, Decomposition
+from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -55,37 +49,16 @@ PROGRAM = OperatorProgram(
 )
 
 
-def operands(A: Any, B: Array) -> Operands | StoredOperands | BlockOperands:  # noqa: N803
+def operands(A: Any, B: Array) -> Operands[MatrixOperand]:  # noqa: N803
     """Return the checked operands of `spmm`."""
-    return operands_in_blocks(A, B) if is_in_blocks(A) else sparse_operands(A, B)
-
-
-def sparse_operands(A: Any, B: Array) -> Operands | StoredOperands:  # noqa: N803
-    """Return the checked operands of `spmm` for a tensor in its format or a matrix that is converted to
-    CSR."""
-    part = stored_part(PROGRAM, A)
-    if part is not None:
-        rows, columns = A.shape
-        dense = dense_operand("B", B, dtype=A.dtype.name, shape=(columns, None))
-        features = dense.shape[1]
-        storage = checked_storage(A)
-        shape = (rows, features)
-        return StoredOperands(storage, part, {"b": dense}, "c", shape, A.dtype.name, features)
-    matrix = sparse_operand(A)
-    dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
+    matrix = block_matrix(A) or matrix_operand(PROGRAM, A)
+    (rows, columns), dtype = matrix.shape[:2], matrix.dtype
+    dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
     features = dense.shape[1]
-    return Operands(matrix, {"b": dense}, "c", (matrix.rows, features), matrix.dtype, features)
+    return Operands(matrix, {"b": dense}, "c", (rows, features), dtype, features)
 
 
-def part_operands(A: Decomposition, B: Array) -> PartOperands:  # noqa: N803
-    """Return the checked operands of `spmm` for a matrix in parts."""
-    dtype = A.dtype.name
-    dense = dense_operand("B", B, dtype=dtype, shape=(A.shape[1], None))
-    features = dense.shape[1]
-    return PartOperands(A, {"b": dense}, "c", (A.shape[0], features), dtype, features)
-
-
-@operator(PROGRAM, operands, variants={BlockOperands: spmm_bsr.PROGRAM})
+@operator(PROGRAM, operands)
 def spmm(
     A: Any,  # noqa: N803
     B: Array,  # noqa: N803
@@ -116,10 +89,4 @@ def spmm(
             # Without factors, a repeated call has a plan.
             return spmv(A, B, out=out, target=target)
         return spmv(A, B, alpha=alpha, beta=beta, out=out, target=target)
-    if isinstance(A, Decomposition):
-        stored = part_operands(A, B)
-        return product_of_parts(PROGRAM, stored, alpha=alpha, beta=beta, out=out, target=target)
-    if is_scaled(alpha, beta):
-        checked = sparse_operands(A, B)
-        return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)
-    return spmm.run(operands(A, B), out=out, target=target)
+    return spmm.run(operands(A, B), alpha=alpha, beta=beta, out=out, target=target)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from gossamer.operator_calls.kernels import KernelRequest, default_check
-from gossamer.operator_calls.operands.csr_operands import dense_operand
-from gossamer.operator_calls.operands.matrices import CHECKED
+from gossamer.operator_calls.operands.csr_matrix import CHECKED, VALUES
 from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import Array, SparseTensor, check_storage
 from gossamer_formats.conversion.recognized_formats import is_format
@@ -46,58 +48,25 @@ def bsrmm(
 PROGRAM = OperatorProgram("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
 
 
-def is_in_blocks(matrix: Any) -> bool:
-    """Return whether a matrix of SciPy, or a tensor, is in blocks of more than one element. The last blocks
-    of a tensor may extend beyond it; then it is not multiplied in blocks."""
-    if not isinstance(matrix, SparseTensor):
-        return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", ()) != (1, 1)
-    if not is_format(matrix.description, "bsr"):
-        return False
-    block = block_size(matrix)
-    is_whole = not any(length % size for length, size in zip(matrix.shape, block, strict=True))
-    return is_whole and block != (1, 1)
-
-
-def block_size(tensor: SparseTensor) -> tuple[int, int]:
-    """Return the rows and the columns of the blocks of a tensor in BSR."""
-    return tensor.sizes["block_rows"], tensor.sizes["block_columns"]
-
-
-class BlockOperands(NamedTuple):
-    """The checked operands of one product: the arrays of the matrix (`data` has the blocks), the dense
-    matrix, and the shape and the dtype of the result."""
+class BlockMatrix(NamedTuple):
+    """A checked matrix in whole blocks: `data` has the blocks, each in rows."""
 
     indptr: Array
     indices: Array
     data: Array
-    right: Array
-    shape: tuple[int, int]
-    dtype: str
+    shape: tuple[int, ...]
 
     @property
-    def dense(self) -> dict[str, Array]:
-        """The dense operand by parameter."""
-        return {"b": self.right}
+    def dtype(self) -> str:
+        return self.data.dtype.name
 
     @property
-    def output(self) -> str:
-        """The parameter of the result."""
-        return "c"
+    def value_count(self) -> int:
+        return self.data.size
 
     @property
-    def inputs(self) -> tuple[Array, ...]:
-        """All arrays that the result must not overlap."""
-        return (self.right, self.indptr, self.indices, self.data)
-
-    @property
-    def products(self) -> int:
-        """The number of products that the kernel computes."""
-        return self.data.size * self.shape[1]
-
-    @property
-    def is_zero(self) -> bool:
-        """True if there are no blocks, so that the result is zero."""
-        return self.data.size == 0
+    def memory(self) -> tuple[Array, ...]:
+        return self.indptr, self.indices, self.data
 
     @property
     def plan_key(self) -> None:
@@ -106,53 +75,58 @@ class BlockOperands(NamedTuple):
 
     @property
     def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """No parameters, as there are no plans."""
         return (), ()
 
     @property
     def verified(self) -> tuple[str, ...]:
-        """The parameters for arrays whose contents were checked when the operands were."""
         return CHECKED
 
-    def request(self, program: OperatorProgram) -> KernelRequest:
-        """Return the request for the kernel of a program over blocks of this size."""
+    def request(
+        self, program: OperatorProgram, *, dtype: str, features: int | None
+    ) -> KernelRequest:
+        """Return the request for the kernel over blocks of this size that computes what a program does."""
         _, height, width = self.data.shape
         sizes = (("height", height), ("width", width))
+        in_blocks = msgspec.structs.replace(PROGRAM, scales=program.scales, adds=program.adds)
         indptr, indices = self.indptr.dtype.name, self.indices.dtype.name
-        return KernelRequest(program, Variant(self.dtype, indptr, indices, self.shape[1], sizes))
+        return KernelRequest(in_blocks, Variant(dtype, indptr, indices, features, sizes))
 
-    def arguments(self, program: OperatorProgram, result: Array) -> dict[str, Array]:
-        """Return all arrays of the call by parameter of the kernel."""
+    def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
+        """Return all arguments of a kernel, with these `dense` ones, whose rows are divided into blocks."""
         _, height, width = self.data.shape
-        (rows, features), columns = self.shape, len(self.right)
         return {
-            program.values: self.data,
-            "b": self.right.reshape(columns // width, width, features),
-            "c": result.reshape(rows // height, height, features),
+            **dense,
+            "b": _in_blocks(dense["b"], width),
+            "c": _in_blocks(dense["c"], height),
             "indptr": self.indptr,
             "indices": self.indices,
+            VALUES: self.data,
         }
 
-    def cut_long_rows(self) -> None:
-        """None: rows of blocks are never cut."""
-        return
+
+def _in_blocks(array: Array, height: int) -> Array:
+    """Return a view of a matrix in blocks of rows."""
+    rows, columns = array.shape
+    return array.reshape(rows // height, height, columns)
 
 
-def operands_in_blocks(A: Any, B: Array) -> BlockOperands:  # noqa: N803
-    """Return the checked operands of `spmm` for a matrix in blocks."""
-    indptr, indices, data = _blocks(A)
-    rows, columns = A.shape
-    dtype = data.dtype.name
-    dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
-    return BlockOperands(indptr, indices, data, dense, (rows, dense.shape[1]), dtype)
-
-
-def _blocks(matrix: Any) -> tuple[Array, Array, Array]:
-    """Return row pointer, block columns and values (blocks by height by width) of a matrix in blocks."""
+def block_matrix(matrix: Any) -> BlockMatrix | None:
+    """Return a matrix of SciPy, or a tensor, as a matrix in blocks; None unless it is in whole blocks of more
+    than one element. The last blocks of a tensor may extend beyond it."""
     if not isinstance(matrix, SparseTensor):
-        return borrow_blocks(matrix)
+        if getattr(matrix, "format", "") != "bsr" or getattr(matrix, "blocksize", ()) == (1, 1):
+            return None
+        return BlockMatrix(*borrow_blocks(matrix), matrix.shape)
+    if not is_format(matrix.description, "bsr"):
+        return None
+    block = matrix.sizes["block_rows"], matrix.sizes["block_columns"]
+    if block == (1, 1) or any(
+        length % size for length, size in zip(matrix.shape, block, strict=True)
+    ):
+        return None
     if matrix.is_borrowed:
         # The caller can write to its arrays.
         check_storage(matrix.storage, check=default_check())
     arrays = matrix.arrays
-    return arrays["indptr"], arrays["indices"], arrays["data"].reshape(-1, *block_size(matrix))
+    blocks = arrays["data"].reshape(-1, *block)
+    return BlockMatrix(arrays["indptr"], arrays["indices"], blocks, matrix.shape)

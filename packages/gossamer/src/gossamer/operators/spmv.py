@@ -6,18 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.operands.csr_operands import Operands, dense_operand
-from gossamer.operator_calls.operands.matrices import sparse_operand
-from gossamer.operator_calls.operands.stored_operands import (
-    StoredOperands,
-    checked_storage,
-    stored_part,
-)
+from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.dense_operands import dense_operand
+from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matrix_operand
 from gossamer.operator_calls.operator import operator
-from gossamer.operator_calls.parts import PartOperands, product_of_parts
 from gossamer.operator_calls.program import OperatorProgram
-from gossamer.operator_calls.scaled_products import is_scaled, scaled_product
-from gossamer_formats import Array, Decomposition
+from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
@@ -48,24 +42,12 @@ def csrmv(
 PROGRAM = OperatorProgram("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=True)
 
 
-def operands(A: Any, x: Array) -> Operands | StoredOperands:  # noqa: N803
+def operands(A: Any, x: Array) -> Operands[MatrixOperand]:  # noqa: N803
     """Return the checked operands of `spmv`."""
-    part = stored_part(PROGRAM, A)
-    if part is not None:
-        rows, columns = A.shape
-        vector = dense_operand("x", x, dtype=A.dtype.name, shape=(columns,))
-        storage = checked_storage(A)
-        return StoredOperands(storage, part, {"x": vector}, "y", (rows,), A.dtype.name)
-    matrix = sparse_operand(A)
-    vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
-    return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)
-
-
-def part_operands(A: Decomposition, x: Array) -> PartOperands:  # noqa: N803
-    """Return the checked operands of `spmv` for a matrix in parts."""
-    dtype = A.dtype.name
-    vector = dense_operand("x", x, dtype=dtype, shape=(A.shape[1],))
-    return PartOperands(A, {"x": vector}, "y", (A.shape[0],), dtype)
+    matrix = matrix_operand(PROGRAM, A)
+    (rows, columns), dtype = matrix.shape[:2], matrix.dtype
+    vector = dense_operand("x", x, dtype=dtype, shape=(columns,))
+    return Operands(matrix, {"x": vector}, "y", (rows,), dtype)
 
 
 @operator(PROGRAM, operands)
@@ -91,13 +73,7 @@ def spmv(
         column = None if out is None else _column(out)
         product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
         return product.reshape(-1, 1) if out is None else out
-    if isinstance(A, Decomposition):
-        stored = part_operands(A, x)
-        return product_of_parts(PROGRAM, stored, alpha=alpha, beta=beta, out=out, target=target)
-    if is_scaled(alpha, beta):
-        checked = operands(A, x)
-        return scaled_product(PROGRAM, checked, alpha=alpha, beta=beta, out=out, target=target)
-    return spmv.run(operands(A, x), out=out, target=target)
+    return spmv.run(operands(A, x), alpha=alpha, beta=beta, out=out, target=target)
 
 
 def _column(out: Any) -> Any:

@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.fast_path.part_plans import plan_of_parts
 from gossamer_ir.errors import ArgumentError
 
 
@@ -38,7 +37,7 @@ def test_later_calls_use_the_plan(dtype, parameters):
             out = np.full((40, *sizes[1:]), np.nan, dtype)
             assert operator(A, dense, out=out) is out
             assert np.array_equal(out, stored @ dense)
-            assert plan_of_parts(operator.name, A, None, sizes[1:]) is not None
+            assert operator._plans.joint_plan(A, None, sizes[1:]) is not None
     assert np.array_equal(A @ integers(30, 5, dtype=dtype), stored @ integers(30, 5, dtype=dtype))
 
 
@@ -55,6 +54,13 @@ def test_other_operands_are_checked_and_converted():
     memory = np.zeros((70, 5), np.float32)
     with pytest.raises(ArgumentError, match="overlaps"):
         gs.spmm(A, memory[:30], out=memory[20:60])
+
+
+def test_a_matrix_in_parts_cannot_be_bound():
+    _, A = decomposition()
+    with pytest.raises(ArgumentError) as caught:
+        gs.spmm.bind(A, integers(30, 5), out=np.empty((40, 5), np.float32))
+    assert caught.value.code == "operator.bind"
 
 
 def test_a_plan_keeps_no_operand_alive():
@@ -82,8 +88,8 @@ def test_plans_are_dropped_with_those_of_the_operator():
     dense = integers(30, 5)
     gs.spmm(A, dense)
     gs.spmm.forget()
-    assert plan_of_parts("spmm", A, None, (5,)) is None
+    assert gs.spmm._plans.joint_plan(A, None, (5,)) is None
     assert np.array_equal(gs.spmm(A, dense), stored @ dense)
-    assert plan_of_parts("spmm", A, None, (5,)) is not None
+    assert gs.spmm._plans.joint_plan(A, None, (5,)) is not None
     assert gs.spmm(A, dense[:, :0]).shape == (40, 0)
-    assert plan_of_parts("spmm", A, None, (0,)) is None
+    assert gs.spmm._plans.joint_plan(A, None, (0,)) is None

@@ -18,7 +18,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.operator_calls import kernels
 from gossamer.operator_calls.fast_path import plans
-from gossamer.operator_calls.operands.csr_operands import number_operand
+from gossamer.operator_calls.operands.dense_operands import number_operand
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats import SparseTensor, from_scipy
 from gossamer_ir.core.build import index

@@ -72,7 +72,8 @@ class Decision(Record, frozen=True):
 
 class ScheduleReport(Record, frozen=True):
     """A schedule with its reasons: the rule ("" if none matches the program), the pattern that it
-    recognized, and its decisions in order.
+    recognized, and its decisions in order. If it `replaces_conversion`, the program over a format other than
+    CSR is as fast as one over CSR or faster, so that operators need not convert tensors in this format.
 
     >>> split = Decision("tiles of 16", "a vector has 16 lanes", (Step("split", {"loop": "k"}),))
     >>> ScheduleReport("mine", "a sum", (split,)).schedule.loop == split.steps
@@ -82,6 +83,7 @@ class ScheduleReport(Record, frozen=True):
     rule: str
     pattern: str
     decisions: tuple[Decision, ...] = ()
+    replaces_conversion: bool = False
 
     @property
     def schedule(self) -> Schedule:

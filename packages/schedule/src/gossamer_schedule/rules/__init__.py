@@ -3,6 +3,6 @@ statistics of the data. A rule analyzes the coordinate module. It plans steps, b
 """
 
 from gossamer_schedule.rules.default_schedule import apply_rule, default_schedule, schedule_report
-from gossamer_schedule.rules.ordered_rules import RULES, replaces_conversion
+from gossamer_schedule.rules.ordered_rules import RULES
 
-__all__ = ["RULES", "apply_rule", "default_schedule", "replaces_conversion", "schedule_report"]
+__all__ = ["RULES", "apply_rule", "default_schedule", "schedule_report"]

@@ -42,13 +42,3 @@ PART_RULES = tuple(rule for rule in RULES if rule.handles_parts)
 
 ITERATION_RULES = tuple(rule for rule in RULES if not rule.combines_rules)
 """The rules for programs of one iteration."""
-
-
-def replaces_conversion(rule: str) -> bool:
-    """Return whether the rule of this name declares that programs over its formats need no conversion to CSR;
-    False for a rule of a plugin.
-
-    >>> replaces_conversion("slice_spmv"), replaces_conversion("row_sddmm"), replaces_conversion("")
-    (True, False, False)
-    """
-    return any(record.replaces_conversion for record in RULES if record.name == rule)

@@ -78,8 +78,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     combines_rules: bool = False
     """True if the rule schedules several iterations, by the rules in its context."""
     replaces_conversion: bool = False
-    """True if programs over formats other than CSR are as fast as those over CSR or faster, so that operators
-    compute with tensors in these formats instead of converting them."""
+    """The field of the same name of its reports (`ScheduleReport`)."""
 
 
 def schedule_rule(
@@ -107,7 +106,9 @@ def schedule_rule(
             module: Module, target: Target, context: RuleContext = ALONE
         ) -> ScheduleReport | None:
             match = implementation(module, target, context)
-            return None if match is None else ScheduleReport(name, *match)
+            if match is None:
+                return None
+            return ScheduleReport(name, *match, replaces_conversion=replaces_conversion)
 
         record = RuleRecord(
             name=name,

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer.cli.bench.accuracy import Comparison, compare
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operator_calls.kernels import kernel_for
-from gossamer.operator_calls.operands.csr_operands import Operands
+from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_request
 from gossamer.operator_calls.program import module_of
 from gossamer.operators import operator_named
 from gossamer.targets import DEFAULT_TARGET
@@ -27,15 +27,15 @@ class Workload:
     ) -> None:
         operator = operator_named(op)
         operands = operator.operands(tensor, *dense)
-        assert isinstance(operands, Operands)
+        assert has_one_kernel(operands)
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
         self.compile_ms, self.is_cached = 0.0, False
         self.baseline = baseline_of(op).prepare(to_scipy(tensor), *dense)
         self._operator, self._target = operator, target
-        self._variant = operands.variant()
+        self._request = kernel_request(operands, operator.program)
         if self.out.size and tensor.nnz:
-            built = kernel_for(operands.request(operator.program), target=target)
+            built = kernel_for(self._request, target=target)
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
 
     def run(self) -> Array:
@@ -60,7 +60,8 @@ class Workload:
         return stage_texts(self._module(), target=self._target, stats=self.tensor.stats)
 
     def _module(self) -> Module:
-        return module_of(self._operator.program, self._variant)
+        program, variant, _, format = self._request
+        return module_of(program, variant, format)
 
 
 def prepare(

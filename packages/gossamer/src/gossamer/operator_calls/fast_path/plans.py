@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
+from numpy import ndarray
 
 from gossamer.bounded_dict import put_bounded
+from gossamer.operator_calls.fast_path.plan_arguments import converted_structure, structure_of
 from gossamer.operator_calls.kernels import KernelRequest, kernel_for
-from gossamer.operator_calls.operands.checked_operands import CheckedOperands
+from gossamer.operator_calls.operands.checked_operands import Operands
+from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
+from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.portions import is_much_work
-from gossamer_backend import CallPlan, Kernel
+from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel
 from gossamer_backend.call.plan import FixedArguments
-from gossamer_formats import Array
+from gossamer_formats import Array, Decomposition
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
 MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""
 
+MAX_JOINT_PLANS = 64
+"""The number of plans that a matrix in parts keeps: one for each operator, target, and number of columns."""
+
 MIN_FUSED_CHECK = 131_072
 """The number of nonzeros from which a kernel checks index arrays itself, block by block. Fewer are still in
 the caches when the kernel reads them after the check, and do not pay for another kernel. Measured above this
 size on two threads: the fused check takes 1 to 20% of a call (mean 8%), a separate check 2 to 25% (mean
 12%)."""
+
+
+_MEMO = "gossamer.operator_calls.fast_path.plans"
+"""The name under which a matrix in parts keeps its plans."""
 
 
 class PlanPair(NamedTuple):
@@ -58,37 +69,104 @@ class PlanPair(NamedTuple):
             return None
 
 
-class Plans:
-    """The plans of an operator's earlier calls, `by_key`: the key of the matrix, the target, and the sizes of
-    the first dense operand after the first one."""
+Adapt: TypeAlias = Callable[..., tuple[Any, ...]]
+"""Returns dense operands of a call as arrays for the kernel; none if kernels do not take them."""
 
-    def __init__(self) -> None:
+
+class Plans:
+    """The plans of an operator's earlier calls. The key of a plan is that of the matrix, the target, and the
+    sizes of the first dense operand after the first one.
+
+    A plan for a matrix in one format fits all matrices with the same key. A plan for a matrix in parts
+    contains the arrays of the matrix. So the matrix keeps it, under the `_token` of these plans: it ends with
+    the matrix.
+    """
+
+    def __init__(self, *, adapt: Adapt | None = None) -> None:
         self.by_key: dict[tuple[object, str | Target | None, tuple[int, ...]], PlanPair] = {}
+        self._token = object()
+        self._adapt = adapt
+
+    def forget(self) -> None:
+        """Drop all plans."""
+        self.by_key.clear()
+        self._token = object()
+
+    def run(
+        self,
+        matrix: Any,
+        dense: tuple[Any, ...],
+        out: Array | None,
+        target: str | Target | None,
+    ) -> Array | None:
+        """Return the result of a call by the plan of an earlier one; None if there is none that accepts the
+        operands."""
+        first = dense[0]
+        if type(first) is not ndarray:
+            return None
+        sizes = first.shape[1:]
+        if type(matrix) is Decomposition:
+            joint = self.joint_plan(matrix, target, sizes)
+            return None if joint is None else joint.run(*dense, out)
+        structure = structure_of(matrix)
+        if structure is None:
+            return None
+        key, arguments, _ = structure
+        pair = self.by_key.get((key, target, sizes))
+        if pair is None:
+            # Perhaps an earlier call converted the tensor, since it does not compute with the format.
+            structure = converted_structure(matrix)
+            if structure is None:
+                return None
+            key, arguments, _ = structure
+            pair = self.by_key.get((key, target, sizes))
+            if pair is None:
+                return None
+        return pair.run(arguments, dense if self._adapt is None else self._adapt(*dense), out)
+
+    def joint_plan(
+        self, matrix: Decomposition, target: str | Target | None, sizes: tuple[int, ...]
+    ) -> JointPlan | None:
+        """Return the plan for a matrix in parts; None if there is none."""
+        plans: dict[object, JointPlan] | None = matrix.memo.get(_MEMO)
+        return None if plans is None else plans.get((self._token, target, sizes))
 
     def keep(
         self,
-        operands: CheckedOperands,
+        operands: Operands[KernelMatrix],
         request: KernelRequest,
         kernel: Kernel,
         *,
         target: str | Target | None,
     ) -> None:
         """Keep a plan of the kernel of a request for later calls with such operands."""
-        matrix = operands.plan_key
+        matrix = operands.matrix
         # Long calls run in portions, so the microseconds that a plan saves do not matter.
-        if matrix is None or is_much_work(operands.products):
+        if matrix.plan_key is None or is_much_work(operands.products):
             return
-        (first, *_) = operands.dense.values()
-        key = (matrix, target, first.shape[1:])
+        key = (matrix.plan_key, target, operands.plan_sizes)
         stored = self.by_key.get(key)
         # The kernel changes with the stats of the matrix.
         if stored is not None and stored.plan.kernel is kernel:
             return
-        passed = (*operands.dense, operands.output)
-        plan = partial(_plan, structure=operands.structure, passed=passed)
+        plan = partial(_plan, structure=matrix.structure, passed=operands.passed)
         checking = partial(_checking_plan, request, plan, target=target)
         pair = PlanPair(plan(kernel), cache(checking))
         put_bounded(self.by_key, key, pair, limit=MAX_PLANS)
+
+    def keep_joint(
+        self,
+        operands: Operands[MatrixInParts],
+        calls: Sequence[BoundCall],
+        *,
+        target: str | Target | None,
+        prepare: Callable[[Array], None] | None,
+    ) -> None:
+        """Keep a plan of these calls, one for each part, for later ones with other dense operands."""
+        plan = JointPlan(calls, passed=operands.passed, prepare=prepare)
+        plans = operands.matrix.decomposition.memo.setdefault(_MEMO, {})
+        key = (self._token, target, operands.plan_sizes)
+        put_bounded(plans, key, plan, limit=MAX_JOINT_PLANS)
 
 
 def _checking_plan(

@@ -1,63 +1,70 @@
-"""The interface of the checked operands of a call."""
+"""The checked operands of a call."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
+from gossamer.operator_calls.operands.matrix_operand import KernelMatrix, MatrixOperand
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer_formats import Array
 
+M = TypeVar("M", bound=MatrixOperand, covariant=True)
 
-class CheckedOperands(Protocol):
-    """The checked operands of one call: `Operands`, or those of a variant for another format."""
 
-    @property
-    def dense(self) -> dict[str, Array]:
-        """The dense operands by parameter."""
+class Operands(NamedTuple, Generic[M]):
+    """The checked operands of one call: `dense` are the dense arrays by parameter, `output` is the
+    parameter of the result, whose `shape` and `dtype` follow. `features` is the number of columns of the
+    dense operands (None: vectors)."""
 
-    @property
-    def output(self) -> str:
-        """The parameter of the result."""
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the result."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the result."""
+    matrix: M
+    dense: dict[str, Array]
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    features: int | None = None
 
     @property
     def inputs(self) -> tuple[Array, ...]:
         """All arrays that the result must not overlap."""
+        return (*self.dense.values(), *self.matrix.memory)
 
     @property
     def products(self) -> int:
         """The number of products that a kernel computes."""
+        return self.matrix.value_count * (1 if self.features is None else self.features)
 
     @property
-    def is_zero(self) -> bool:
-        """True if the result is zero, or empty, as there is nothing to sum."""
+    def passed(self) -> tuple[str, ...]:
+        """The parameters for the arrays that each call passes."""
+        return (*self.dense, self.output)
 
     @property
-    def plan_key(self) -> object | None:
-        """The key of plans that fit the matrix; None if calls with it have no plans."""
+    def plan_sizes(self) -> tuple[int, ...]:
+        """The sizes of the first dense operand after the first one, which are part of the key of a plan."""
+        first, *_ = self.dense.values()
+        sizes: tuple[int, ...] = first.shape[1:]
+        return sizes
 
-    @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The parameters of kernels for the arrays and for the sizes of the matrix, for plans."""
 
-    @property
-    def verified(self) -> tuple[str, ...]:
-        """The parameters for arrays whose contents were checked when the operands were."""
+def is_in_parts(operands: Operands[Any]) -> TypeGuard[Operands[MatrixInParts]]:
+    """Return whether the matrix is in parts."""
+    return isinstance(operands.matrix, MatrixInParts)
 
-    def request(self, program: OperatorProgram, /) -> KernelRequest:
-        """Return the request for the kernel of a program."""
 
-    def arguments(self, program: OperatorProgram, result: Array, /) -> dict[str, Array]:
-        """Return all arrays of the call by parameter of the kernel."""
+def has_one_kernel(operands: Operands[Any]) -> TypeGuard[Operands[KernelMatrix]]:
+    """Return whether one kernel computes with the whole matrix."""
+    return not is_in_parts(operands)
 
-    def cut_long_rows(self) -> tuple[CheckedOperands, Array] | None:
-        """Return operands whose matrix has a row for each block of a row, and the number of the first block
-        of each row; None if every row can be added one by one."""
+
+def kernel_request(operands: Operands[KernelMatrix], program: OperatorProgram) -> KernelRequest:
+    """Return the request for the kernel of a program."""
+    return operands.matrix.request(program, dtype=operands.dtype, features=operands.features)
+
+
+def kernel_arguments(
+    operands: Operands[KernelMatrix], program: OperatorProgram, result: Array
+) -> dict[str, Any]:
+    """Return all arguments of the kernel of a program, which computes the result in this array."""
+    return operands.matrix.arguments(program, {**operands.dense, operands.output: result})

@@ -1,104 +1,21 @@
-"""Operands of the operators over a matrix in CSR: arguments of users, checked and converted for kernels."""
+"""Dense operands and outputs: arguments of users, checked and converted for kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
 from math import copysign
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gossamer.operator_calls.kernels import KernelRequest
-from gossamer.operator_calls.operands.long_rows import LONG_ROW, block_offsets
-from gossamer.operator_calls.operands.matrices import (
-    CHECKED,
-    NATIVE,
-    POINTERS,
-    SCALARS,
-    VALUES,
-    CsrMatrix,
-)
-from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_backend.call.allocation import new_array
 from gossamer_formats import Array
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
 
-
-class Operands(NamedTuple):
-    """The checked operands of one call: `dense` are the dense arrays by parameter, `output` is the
-    parameter of the result, whose `shape` and `dtype` follow."""
-
-    matrix: CsrMatrix
-    dense: dict[str, Array]
-    output: str
-    shape: tuple[int, ...]
-    dtype: str
-    features: int | None = None
-
-    @property
-    def inputs(self) -> tuple[Array, ...]:
-        """All arrays that the result must not overlap."""
-        return (*self.dense.values(), *self.matrix.arrays.values())
-
-    @property
-    def products(self) -> int:
-        """The number of products that a kernel computes."""
-        return self.matrix.nnz * (self.features or 1)
-
-    @property
-    def is_zero(self) -> bool:
-        """True if the result is zero, or empty, as there is nothing to sum."""
-        return self.matrix.nnz == 0 or self.features == 0
-
-    @property
-    def plan_key(self) -> object:
-        """The key of plans that fit the matrix."""
-        return self.matrix.plan_key
-
-    @property
-    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The parameters of kernels for the arrays and for the sizes of the matrix."""
-        return POINTERS, SCALARS
-
-    @property
-    def verified(self) -> tuple[str, ...]:
-        """The parameters for arrays whose contents were checked when the operands were."""
-        return CHECKED
-
-    @property
-    def has_long_rows(self) -> bool:
-        """True if the matrix has rows whose elements cannot be added one by one."""
-        matrix = self.matrix
-        is_possible = self.dtype == "float32" and matrix.nnz > LONG_ROW
-        return is_possible and matrix.stats().longest_row > LONG_ROW
-
-    def variant(self) -> Variant:
-        """Return the variant of the operator for these operands."""
-        return self.matrix.variant(self.features, dtype=self.dtype)
-
-    def request(self, program: OperatorProgram) -> KernelRequest:
-        """Return the request for the kernel of a program."""
-        return KernelRequest(program, self.variant(), self.matrix.stats())
-
-    def arguments(self, program: OperatorProgram, result: Array) -> dict[str, Array]:
-        """Return all arrays of the call by parameter of the kernel."""
-        arrays = self.matrix.arrays
-        if not program.values:
-            del arrays[VALUES]
-        return {**arrays, **self.dense, self.output: result}
-
-    def cut_long_rows(self) -> tuple[Operands, Array] | None:
-        """Return operands whose matrix has a row for each block of a row, and the number of the first block
-        of each row; None if every row can be added one by one. Columns and values are shared."""
-        if not self.has_long_rows:
-            return None
-        offsets, starts = block_offsets(self.matrix.arrays["indptr"])
-        storage, rows = self.matrix.storage, len(offsets) - 1
-        cut = storage._replace(
-            sizes={**storage.sizes, "m": rows}, arrays={**storage.arrays, "indptr": offsets}
-        )
-        return self._replace(matrix=CsrMatrix(cut, None), shape=(rows, *self.shape[1:])), starts
+NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
+"""The dtypes of values, in the byte order of this machine."""
 
 
 def operand_dtype(name: str, value: Any) -> str:
@@ -173,7 +90,7 @@ def _single(value: float, _sign: float, dtype: np.dtype[Any]) -> Array:
     return array
 
 
-def output(
+def output_array(
     value: Any, *, dtype: str, shape: tuple[int, ...], inputs: Sequence[Array]
 ) -> tuple[Array, Array]:
     """Return the result object and the array to write to: `out` as it was passed, or a new array."""

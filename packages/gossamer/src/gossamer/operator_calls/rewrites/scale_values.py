@@ -1,7 +1,4 @@
-"""Changes programs of products: the values of the matrix are multiplied, the sums are added to the output.
-
-The factor is an array of one number, so that one kernel serves all numbers.
-"""
+"""Multiplies the values of a matrix by a factor: an array of one number, so that one kernel serves all."""
 
 from __future__ import annotations
 
@@ -16,13 +13,12 @@ from gossamer_ir.nodes import (
     DenseFixed,
     Expr,
     Function,
-    Iteration,
     Load,
     Module,
     Param,
     SparseBuffer,
 )
-from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
+from gossamer_ir.traversal.rewrite import rewrite_body
 
 
 def scale_values(module: Module, *, handle: str, factor: str) -> Module:
@@ -65,19 +61,6 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
     return replace(module, functions=functions)
 
 
-def remove_inits(module: Module) -> Module:
-    """Return the module without the inits of iterations, which then add to what their outputs contain.
-
-    >>> from gossamer.operator_calls.program import Variant, module_of
-    >>> from gossamer.operators.spmv import PROGRAM
-    >>> (iteration,) = remove_inits(module_of(PROGRAM, Variant())).functions[0].body
-    >>> iteration.init
-    ()
-    """
-    without: Module = rewrite(module, _without_init)
-    return without
-
-
 def _scaled(function: Function, handle: str, factor: str) -> Function:
     bound = {buffer.handle: buffer for buffer in function.buffers}
     values, name = bound[handle], factor.capitalize()
@@ -98,7 +81,3 @@ def _times(buffer: str, factor: Expr, node: Any) -> Expr | None:
     """Return a load of the buffer multiplied by the factor."""
     is_value = isinstance(node, Load) and node.buffer == buffer
     return Binary("mul", node, factor) if is_value else None
-
-
-def _without_init(node: Any) -> Iteration | None:
-    return replace(node, init=()) if isinstance(node, Iteration) else None

@@ -15,17 +15,18 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from gossamer.operator_calls.operands.csr_matrix import DTYPE_NUMBERS, CsrMatrix
 from gossamer.operator_calls.operands.long_rows import LONG_ROW
-from gossamer.operator_calls.operands.matrices import DTYPE_NUMBERS, CsrMatrix
-from gossamer.operator_calls.operands.stored_operands import (
-    part_key,
-    part_of_storage,
+from gossamer.operator_calls.operands.stored_matrix import (
+    format_key,
+    format_of_storage,
     structure_values,
 )
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.call.abi import OK
-from gossamer_backend.call.plan import FixedArguments, fixed_arguments, function_of_integers
+from gossamer_backend.call.plan import FixedArguments, fixed_arguments
+from gossamer_backend.call.plan_source import function_of_integers
 from gossamer_backend.fork import compiling
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.conversion.recognized_formats import is_format
@@ -41,7 +42,7 @@ class Structure(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-_MEMO = "gossamer.operator_calls.fast_path.structure"
+_MEMO = "gossamer.operator_calls.fast_path.plan_arguments"
 """The name under which a tensor keeps its structure."""
 
 
@@ -60,7 +61,7 @@ def structure_of(matrix: Any) -> Structure | None:
 
 def converted_structure(matrix: Any) -> Structure | None:
     """Return the structure of a tensor in CSR, if an operator has converted it; None for anything else."""
-    converted = matrix.memo.get("csr") if type(matrix) is SparseTensor else None
+    converted = matrix.kept_csr if type(matrix) is SparseTensor else None
     return None if converted is None else structure_of(converted)
 
 
@@ -85,9 +86,8 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
     matrix = CsrMatrix(tensor.storage, tensor)
     if not matrix.nnz or tensor.stats.longest_row > LONG_ROW:
         return None
-    arrays = tuple(matrix.arrays.values())
-    sizes = (matrix.rows, matrix.columns, matrix.nnz)
-    return Structure(matrix.plan_key, fixed_arguments(arrays, sizes), arrays)
+    sizes = (*matrix.shape, matrix.nnz)
+    return Structure(matrix.plan_key, fixed_arguments(matrix.memory, sizes), matrix.memory)
 
 
 def _of_stored(tensor: SparseTensor) -> Structure | None:
@@ -95,9 +95,9 @@ def _of_stored(tensor: SparseTensor) -> Structure | None:
     with the format."""
     if tensor.ndim != 2 or not tensor.storage.values.size:
         return None
-    part = part_of_storage(tensor.storage)
-    arrays, sizes = structure_values(tensor.storage, part)
-    return Structure(part_key(part), fixed_arguments(arrays, sizes), tuple(arrays))
+    format = format_of_storage(tensor.storage)
+    arrays, sizes = structure_values(tensor.storage, format)
+    return Structure(format_key(format), fixed_arguments(arrays, sizes), tuple(arrays))
 
 
 def _of_scipy(matrix: Any) -> Structure | None:

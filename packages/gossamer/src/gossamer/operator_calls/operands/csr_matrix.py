@@ -1,13 +1,16 @@
-"""Matrices in CSR as operands: tensors, and SciPy's matrices converted for one call."""
+"""Matrices in CSR: tensors, and SciPy's matrices converted for one call."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.operator_calls.kernels import default_check
-from gossamer.operator_calls.program import Variant
+from gossamer.operator_calls.kernels import KernelRequest, default_check
+from gossamer.operator_calls.operands.dense_operands import NATIVE
+from gossamer.operator_calls.operands.long_rows import LONG_ROW, block_offsets
+from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import (
     Array,
     SparseTensor,
@@ -16,7 +19,7 @@ from gossamer_formats import (
     check_storage,
     storage_stats,
 )
-from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES
+from gossamer_formats.checks.storage_checks import INDEX_DTYPES
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.interchange.records import Stats, size_class
@@ -30,9 +33,6 @@ CHECKED = ("indptr", "indices")
 POINTERS = (*CHECKED, VALUES)
 SCALARS = ("m", "n", "nnz")
 """The parameters of kernels for the structure of a matrix, in the order of `FixedArguments`."""
-
-NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}
-"""The dtypes of values, in the byte order of this machine."""
 
 DTYPE_NUMBERS = {
     (np.dtype(indptr), np.dtype(indices), values): number
@@ -65,8 +65,16 @@ class CsrMatrix(NamedTuple):
         return self.storage.sizes["nnz"]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.columns
+
+    @property
     def dtype(self) -> str:
         return self.storage.description.buffer.dtype
+
+    @property
+    def value_count(self) -> int:
+        return self.nnz
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -75,26 +83,63 @@ class CsrMatrix(NamedTuple):
         return {"indptr": arrays["indptr"], "indices": arrays["indices"], VALUES: arrays["data"]}
 
     @property
+    def memory(self) -> tuple[Array, ...]:
+        return tuple(self.arrays.values())
+
+    @property
     def plan_key(self) -> object:
-        """The key of plans that fit the matrix: its dtypes, and the class of its sizes."""
-        indptr, indices, values = self.arrays.values()
+        """Its dtypes, and the class of its sizes."""
+        indptr, indices, values = self.memory
         number = DTYPE_NUMBERS[indptr.dtype, indices.dtype, values.dtype]
         return number, size_class(self.rows, self.columns, self.nnz)
 
+    @property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return POINTERS, SCALARS
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        return CHECKED
+
     def stats(self) -> Stats:
-        """The stats of the matrix that rules for schedules use."""
+        """Return the stats of the matrix that rules for schedules use."""
         return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
 
-    def variant(self, features: int | None = None, *, dtype: str = "") -> Variant:
-        """Return the variant of an operator for the matrix; the dtype is by default that of the matrix."""
+    def request(
+        self, program: OperatorProgram, *, dtype: str, features: int | None
+    ) -> KernelRequest:
+        """Return the request for the kernel of a program."""
         axis = self.storage.description.axes[-1]
         offsets, columns = indptr_of(axis), indices_of(axis)
         assert offsets is not None
         assert columns is not None
-        return Variant(dtype or self.dtype, offsets.dtype, columns.dtype, features)
+        variant = Variant(dtype, offsets.dtype, columns.dtype, features)
+        return KernelRequest(program, variant, self.stats())
+
+    def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
+        """Return all arguments of a kernel, with these `dense` ones."""
+        arrays = self.arrays
+        if not program.values:
+            del arrays[VALUES]
+        return {**arrays, **dense}
+
+    def has_long_rows(self, dtype: str) -> bool:
+        """Return whether there are rows whose elements cannot be added one by one in this dtype."""
+        is_possible = dtype == "float32" and self.nnz > LONG_ROW
+        return is_possible and self.stats().longest_row > LONG_ROW
+
+    def cut_rows(self) -> tuple[CsrMatrix, Array]:
+        """Return the matrix with a row for each block of a row, and the number of the first block of each
+        row. Columns and values are shared."""
+        offsets, starts = block_offsets(self.storage.arrays["indptr"])
+        storage = self.storage._replace(
+            sizes={**self.storage.sizes, "m": len(offsets) - 1},
+            arrays={**self.storage.arrays, "indptr": offsets},
+        )
+        return CsrMatrix(storage, None), starts
 
 
-def sparse_operand(matrix: Any) -> CsrMatrix:
+def csr_matrix(matrix: Any) -> CsrMatrix:
     """Return a tensor or a SciPy matrix in CSR: a tensor in another format is converted once, a SciPy matrix
     is converted and checked (`FormatError`).
 
@@ -110,12 +155,12 @@ def sparse_operand(matrix: Any) -> CsrMatrix:
     return CsrMatrix(storage, None)
 
 
-def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix:
-    """Like `sparse_operand`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
+def csr_pattern(matrix: Any, *, dtype: str) -> CsrMatrix:
+    """Like `csr_matrix`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
     converted to this dtype ("": float32)."""
     kind = getattr(getattr(matrix, "dtype", None), "kind", "")
     # Only bools and integers are converted, which adjacency matrices have.
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
-        return sparse_operand(matrix)
-    tensor = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
-    return CsrMatrix(tensor, None)
+        return csr_matrix(matrix)
+    storage = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
+    return CsrMatrix(storage, None)

@@ -1,7 +1,8 @@
-"""Operands of products with a tensor that a kernel reads in its own format, instead of in CSR."""
+"""Matrices that a kernel reads in their own format, instead of in CSR."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from gossamer.operator_calls.operands.long_rows import LONG_ROW
 from gossamer.operator_calls.program import (
     PART,
     OperatorProgram,
-    StoredPart,
+    StoredFormat,
     Variant,
     module_of,
 )
@@ -28,68 +29,55 @@ SHAPE = ("m", "n")
 """The parameters of kernels for the shape of the matrix."""
 
 
-class StoredOperands(NamedTuple):
-    """The checked operands of one call: the storage of a matrix in the format of its `part`, and the rest as
-    in `Operands`."""
+class StoredMatrix(NamedTuple):
+    """A checked matrix in a format for which kernels are compiled: a tensor, or a part of one."""
 
     storage: Storage
-    part: StoredPart
-    dense: dict[str, Array]
-    output: str
-    shape: tuple[int, ...]
-    dtype: str
-    features: int | None = None
+    format: StoredFormat
 
     @property
-    def inputs(self) -> tuple[Array, ...]:
-        """All arrays that the result must not overlap."""
-        return (*self.dense.values(), *self.storage.arrays.values())
+    def shape(self) -> tuple[int, ...]:
+        return self.storage.shape
 
     @property
-    def products(self) -> int:
-        """The number of products that the kernel computes."""
-        return self.storage.values.size * (self.features or 1)
+    def dtype(self) -> str:
+        return self.storage.description.buffer.dtype
 
     @property
-    def is_zero(self) -> bool:
-        """True if the result is zero, or empty, as there is nothing to sum."""
-        return self.storage.values.size == 0 or self.features == 0
+    def value_count(self) -> int:
+        return self.storage.values.size
+
+    @property
+    def memory(self) -> tuple[Array, ...]:
+        return tuple(self.storage.arrays.values())
 
     @property
     def plan_key(self) -> object:
-        """The key of plans that fit the matrix."""
-        return part_key(self.part)
+        return format_key(self.format)
 
     @property
     def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The parameters of kernels for the arrays and for the sizes of the matrix."""
-        return structure_names(self.part)
+        return structure_names(self.format)
 
     @property
     def verified(self) -> tuple[str, ...]:
-        """The parameters for arrays whose contents were checked when the operands were."""
         return self.structure[0]
 
-    def request(self, program: OperatorProgram) -> KernelRequest:
+    def request(
+        self, program: OperatorProgram, *, dtype: str, features: int | None
+    ) -> KernelRequest:
         """Return the request for the kernel of a program."""
-        return KernelRequest(program, Variant(self.dtype, features=self.features), part=self.part)
+        return KernelRequest(program, Variant(dtype, features=features), format=self.format)
 
-    def arguments(self, program: OperatorProgram, result: Array) -> dict[str, Any]:
-        """Return all arrays and sizes of the call by parameter of the kernel."""
+    def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
+        """Return all arguments of a kernel, with these `dense` ones."""
         pointers, scalars = self.structure
-        arrays, sizes = structure_values(self.storage, self.part)
-        structure = {
-            **dict(zip(pointers, arrays, strict=True)),
-            **dict(zip(scalars, sizes, strict=True)),
-        }
-        return {**structure, **self.dense, self.output: result}
-
-    def cut_long_rows(self) -> None:
-        """None: matrices with rows that are too long are converted to CSR."""
-        return
+        arrays, sizes = structure_values(self.storage, self.format)
+        names, values = (*pointers, *scalars), (*arrays, *sizes)
+        return {**dict(zip(names, values, strict=True)), **dense}
 
 
-def stored_part(program: OperatorProgram, matrix: Any) -> StoredPart | None:
+def stored_format(program: OperatorProgram, matrix: Any) -> StoredFormat | None:
     """Return the format in which a program computes with a tensor that is not in CSR; None if it computes
     with CSR.
 
@@ -100,7 +88,7 @@ def stored_part(program: OperatorProgram, matrix: Any) -> StoredPart | None:
     >>> from gossamer.operators.spmv import PROGRAM
     >>> from gossamer_formats import from_scipy
     >>> matrix = from_scipy(eye_array(9))
-    >>> stored_part(PROGRAM, matrix.asformat("sell")).sizes, stored_part(PROGRAM, matrix.asformat("coo"))
+    >>> stored_format(PROGRAM, matrix.asformat("sell")).sizes, stored_format(PROGRAM, matrix.asformat("coo"))
     ((('height', 8),), None)
     """
     if (
@@ -109,10 +97,10 @@ def stored_part(program: OperatorProgram, matrix: Any) -> StoredPart | None:
         or matrix.ndim != 2
     ):
         return None
-    part = part_of_storage(matrix.storage)
-    if not _is_scheduled(program, part) or _may_have_long_rows(matrix):
+    format = format_of_storage(matrix.storage)
+    if not _is_scheduled(program, format) or _may_have_long_rows(matrix):
         return None
-    return part
+    return format
 
 
 def checked_storage(tensor: SparseTensor) -> Storage:
@@ -122,38 +110,38 @@ def checked_storage(tensor: SparseTensor) -> Storage:
     return tensor.storage
 
 
-def part_of_storage(storage: Storage) -> StoredPart:
+def format_of_storage(storage: Storage) -> StoredFormat:
     """Return the format of a storage, with the sizes for which kernels over it are compiled."""
     sizes = tuple((name, storage.sizes[name]) for name in _fixed_sizes(storage.description))
-    return StoredPart(storage.description, sizes, is_whole=True)
+    return StoredFormat(storage.description, sizes, is_whole=True)
 
 
-def part_key(part: StoredPart) -> tuple[str, StoredPart]:
-    """Return the key of plans for a part."""
-    return PART, part
+def format_key(format: StoredFormat) -> tuple[str, StoredFormat]:
+    """Return the key of plans for a matrix in this format."""
+    return PART, format
 
 
 @lru_cache(maxsize=256)
-def structure_names(part: StoredPart) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the parameters of kernels for the arrays of a matrix in the format of a part, and for its sizes,
-    both in the order of the description."""
-    pointers, sizes = _handles_and_sizes(part)
+def structure_names(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
+    the order of the description."""
+    pointers, sizes = _handles_and_sizes(format)
     return tuple(map(_of_part, pointers)), (*SHAPE, *map(_of_part, sizes))
 
 
-def structure_values(storage: Storage, part: StoredPart) -> tuple[list[Array], list[int]]:
+def structure_values(storage: Storage, format: StoredFormat) -> tuple[list[Array], list[int]]:
     """Return the arrays and the sizes of a storage in the order of `structure_names`: the order in a storage
     depends on where it is from."""
-    pointers, sizes = _handles_and_sizes(part)
+    pointers, sizes = _handles_and_sizes(format)
     arrays = [storage.arrays[name] for name in pointers]
     return arrays, [*storage.shape, *(storage.sizes[name] for name in sizes)]
 
 
 @lru_cache(maxsize=256)
-def _handles_and_sizes(part: StoredPart) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    params = part.description.params
-    known = {size.name for size in shape_of(part.description) if isinstance(size, Var)}
-    known |= {name for name, _ in part.sizes}
+def _handles_and_sizes(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    params = format.description.params
+    known = {size.name for size in shape_of(format.description) if isinstance(size, Var)}
+    known |= {name for name, _ in format.sizes}
     handles = tuple(param.name for param in params if param.dtype == "handle")
     sizes = (param.name for param in params if param.dtype != "handle")
     return handles, tuple(name for name in sizes if name not in known)
@@ -176,20 +164,19 @@ def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _is_scheduled(program: OperatorProgram, part: StoredPart) -> bool:
+def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous."""
     from gossamer.pipeline import schedule_report
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
-    from gossamer_schedule.rules import replaces_conversion
 
     adding = msgspec.structs.replace(program, adds=True)
     try:
-        module = module_of(adding, Variant(part.description.buffer.dtype), part)
+        module = module_of(adding, Variant(format.description.buffer.dtype), format)
     except FormatError:
         return False
     _, target = resolve_elsewhere(DEFAULT_TARGET)
-    return replaces_conversion(schedule_report(module, target, None).rule)
+    return schedule_report(module, target, None).replaces_conversion
 
 
 def _may_have_long_rows(tensor: SparseTensor) -> bool:

@@ -1,0 +1,201 @@
+"""The source of call plans, and the names in it: checks of arrays, a new output, the call of machine code.
+
+The code is generated, since loops over parameters and calls of helpers would take longer than a small kernel.
+All names in it are those of parameters with a prefix: `array_` and `start_` of an array, `end_` of a written
+one, `dtype_`, and `size_` of a scalar.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+
+from gossamer_backend.arguments.array_checks import address, numpy_dtype
+from gossamer_backend.arguments.size_equations import Array, to_linear
+from gossamer_backend.call.abi import (
+    Parallelism,
+    ParallelismSource,
+    Workspace,
+    parameter_types,
+    workspace_of,
+)
+from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.nodes import Expr
+
+
+class PlannedKernel(Protocol):
+    """The parts of a `Kernel` that its plans use."""
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the kernel."""
+
+    @property
+    def function(self) -> Callable[..., int]:
+        """The machine code."""
+
+    @property
+    def parallelism(self) -> ParallelismSource:
+        """The source of the number of threads and of the function that runs them."""
+
+    def raise_status(self, status: int, failed: int) -> NoReturn:
+        """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
+
+
+def compiled_run(
+    lines: Iterable[str],
+    kernel: PlannedKernel,
+    passed: Sequence[BufferParam],
+    names: Mapping[str, object],
+) -> Callable[..., Array | None]:
+    """Compile the lines of a function `run` and return it. Its globals are `names`, those that the lines of
+    this module use, and the dtypes of the parameters that are passed."""
+    globals_: dict[str, Any] = {
+        "ndarray": np.ndarray,
+        "empty": np.empty,
+        "aligned_empty": aligned_empty,
+        "from_buffer": ctypes.c_char.from_buffer,
+        "addressof": ctypes.addressof,
+        "read_only_start": _read_only_start,
+        "thread": _workspaces,
+        "workspace_of": _kept_workspace,
+        "parallelism": kernel.parallelism,
+        **{f"dtype_{param.name}": numpy_dtype(param) for param in passed},
+        **names,
+    }
+    exec(_compiled("\n".join(lines)), globals_)
+    run: Callable[..., Array | None] = globals_["run"]
+    return run
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<call plan>", "exec")
+
+
+def output_lines(output: BufferParam, inputs: Sequence[BufferParam]) -> Iterator[str]:
+    """Yield the allocation of an output that is None, and otherwise its checks, up to the comparisons with
+    the inputs. More lines of the `else` branch may follow."""
+    name = output.name
+    # A new array overlaps no other one and has the right form, so it needs no checks.
+    yield f"    if array_{name} is None:"
+    yield f"        array_{name} = empty({_shape_text(output)}, dtype_{name})"
+    # `empty` first: its size is known without computing the product of the shape here.
+    yield f"        if array_{name}.nbytes >= {LARGE_ARRAY}:"
+    yield f"            array_{name} = aligned_empty({_shape_text(output)}, dtype_{name})"
+    yield "        try:"
+    yield f"            start_{name} = addressof(from_buffer(array_{name}))"
+    yield "        except ValueError:  # it is empty"
+    yield "            return None"
+    yield "    else:"
+    yield from check_lines(output, "        ")
+    yield f"        end_{name} = start_{name} + array_{name}.nbytes"
+    for other in inputs:
+        end = f"start_{other.name} + array_{other.name}.nbytes"
+        yield from overlap_lines(output, f"start_{other.name}", end, "        ")
+
+
+def overlap_lines(written: BufferParam, start: str, end: str, indent: str) -> Iterator[str]:
+    """Yield the comparison of an output with the memory between two addresses. The intervals are half-open:
+    arrays that only touch do not overlap."""
+    name = written.name
+    yield f"{indent}if {start} < end_{name} and start_{name} < {end}:"
+    yield f"{indent}    return None"
+
+
+WORKSPACE_LINES = (
+    "    threads = parallelism()",
+    "    workspace, address = thread.by_parallelism.get(threads) or workspace_of(threads)",
+)
+"""The lines that set `address` to that of the workspace of this thread."""
+
+
+def check_lines(param: BufferParam, indent: str) -> Iterator[str]:
+    """Yield the checks of one array. An empty array has no address, and a subclass may have another
+    meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
+    array, start = f"array_{param.name}", f"start_{param.name}"
+    # `type`, not isinstance: a subclass such as a masked array may give its elements another meaning.
+    yield f"{indent}if type({array}) is not ndarray or {array}.dtype != dtype_{param.name}:"
+    yield f"{indent}    return None"
+    yield f"{indent}if {array}.shape != {_shape_text(param)}:"
+    yield f"{indent}    return None"
+    yield f"{indent}try:"
+    yield f"{indent}    {start} = addressof(from_buffer({array}))"
+    yield f"{indent}except (TypeError, ValueError, BufferError):"
+    if param.is_written:
+        yield f"{indent}    return None"
+    else:
+        yield f"{indent}    {start} = read_only_start({array})"
+        yield f"{indent}    if {start} is None:"
+        yield f"{indent}        return None"
+    # The address decides nearly always. Where elements need less alignment than their size, the
+    # flag does.
+    yield f"{indent}if {start} & {numpy_dtype(param).itemsize - 1} and not {array}.flags.aligned:"
+    yield f"{indent}    return None"
+
+
+def _shape_text(param: BufferParam) -> str:
+    return f"({''.join(f'{_size_text(size, param)}, ' for size in param.shape)})"
+
+
+def _size_text(size: Expr, param: BufferParam) -> str:
+    linear = to_linear(size)
+    if linear is None:
+        raise ArgumentError(
+            "kernel.plan", f"The shape of '{param.name}' is not linear in one scalar parameter."
+        )
+    if not linear.factor:
+        return str(linear.offset)
+    text = f"size_{linear.name}"
+    text = text if linear.factor == 1 else f"{linear.factor} * {text}"
+    return text if not linear.offset else f"{text} + {linear.offset}"
+
+
+def _read_only_start(array: Array) -> int | None:
+    """Return the address of an array that is only read; None if it is empty or not contiguous."""
+    return address(array) if array.size and array.flags.c_contiguous else None
+
+
+_AddressedWorkspace: TypeAlias = tuple[Workspace, int]
+"""A workspace and its address."""
+
+
+class _Workspaces(threading.local):
+    """The workspaces of a thread: kernels write the buffer whose check failed to it."""
+
+    def __init__(self) -> None:
+        self.by_parallelism: dict[Parallelism, _AddressedWorkspace] = {}
+
+
+_workspaces = _Workspaces()
+
+
+def _kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
+    """Return a new workspace for kernels that this thread calls, and keep it."""
+    workspace = workspace_of(parallelism)
+    pair = _workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
+    return pair
+
+
+def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
+    """Return the machine code of a kernel as a function of integers: addresses, also that of the workspace,
+    and scalars. A call takes half a microsecond less than with objects of ctypes that are made for it.
+
+    Integers are passed like addresses of the same size, which ctypes converts in less time.
+    """
+    # On a 32-bit system a pointer would cut off the upper half of an integer.
+    is_same = ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_int64)
+    types = [
+        ctypes.c_void_p if kind is ctypes.c_int64 and is_same else kind
+        for kind in parameter_types(kernel.signature)
+    ]
+    address: Any = ctypes.cast(kernel.function, ctypes.c_void_p).value  # type: ignore[arg-type]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *types, ctypes.c_void_p)(address)

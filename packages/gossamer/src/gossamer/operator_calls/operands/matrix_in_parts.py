@@ -1,0 +1,41 @@
+"""Matrices in parts, each of which has a kernel of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
+from gossamer.operator_calls.program import StoredFormat
+from gossamer_formats import Array, Decomposition, Part
+
+
+class MatrixInParts(NamedTuple):
+    """The parts of a tensor that was decomposed. Their arrays were checked when they were made."""
+
+    decomposition: Decomposition
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.decomposition.shape
+
+    @property
+    def dtype(self) -> str:
+        return str(self.decomposition.dtype)
+
+    @property
+    def value_count(self) -> int:
+        return self.decomposition.value_count
+
+    @property
+    def memory(self) -> tuple[Array, ...]:
+        arrays = (part.tensor.arrays.values() for part in self.decomposition.parts)
+        return tuple(array for each in arrays for array in each)
+
+
+def stored_part(part: Part, values: Array | None = None) -> StoredMatrix:
+    """Return a part as a matrix, with `values` in the place of its own."""
+    storage = part.tensor.storage
+    if values is not None:
+        storage = storage._replace(arrays={**storage.arrays, part.values_name: values})
+    sizes = tuple(sorted(part.fixed_sizes.items()))
+    return StoredMatrix(storage, StoredFormat(storage.description, sizes))

@@ -1,0 +1,79 @@
+"""Matrices as operands: what calls need of one, and how it is chosen for an argument of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from gossamer.operator_calls.kernels import KernelRequest
+from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
+from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
+from gossamer.operator_calls.operands.stored_matrix import (
+    StoredMatrix,
+    checked_storage,
+    stored_format,
+)
+from gossamer.operator_calls.program import OperatorProgram
+from gossamer_formats import Array, Decomposition
+
+
+class MatrixOperand(Protocol):
+    """A matrix that was checked for one call: a `KernelMatrix`, or a `MatrixInParts`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of rows and columns."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the values."""
+
+    @property
+    def value_count(self) -> int:
+        """The number of values."""
+
+    @property
+    def memory(self) -> tuple[Array, ...]:
+        """All its arrays, which the result must not overlap."""
+
+
+class KernelMatrix(MatrixOperand, Protocol):
+    """A matrix in one format, with which one kernel computes: a `CsrMatrix`, or a `StoredMatrix`."""
+
+    @property
+    def plan_key(self) -> object | None:
+        """The key of the plans that fit the matrix; None if calls with it have no plans."""
+
+    @property
+    def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parameters of kernels for its arrays and for its sizes, for plans."""
+
+    @property
+    def verified(self) -> tuple[str, ...]:
+        """The parameters for arrays whose contents were checked when the matrix was."""
+
+    def request(
+        self, program: OperatorProgram, /, *, dtype: str, features: int | None
+    ) -> KernelRequest:
+        """Return the request for the kernel of a program."""
+
+    def arguments(self, program: OperatorProgram, dense: Mapping[str, Array], /) -> dict[str, Any]:
+        """Return all arguments of a kernel, with these `dense` ones."""
+
+
+def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
+    """Return a matrix as the operand of a program: a decomposition in its parts, a tensor in its format if
+    that needs no conversion, anything else in CSR. Errors as those of `csr_matrix`."""
+    if isinstance(matrix, Decomposition):
+        return MatrixInParts(matrix)
+    format = stored_format(program, matrix)
+    if format is None:
+        return csr_matrix(matrix)
+    return StoredMatrix(checked_storage(matrix), format)
+
+
+def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix | MatrixInParts:
+    """Like `matrix_operand`, for a program that ignores the values of the matrix; see `csr_pattern`."""
+    if isinstance(matrix, Decomposition):
+        return MatrixInParts(matrix)
+    return csr_pattern(matrix, dtype=dtype)

@@ -1,0 +1,76 @@
+"""Calls with a matrix in one format, which one kernel computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from gossamer.operator_calls.fast_path.plans import Plans
+from gossamer.operator_calls.kernels import kernel_for
+from gossamer.operator_calls.operands.checked_operands import (
+    Operands,
+    kernel_arguments,
+    kernel_request,
+)
+from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
+from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
+from gossamer.operator_calls.portions import portions_of
+from gossamer.operator_calls.program import OperatorProgram
+from gossamer_backend import Kernel
+from gossamer_formats import Array
+from gossamer_ir.interchange.records import Target
+
+
+def prepare_kernel(
+    program: OperatorProgram,
+    operands: Operands[KernelMatrix],
+    result: Array,
+    *,
+    target: str | Target | None,
+    plans: Plans | None,
+) -> Callable[[], None]:
+    """Build the kernel of a program, and return the function that computes a result by it. A plan of the
+    kernel is put into `plans`."""
+    matrix, dtype = operands.matrix, operands.dtype
+    if program.sums_rows and isinstance(matrix, CsrMatrix) and matrix.has_long_rows(dtype):
+        return _prepare_blocks(program, operands, *matrix.cut_rows(), result, target=target)
+    request = kernel_request(operands, program)
+    kernel = kernel_for(request, target=target).kernel
+    if plans is not None:
+        plans.keep(operands, request, kernel, target=target)
+    return partial(_compute, program, operands, kernel, result)
+
+
+def _compute(
+    program: OperatorProgram, operands: Operands[KernelMatrix], kernel: Kernel, result: Array
+) -> None:
+    """Run the kernel, in portions if it takes long: Ctrl-C is noticed between them."""
+    arguments = kernel_arguments(operands, program, result)
+    for portion in portions_of(kernel.signature, arguments, operands.products):
+        kernel.bind(verified=operands.matrix.verified, **portion)()
+
+
+def _prepare_blocks(
+    program: OperatorProgram,
+    operands: Operands[KernelMatrix],
+    matrix: CsrMatrix,
+    starts: Array,
+    result: Array,
+    *,
+    target: str | Target | None,
+) -> Callable[[], None]:
+    """Build the kernel for a matrix that has a row for each block of a row, and return the function that adds
+    the blocks of each row. `starts` has the number of the first block of each row."""
+    blocks = operands._replace(matrix=matrix, shape=(matrix.rows, *operands.shape[1:]))
+    kernel = kernel_for(kernel_request(blocks, program), target=target).kernel
+
+    def run() -> None:
+        sums = np.zeros(blocks.shape, result.dtype)
+        _compute(program, blocks, kernel, sums)
+        # In float64, since the sums of blocks are what float32 can no longer add exactly.
+        exact = np.add.reduceat(sums, starts, axis=0, dtype=np.float64)
+        result[...] = result + exact if program.adds else exact
+
+    return run
