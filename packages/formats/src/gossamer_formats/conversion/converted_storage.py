@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import Array, Storage
+
+__all__ = ["UNSTORED", "ConvertedStorage"]
 
 
 class ConvertedStorage(NamedTuple):
@@ -13,7 +16,3 @@ class ConvertedStorage(NamedTuple):
 
     storage: Storage
     permutation: Array | None
-
-
-UNSTORED = -1
-"""The entry of a permutation for a value that fills a slot without an element."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.decomposition.chosen_formats import ChosenFormat, chosen_parts
 from gossamer_formats.decomposition.composable_format import with_defaults
@@ -14,6 +12,7 @@ from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.decomposition.part_checks import require_parts
+from gossamer_formats.permutation import compose
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.core.axis_kinds import indices_of
@@ -95,7 +94,6 @@ def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
 
 def _of_source(part: Part, positions: Array) -> Part:
     """Return a part of a converted tensor as a part of the tensor, where values have other positions."""
-    # The last element is for slots without an element, whose position is -1.
-    permutation = np.append(positions, -1)[part.permutation]
+    permutation = compose(positions, part.permutation)
     permutation.flags.writeable = False
     return part._replace(permutation=permutation)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
 from gossamer_ir.errors import ArgumentError, FormatError
@@ -86,7 +87,7 @@ class Decomposition:
     @property
     def nnz(self) -> int:
         """The number of elements in all parts; slots without an element do not count."""
-        return sum(int(np.count_nonzero(part.permutation >= 0)) for part in self.parts)
+        return sum(stored_count(part.permutation) for part in self.parts)
 
     @property
     def nbytes(self) -> int:
@@ -124,8 +125,7 @@ class Decomposition:
                 f"The values have the shape {values.shape}; expected ({self.value_count},), those of the "
                 "tensor that was decomposed.",
             )
-        # The last element is that of the slots without an element, whose position is -1.
-        extended = np.append(values.astype(self.dtype, copy=False), self.dtype.type(0))
+        extended = with_fill(values.astype(self.dtype, copy=False), 0)
         parts = [_with_values(part, extended[part.permutation]) for part in self.parts]
         found = Decomposition(
             self.name, self.shape, self.dtype, parts, value_count=self.value_count
@@ -145,7 +145,7 @@ class Decomposition:
         array([1., 1., 1.])
         """
         dtype = np.result_type(*values) if values else self.dtype
-        # One more for the slots without an element, whose position is -1.
+        # One more at the end, which `UNSTORED` selects.
         gathered = np.zeros(self.value_count + 1, dtype)
         for part, own in zip(self.parts, values, strict=True):
             gathered[part.permutation] = own.reshape(-1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.decomposition.part import Part
+from gossamer_formats.permutation import UNSTORED, stored, stored_count
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import PluginError
 from gossamer_ir.support.counted import counted
@@ -72,26 +73,28 @@ def _require_fitting(part: Part, matrix: SparseTensor, format: str) -> None:
 
 def _require_each_once(parts: Sequence[Part], count: int, format: str) -> None:
     """Raise unless the parts have each of `count` values of the matrix once."""
-    # One more at the end, for slots without an element: their position is -1.
+    # One more at the end, which `UNSTORED` selects.
     is_stored = np.zeros(count + 1, bool)
-    stored = 0
+    number = 0
     for part in parts:
         positions = part.permutation
         if not positions.size:
             continue
-        if positions.min() < -1 or positions.max() >= count:
+        if positions.min() < UNSTORED or positions.max() >= count:
             raise _error(
                 format,
                 f"returned the part '{part.name}', whose permutation has positions from {positions.min()} to "
-                f"{positions.max()}; expected -1 to {count - 1}.",
+                f"{positions.max()}; expected {UNSTORED} to {count - 1}.",
             )
         is_stored[positions] = True
-        stored += int(np.count_nonzero(positions >= 0))
+        number += stored_count(positions)
     # As many as there are, and none missing: a tenth of the time of counting each.
-    if stored == count and is_stored[:count].all():
+    if number == count and is_stored[:count].all():
         return
-    stored_positions = [part.permutation[part.permutation >= 0] for part in parts]
-    times = np.bincount(np.concatenate([np.zeros(0, np.int64), *stored_positions]), minlength=count)
+    positions_of_parts = [stored(part.permutation) for part in parts]
+    times = np.bincount(
+        np.concatenate([np.zeros(0, np.int64), *positions_of_parts]), minlength=count
+    )
     at = int(np.argmax(times != 1))
     raise _error(
         format,

@@ -8,6 +8,7 @@ from gossamer_formats.conversion.compiled.element_loop import LARGEST_CONSTANT
 from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program, widened
 from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.memory.new_arrays import NewArray, new_arrays
+from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import Array, native_name
 
 
@@ -84,7 +85,7 @@ def store_segments(
         "        else:",
         f"            NEW_COLUMNS[t] = T.{column}(unused)",
         f"            NEW_VALUES[t] = T.{value}(0)",
-        "            PERMUTATION[t] = -1",
+        f"            PERMUTATION[t] = {UNSTORED}",
     ]
     stored = f"segments * {slots}"
     run_program(

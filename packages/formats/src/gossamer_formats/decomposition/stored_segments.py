@@ -8,8 +8,8 @@ from gossamer_formats.storage import Array
 
 
 class StoredSegments(NamedTuple):
-    """Segments in rows of fixed width: columns, values, and the positions of the values in the matrix, -1 for
-    unused slots."""
+    """Segments in rows of fixed width: columns, values, and the positions of the values in the matrix,
+    `UNSTORED` for unused slots."""
 
     columns: Array
     values: Array

@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
 from gossamer_formats.conversion.elements import stored_elements
+from gossamer_formats.permutation import UNSTORED
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
@@ -79,7 +80,7 @@ def _layer_of_tensor(tensor: SparseTensor) -> Layer:
 def _layer_of_part(part: Part) -> Layer:
     (rows, columns), places = stored_elements(part.tensor.storage)
     label = f"{part.name}: {format_text(part.tensor.format, part.fixed_sizes)}"
-    return Layer(label, rows, columns, places, part.permutation[places] < 0)
+    return Layer(label, rows, columns, places, part.permutation[places] == UNSTORED)
 
 
 def format_text(name: str, sizes: Mapping[str, int]) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion.compiled.assemble import Options, assemble_compiled
 from gossamer_formats.conversion.compiled.assembly_state import NotDirectError
 from gossamer_formats.conversion.compiled.program import Compile
 from gossamer_formats.conversion.conversion_target import ConversionTarget
-from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
+from gossamer_formats.conversion.converted_storage import ConvertedStorage
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array, is_owned
+from gossamer_formats.permutation import compose
 from gossamer_formats.storage import Array, Storage, shape_of
 
 
@@ -107,9 +106,7 @@ def _composed(first: Array | None, second: Array | None) -> Array | None:
     """Return the positions in the source of the first of two conversions, of which the first may be none."""
     if first is None or second is None:
         return second
-    # The last element is for slots without an element, whose position is -1.
-    composed: Array = np.append(first, UNSTORED)[second]
-    return composed
+    return compose(first, second)
 
 
 def _with_owned_arrays(found: ConvertedStorage) -> ConvertedStorage:

@@ -13,6 +13,7 @@ from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.descriptions.ell_rows import ell_rows
+from gossamer_formats.permutation import UNSTORED, with_fill
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor
@@ -26,7 +27,7 @@ WIDEST = 24
 not be summed exactly."""
 
 
-TABLE_FACTOR = 4
+COUNTERS_PER_ELEMENT = 4
 """The largest number of rows in all partitions, for each element, with which a table counts the elements."""
 
 
@@ -88,8 +89,8 @@ class _Source(NamedTuple):
             return cls(matrix.shape, indices, matrix.arrays["data"], compile)
         return cls(
             matrix.shape,
-            np.append(indices, indices.dtype.type(columns)),
-            np.append(matrix.arrays["data"], matrix.dtype.type(0)),
+            with_fill(indices, columns),
+            with_fill(matrix.arrays["data"], 0),
             None,
         )
 
@@ -109,7 +110,7 @@ class _Source(NamedTuple):
             )
         positions = segments.starts[:, np.newaxis] + np.arange(width)
         if segments.lengths.min() < width:
-            positions[np.arange(width) >= segments.lengths[:, np.newaxis]] = -1
+            positions[np.arange(width) >= segments.lengths[:, np.newaxis]] = UNSTORED
         permutation = positions.reshape(-1)
         columns, values = self.columns[permutation], self.values[permutation]
         return StoredSegments(columns, values, permutation)
@@ -136,7 +137,7 @@ def _segments(matrix: SparseTensor, partitions: int, compile: Compile | None) ->
         rows = np.flatnonzero(lengths)
         return _Segments(rows, np.zeros(rows.size, np.int8), offsets[rows], lengths[rows])
     columns = matrix.arrays["indices"]
-    if compile is not None and matrix.shape[0] * partitions <= TABLE_FACTOR * columns.size:
+    if compile is not None and matrix.shape[0] * partitions <= COUNTERS_PER_ELEMENT * columns.size:
         from gossamer_formats.decomposition.segment_programs import segment_lengths
 
         span = -(-matrix.shape[1] // partitions)
