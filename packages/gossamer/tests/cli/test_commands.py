@@ -18,7 +18,7 @@ from scipy import sparse
 from gossamer.cli import commands
 from gossamer.cli.app import app
 from gossamer.cli.bench.accuracy import Comparison
-from gossamer.cli.bench.workload import Workload
+from gossamer.cli.bench.operator_run import OperatorRun
 from gossamer.cli.commands.run import FIELDS, require_within
 from gossamer.cli.commands.show import SHOWN_STAGES
 from gossamer.operators import NAMES
@@ -91,7 +91,7 @@ def test_no_features_are_run(op, command, matrix_file):
 
 @pytest.mark.parametrize("op", NAMES)
 def test_a_wrong_result_is_exit_code_1_where_it_is_checked(op, command, matrix_file, monkeypatch):
-    monkeypatch.setattr(Workload, "run", lambda work: np.full_like(work.out, 1e3))
+    monkeypatch.setattr(OperatorRun, "run", lambda run: np.full_like(run.out, 1e3))
     words = ("run", op, "--matrix", matrix_file, "--repeat", "1", "--json")
     assert command(*words).status == 0
     found = command(*words, "--check")

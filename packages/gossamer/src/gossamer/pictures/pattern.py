@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from gossamer_formats.permutation import UNSTORED
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.parameter_texts import with_parameters
 
 
 class Layer(NamedTuple):
@@ -79,18 +80,8 @@ def _layer_of_tensor(tensor: SparseTensor) -> Layer:
 
 def _layer_of_part(part: Part) -> Layer:
     (rows, columns), places = stored_elements(part.tensor.storage)
-    label = f"{part.name}: {format_text(part.tensor.format, part.fixed_sizes)}"
+    label = f"{part.name}: {with_parameters(part.tensor.format, part.fixed_sizes)}"
     return Layer(label, rows, columns, places, part.permutation[places] == UNSTORED)
-
-
-def format_text(name: str, sizes: Mapping[str, int]) -> str:
-    """Return a format with its sizes in words.
-
-    >>> format_text("ell_rows", {"width": 2}), format_text("csr", {})
-    ('ell_rows (width=2)', 'csr')
-    """
-    listed = ", ".join(f"{size}={value}" for size, value in sizes.items())
-    return f"{name} ({listed})" if listed else name
 
 
 def merged_layers(layers: Iterable[Layer]) -> Layer:

@@ -13,8 +13,8 @@ from gossamer.cli.bench import accuracy
 from gossamer.cli.bench.accuracy import BLOCK_ELEMENTS, compare
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.graphs import power_law
+from gossamer.cli.bench.operator_run import operator_run
 from gossamer.cli.bench.timing import SAMPLE_SECONDS, interleaved
-from gossamer.cli.bench.workload import prepare
 from gossamer.operators import NAMES
 from gossamer_formats import from_scipy, to_scipy
 from gossamer_ir.errors import UserError
@@ -58,7 +58,7 @@ def test_a_right_result_is_within_and_a_wrong_one_is_not(op, dtype):
 def test_what_is_timed_beside_an_operator_computes_the_same(op, dtype):
     graph = power_law(300, 2000, dtype=dtype)
     for features in (0, 1, 200):
-        work = prepare(op, graph, features=features)
+        work = operator_run(op, graph, features=features)
         assert compare(op, graph, work.dense, work.baseline()).is_within
         assert work.check().is_within
         shape = baseline_of(op).result_shape(graph.shape, graph.nnz, features)

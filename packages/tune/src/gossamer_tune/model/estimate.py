@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gossamer_ir.support.parameter_texts import with_parameters
+
 
 class Estimate(NamedTuple):
     """A format with the parameters of a conversion to it, the expected cycles of one call on one thread, the
@@ -36,5 +38,4 @@ class Estimate(NamedTuple):
         >>> Estimate("bsr", {"block_rows": 3, "block_columns": 3}, 1.0, 1.0, "").text
         'bsr (block_rows=3, block_columns=3)'
         """
-        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        return f"{self.format} ({parameters})" if parameters else self.format
+        return with_parameters(self.format, self.parameters)

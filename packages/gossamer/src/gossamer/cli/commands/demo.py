@@ -12,8 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from gossamer.cli.bench.graphs import power_law
+from gossamer.cli.bench.operator_run import OperatorRun, operator_run
 from gossamer.cli.bench.timing import Call, interleaved
-from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
     FEATURES,
     Features,
@@ -61,19 +61,19 @@ def demo(
         for op in OPERATORS:
             require_memory(op, graph, features=features, dtype="float32")
         console.print(_graph_summary(graph, matrix), markup=False)
-        works = []
+        operators = []
         for op in OPERATORS:
             progress.update(job, description=f"compiling {op}")
-            works.append(prepare(op, graph, features=features, target=target))
-            _show_stages(console, works[-1])
-        for work in works:
-            progress.update(job, description=f"checking {work.op}")
-            _check(console, work)
-        progress.update(job, total=ROUNDS * len(works), completed=0)
+            operators.append(operator_run(op, graph, features=features, target=target))
+            _show_stages(console, operators[-1])
+        for operator in operators:
+            progress.update(job, description=f"checking {operator.op}")
+            _check(console, operator)
+        progress.update(job, total=ROUNDS * len(operators), completed=0)
         times = {}
-        for work in works:
-            progress.update(job, description=f"timing {work.op}")
-            times[work.op] = _median_times(work, after_round=lambda: progress.advance(job))
+        for operator in operators:
+            progress.update(job, description=f"timing {operator.op}")
+            times[operator.op] = _median_times(operator, after_round=lambda: progress.advance(job))
     console.print(_times_table(times, features=features))
 
 
@@ -105,20 +105,24 @@ def _graph_summary(graph: SparseTensor, file: str | None) -> str:
     )
 
 
-def _show_stages(console: Console, work: Workload) -> None:
-    texts = work.stage_texts()
-    if work.op == "spmm":
+def _show_stages(console: Console, operator: OperatorRun) -> None:
+    texts = operator.stage_texts()
+    if operator.op == "spmm":
         for stage in ("coordinate", "position"):
-            console.rule(f"{work.op}, {stage} stage", align="left")
+            console.rule(f"{operator.op}, {stage} stage", align="left")
             console.print(texts[stage].rstrip(), markup=False)
         console.rule()
         console.print("gossamer show spmm --stage loop (flat, llvm, asm) prints the others.\n")
-    steps = [step.op for trace in _traces(work) for step in trace]
+    steps = [step.op for trace in _traces(operator) for step in trace]
     sizes = ", ".join(f"{stage} {text.count(chr(10)) + 1}" for stage, text in texts.items())
-    source = "loaded from the cache" if work.is_cached else "compiled"
-    console.print(_titled_text(f"{work.op}: schedule", ", ".join(steps) or "none"), markup=False)
-    console.print(_titled_text(f"{work.op}: lines", sizes), markup=False)
-    console.print(_titled_text(f"{work.op}: kernel", f"{source} in {work.compile_ms:.1f} ms"))
+    source = "loaded from the cache" if operator.is_cached else "compiled"
+    console.print(
+        _titled_text(f"{operator.op}: schedule", ", ".join(steps) or "none"), markup=False
+    )
+    console.print(_titled_text(f"{operator.op}: lines", sizes), markup=False)
+    console.print(
+        _titled_text(f"{operator.op}: kernel", f"{source} in {operator.compile_ms:.1f} ms")
+    )
 
 
 def _titled_text(name: str, text: str) -> str:
@@ -127,21 +131,21 @@ def _titled_text(name: str, text: str) -> str:
     return fill(text, 79, initial_indent=start, subsequent_indent=" " * len(start))
 
 
-def _traces(work: Workload) -> tuple[Trace, ...]:
-    return tuple(work.schedule().traces.values())
+def _traces(operator: OperatorRun) -> tuple[Trace, ...]:
+    return tuple(operator.schedule().traces.values())
 
 
-def _check(console: Console, work: Workload) -> None:
-    comparison = work.check()
+def _check(console: Console, operator: OperatorRun) -> None:
+    comparison = operator.check()
     verdict = "right" if comparison.is_within else "WRONG"
     error = f"largest error {comparison.max_relative_error:.2g} of |A| |B| in float64, {verdict}"
-    console.print(_titled_text(f"{work.op}: check", error), markup=False)
+    console.print(_titled_text(f"{operator.op}: check", error), markup=False)
     if not comparison.is_within:
         raise typer.Exit(1)
 
 
-def _median_times(work: Workload, *, after_round: Call) -> dict[str, float]:
-    calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.baseline}
+def _median_times(operator: OperatorRun, *, after_round: Call) -> dict[str, float]:
+    calls: dict[str, Call] = {"gossamer": operator.run, "SciPy": operator.baseline}
     return interleaved(calls, rounds=ROUNDS, after_round=after_round)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gossamer.cli.matrix_features import bandwidth_of, row_histogram
+from gossamer.cli.info.matrix_features import bandwidth_of, row_histogram
 from gossamer.cli.options import (
     FEATURES,
     MaxBytes,
@@ -87,7 +87,7 @@ def info(
     if as_json:
         print(json.dumps(record | {"choices": [_choice_record(*each) for each in choices]}))
     else:
-        from gossamer.cli.matrix_tables import print_choice, print_matrix
+        from gossamer.cli.info.matrix_tables import print_choice, print_matrix
 
         print_matrix(record)
         for count, choice in choices:

@@ -11,8 +11,8 @@ import typer
 
 from gossamer.cli.bench.accuracy import Comparison
 from gossamer.cli.bench.baselines import baseline_of
+from gossamer.cli.bench.operator_run import OperatorRun, operator_run
 from gossamer.cli.bench.timing import interleaved
-from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
     FEATURES,
     OPERATORS,
@@ -70,10 +70,10 @@ def run(
         set_num_threads(threads)
     tensor = read(matrix, max_bytes=max_bytes).asformat("csr").astype(dtype)
     require_memory(op, tensor, features=features, dtype=dtype)
-    work = prepare(op, tensor, features=features, target=target)
-    comparison = work.check()
-    times = interleaved({"gossamer": work.run, "scipy": work.baseline}, rounds=repeat)
-    record = _record(work, times, error=comparison.max_relative_error)
+    operator = operator_run(op, tensor, features=features, target=target)
+    comparison = operator.check()
+    times = interleaved({"gossamer": operator.run, "scipy": operator.baseline}, rounds=repeat)
+    record = _record(operator, times, error=comparison.max_relative_error)
     record |= {"matrix": matrix, "threads": get_num_threads(), "target": target}
     if as_json:
         print(json.dumps({field: record[field] for field in FIELDS}))
@@ -89,17 +89,17 @@ FIELDS = (
 )  # fmt: skip
 
 
-def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict[str, Any]:
+def _record(operator: OperatorRun, times: Mapping[str, float], *, error: float) -> dict[str, Any]:
     """Return the record of `--json`; `features` is null for vectors, `max_rel_error` if it is not finite."""
     ours, scipy = times["gossamer"], times["scipy"]
     return {
-        "op": work.op,
-        "shape": list(work.tensor.shape),
-        "nnz": work.tensor.nnz,
-        "features": work.features,
-        "dtype": work.tensor.dtype.name,
-        "compile_ms": work.compile_ms,
-        "cached": work.is_cached,
+        "op": operator.op,
+        "shape": list(operator.tensor.shape),
+        "nnz": operator.tensor.nnz,
+        "features": operator.features,
+        "dtype": operator.tensor.dtype.name,
+        "compile_ms": operator.compile_ms,
+        "cached": operator.is_cached,
         "median_ms": ours,
         "max_rel_error": error if math.isfinite(error) else None,
         "scipy_ms": scipy,

@@ -19,7 +19,7 @@ from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
 
 
-class Workload:
+class OperatorRun:
     """`run` calls the public API and returns the result; `baseline` returns that of the baseline."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Workload:
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
 
     def run(self) -> Array:
-        """Run the operator, which writes to the workload's output array."""
+        """Run the operator, which writes to the output array."""
         return self._operator(self.tensor, *self.dense, out=self.out, target=self._target)
 
     def check(self) -> Comparison:
@@ -64,13 +64,13 @@ class Workload:
         return module_of(program, variant, format)
 
 
-def prepare(
+def operator_run(
     op: str, tensor: SparseTensor, *, features: int, target: str = DEFAULT_TARGET
-) -> Workload:
-    """Return a workload with normally distributed operands, which depend only on the sizes; its kernel is
-    built. `features` is None for vectors."""
+) -> OperatorRun:
+    """Return an operator with normally distributed operands, which depend only on the sizes; its kernel is
+    built. `features` is the width of dense matrices; operators on vectors have none of it."""
     random = np.random.default_rng(0)
     kind: Any = np.float32 if tensor.dtype == "float32" else np.float64
     shapes = baseline_of(op).operand_shapes(tensor.shape, features)
     dense = tuple(random.standard_normal(shape, dtype=kind) for shape in shapes)
-    return Workload(op, tensor, dense=dense, target=target)
+    return OperatorRun(op, tensor, dense=dense, target=target)

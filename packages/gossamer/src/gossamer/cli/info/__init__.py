@@ -1,0 +1,1 @@
+"""What `gossamer info` shows: features of a matrix, and tables of them."""
