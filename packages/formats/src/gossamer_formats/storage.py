@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer_ir.analysis.logical_elements import logical_shape
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
-from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_varied, width_of
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -132,6 +132,34 @@ def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescri
     """Return the description with another dtype of its values."""
     buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
     return msgspec.structs.replace(description, buffer=buffer)
+
+
+def with_order(
+    description: FormatDescription,
+    *,
+    sorted: bool | None = None,
+    unique: bool | None = None,
+    axes: Collection[str] | None = None,
+) -> FormatDescription:
+    """Return the description with other declarations of the order of coordinates.
+
+    They are those of the axes in `axes` (None: of all) that store coordinates: whether these never decrease
+    in a fiber, and whether they are unique in it. None leaves a declaration as it is.
+
+    >>> from gossamer_formats.descriptions.csc import csc
+    >>> axis = with_order(csc(), sorted=False).axes[1]
+    >>> axis.sorted, axis.unique
+    (False, True)
+    """
+    declared = {"sorted": sorted, "unique": unique}
+    changes = {field: value for field, value in declared.items() if value is not None}
+    changed = tuple(
+        axis
+        if indices_of(axis) is None or (axes is not None and axis.name not in axes)
+        else msgspec.structs.replace(axis, **changes)
+        for axis in description.axes
+    )
+    return msgspec.structs.replace(description, axes=changed)
 
 
 def index_array(storage: Storage, name: str) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_formats.checks.storage_checks import fibers_of, has_repeated
-from gossamer_formats.storage import Storage
+from gossamer_formats.storage import Storage, with_order
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.nodes import Axis, FormatDescription
 from gossamer_ir.support.index_arrays import Segments, first_unsorted
@@ -18,13 +18,7 @@ def without_order(description: FormatDescription) -> FormatDescription:
     >>> without_order(csc()).axes[1].sorted
     False
     """
-    axes = tuple(
-        axis
-        if indices_of(axis) is None
-        else msgspec.structs.replace(axis, sorted=False, unique=False)
-        for axis in description.axes
-    )
-    return msgspec.structs.replace(description, axes=axes)
+    return with_order(description, sorted=False, unique=False)
 
 
 def with_observed_order(storage: Storage, declared: FormatDescription) -> Storage:

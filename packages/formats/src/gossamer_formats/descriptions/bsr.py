@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
-from gossamer_formats.storage import with_value_dtype
+from gossamer_formats.storage import with_order, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 
@@ -39,8 +39,7 @@ def bsr(dtype: str = "float32", *, sorted: bool = True) -> FormatDescription:
     >>> bsr().buffer.axes
     ('IO', 'JO', 'II', 'JI')
     """
-    script = _SCRIPT if sorted else _SCRIPT.replace('"int32"\n', '"int32", sorted=False\n')
-    return with_value_dtype(parse_format(script), dtype)
+    return with_order(with_value_dtype(parse_format(_SCRIPT), dtype), sorted=sorted)
 
 
 FORMAT = Format(

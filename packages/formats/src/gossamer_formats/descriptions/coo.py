@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
-from gossamer_formats.storage import with_value_dtype
+from gossamer_formats.storage import with_order
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
     CompressedFixed,
@@ -38,7 +38,6 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
             # The first axis has a slot for each nonzero, the others have one slot below it.
             ONE if number else nnz,
             f"indices_{number}",
-            sorted=sorted,
             unique=False,
             padded=False,
         )
@@ -47,20 +46,19 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
     handles = ["data", *(axis.indices for axis in axes)]
     variables = ["o", *(f"i{number}" for number in range(dimensions))]
     names = ("O", *(axis.name for axis in axes))
-    return with_value_dtype(
-        FormatDescription(
-            name="coo",
-            params=(
-                *(Param(handle, "handle") for handle in handles),
-                *(Param(size.name, "int64") for size in (*lengths, nnz)),
-            ),
-            axes=(DenseFixed("O", ONE), *axes),
-            buffer=SparseBuffer("A", names, "float32", handle="data"),
-            map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
-            shape=tuple(lengths),
+    # Nodes instead of a script, since the number of axes varies.
+    description = FormatDescription(
+        name="coo",
+        params=(
+            *(Param(handle, "handle") for handle in handles),
+            *(Param(size.name, "int64") for size in (*lengths, nnz)),
         ),
-        dtype,
+        axes=(DenseFixed("O", ONE), *axes),
+        buffer=SparseBuffer("A", names, dtype, handle="data"),
+        map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
+        shape=tuple(lengths),
     )
+    return with_order(description, sorted=sorted)
 
 
 FORMAT = Format("coo", coo, is_of_any_rank=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
-from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
     CompressedFixed,
@@ -47,19 +46,17 @@ def csf(dtype: str = "float32", *, dimensions: int = 3) -> FormatDescription:
         handles += [axis.indptr, axis.indices]
     variables = ["o", *(f"i{number}" for number in range(dimensions))]
     names = ("O", "I0", *(axis.name for axis in inner))
-    return with_value_dtype(
-        FormatDescription(
-            name="csf",
-            params=(
-                *(Param(handle, "handle") for handle in handles),
-                *(Param(size.name, "int64") for size in (*lengths, *stored)),
-            ),
-            axes=(DenseFixed("O", ONE), first, *inner),
-            buffer=SparseBuffer("A", names, "float32", handle="data"),
-            map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
-            shape=tuple(lengths),
+    # Nodes instead of a script, since the number of axes varies.
+    return FormatDescription(
+        name="csf",
+        params=(
+            *(Param(handle, "handle") for handle in handles),
+            *(Param(size.name, "int64") for size in (*lengths, *stored)),
         ),
-        dtype,
+        axes=(DenseFixed("O", ONE), first, *inner),
+        buffer=SparseBuffer("A", names, dtype, handle="data"),
+        map=IndexMap(tuple(variables), tuple(map(index_var, variables[1:]))),
+        shape=tuple(lengths),
     )
 
 

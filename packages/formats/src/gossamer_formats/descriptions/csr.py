@@ -32,6 +32,8 @@ def csr(
     >>> csr("float64").buffer.axes
     ('I', 'J')
     """
+    # Nodes instead of a script: every operator describes CSR, and the parser takes a third of the time to
+    # import this package.
     rows, columns, nnz = (Var(name, "int64") for name in ("m", "n", "nnz"))
     column_axis = CompressedVaried(
         name="J",

@@ -5,16 +5,19 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
-from gossamer_ir.core.build import index_var, sub, widen
-from gossamer_ir.nodes import (
-    Buffer,
-    DenseFixed,
-    FormatDescription,
-    IndexMap,
-    Load,
-    Param,
-    SparseBuffer,
-)
+from gossamer_formats.storage import with_value_dtype
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.script import parse_format
+
+_SCRIPT = """
+@T.format
+def dia(data: T.handle, offsets: T.handle, m: T.int64, n: T.int64, diagonals: T.int64) -> None:
+    D = T.sp.dense_fixed(diagonals)
+    J = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(data, (D, J), "float32")
+    OFFSETS = T.match_buffer(offsets, (diagonals,), "int32")
+    T.sp.map(lambda d, j: (j - T.int64(OFFSETS[d]), j), shape=(m, n))
+"""
 
 
 @lru_cache(maxsize=64)
@@ -24,23 +27,10 @@ def dia(dtype: str = "float32") -> FormatDescription:
     Its arrays are `data` (diagonals by n) and `offsets` (diagonals): the element in column j of
     diagonal d is in row j - offsets[d]. Slots whose row is outside of the matrix are not elements.
 
-    >>> from gossamer_ir.script import print_format
-    >>> print(print_format(dia()).splitlines()[-1].strip())
-    T.sp.map(lambda d, j: (j - T.int64(OFFSETS[d]), j), shape=(m, n))
+    >>> dia().buffer.axes
+    ('D', 'J')
     """
-    m, n, diagonals, d, j = map(index_var, ("m", "n", "diagonals", "d", "j"))
-    handles = tuple(Param(name, "handle") for name in ("data", "offsets"))
-    sizes = tuple(Param(size.name, "int64") for size in (m, n, diagonals))
-    offset = widen(Load("OFFSETS", (d,), "int32"))
-    return FormatDescription(
-        name="dia",
-        params=(*handles, *sizes),
-        axes=(DenseFixed("D", diagonals), DenseFixed("J", n)),
-        buffer=SparseBuffer("A", ("D", "J"), dtype, handle="data"),
-        index_arrays=(Buffer("OFFSETS", (diagonals,), "int32", handle="offsets"),),
-        map=IndexMap(("d", "j"), (sub(j, offset), j)),
-        shape=(m, n),
-    )
+    return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
 FORMAT = Format("dia", dia)

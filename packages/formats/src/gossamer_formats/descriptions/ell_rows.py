@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
-from gossamer_formats.storage import with_value_dtype
+from gossamer_formats.storage import with_order, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 
@@ -16,7 +16,7 @@ def ell_rows(
     m: T.int64, n: T.int64, stored: T.int64, width: T.int64,
 ) -> None:
     O = T.sp.dense_fixed(1)
-    I = T.sp.compressed_fixed(O, (m, stored), rows, "int32", unique={unique}, padded=False)
+    I = T.sp.compressed_fixed(O, (m, stored), rows, "int32", unique=False, padded=False)
     J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
     A = T.sp.match_buffer(data, (O, I, J), "float32")
     T.sp.map(lambda o, i, j: (i, j), shape=(m, n))
@@ -33,7 +33,8 @@ def ell_rows(dtype: str = "float32", *, unique: bool = False) -> FormatDescripti
     >>> ell_rows().buffer.axes
     ('O', 'I', 'J')
     """
-    return with_value_dtype(parse_format(_SCRIPT.format(unique=unique)), dtype)
+    description = with_value_dtype(parse_format(_SCRIPT), dtype)
+    return with_order(description, unique=unique, axes=("I",))
 
 
 FORMAT = Format("ell_rows", ell_rows, parameters={"width": None}, example_parameters={"width": 2})

@@ -8,20 +8,25 @@ from functools import lru_cache
 import numpy as np
 
 from gossamer_formats.format import Format
-from gossamer_formats.storage import Array
-from gossamer_ir.core.build import ONE, index_var, widen
-from gossamer_ir.nodes import (
-    Buffer,
-    CompressedFixed,
-    DenseFixed,
-    DenseVaried,
-    Distinct,
-    FormatDescription,
-    IndexMap,
-    Load,
-    Param,
-    SparseBuffer,
-)
+from gossamer_formats.storage import Array, with_value_dtype
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.script import parse_format
+
+_SCRIPT = """
+@T.format
+def sell(
+    data: T.handle, indptr: T.handle, indices: T.handle, rows: T.handle,
+    m: T.int64, n: T.int64, slices: T.int64, height: T.int64, longest: T.int64, slots: T.int64,
+) -> None:
+    S = T.sp.dense_fixed(slices)
+    W = T.sp.dense_varied(S, (longest, slots), indptr, "int32")
+    R = T.sp.dense_fixed(height, parent=W)
+    J = T.sp.compressed_fixed(R, (n, 1), indices, "int32")
+    A = T.sp.match_buffer(data, (S, W, R, J), "float32")
+    ROWS = T.match_buffer(rows, (slices, height), "int32")
+    T.assume(distinct(ROWS))
+    T.sp.map(lambda s, w, r, j: (T.int64(ROWS[s, r]), j), shape=(m, n))
+"""
 
 
 @lru_cache(maxsize=64)
@@ -41,29 +46,10 @@ def sell(dtype: str = "float32") -> FormatDescription:
     some thousand rows leave few slots unused, and rows stay near each other (measured for products with
     vectors: up to 1.3 times as fast as with 256 rows, and as with all rows).
 
-    >>> from gossamer_ir.script import print_format
-    >>> print(print_format(sell()).splitlines()[-1].strip())
-    T.sp.map(lambda s, w, r, j: (T.int64(ROWS[s, r]), j), shape=(m, n))
+    >>> sell().buffer.axes
+    ('S', 'W', 'R', 'J')
     """
-    names = ("m", "n", "slices", "height", "longest", "slots")
-    m, n, slices, height, longest, slots = map(index_var, names)
-    handles = tuple(Param(name, "handle") for name in ("data", "indptr", "indices", "rows"))
-    s, r, j = map(index_var, ("s", "r", "j"))
-    return FormatDescription(
-        name="sell",
-        params=(*handles, *(Param(name, "int64") for name in names)),
-        axes=(
-            DenseFixed("S", slices),
-            DenseVaried("W", "S", longest, slots, "indptr"),
-            DenseFixed("R", height, parent="W"),
-            CompressedFixed("J", "R", n, ONE, "indices"),
-        ),
-        buffer=SparseBuffer("A", ("S", "W", "R", "J"), dtype, handle="data"),
-        index_arrays=(Buffer("ROWS", (slices, height), "int32", handle="rows"),),
-        map=IndexMap(("s", "w", "r", "j"), (widen(Load("ROWS", (s, r), "int32")), j)),
-        shape=(m, n),
-        facts=(Distinct("ROWS"),),
-    )
+    return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
 def _rows_by_length(lengths: Array, parameters: Mapping[str, int]) -> Array:
