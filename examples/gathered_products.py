@@ -47,7 +47,7 @@ FULL_FORMAT = parse_format(
 )
 """The same without unused places in groups."""
 
-SCRIPT = """
+OPERANDS = """
 @T.prim_func
 def gathered_products(
     data: T.handle, indptr: T.handle, rows: T.handle, columns: T.handle,
@@ -73,6 +73,10 @@ def gathered_products(
     X = T.sp.match_buffer(x, (J_detach, K), "float32")
     W = T.sp.match_buffer(w, (R_detach, K, L), "float32")
     Y = T.sp.match_buffer(y, (P_detach, I_detach, L), "float32")
+"""
+"""The operands of a program in this format: the tensor, the features of nodes, the weights, and the result."""
+
+SCRIPT = f"""{OPERANDS}\
     AX = T.sp.alloc_buffer((P, R, IO, II, K), "float32")
     with T.sp.iteration([P, R, IO, II, J, K], "SSSSRS", "gather") as [p, r, io, ii, j, k]:
         with T.init():

@@ -19,39 +19,14 @@ import gossamer as gs
 from examples import gathered_products
 from examples.datasets import knowledge_graph
 from examples.example import Array, Call, Example, random_array
-from examples.gathered_products import LANES, TILE, Gathered
+from examples.gathered_products import LANES, OPERANDS, TILE, Gathered
 from examples.torch_baseline import torch_call
 from gossamer_schedule import ScheduleBuilder
 
 WIDTHS = (1, 2, 4, 8, 16)
 FEATURES = 32
 
-TWO_STEPS = """
-@T.prim_func
-def relational_convolution(
-    data: T.handle, indptr: T.handle, rows: T.handle, columns: T.handle,
-    x: T.handle, w: T.handle, y: T.handle,
-    relations: T.int64, m: T.int64, n: T.int64, longest: T.int64, groups: T.int64,
-    panel: T.int64, group_rows: T.int64, width: T.int64, features: T.int64, outputs: T.int64,
-) -> None:
-    T.func_attr({"sparse_tir_level": 2})
-    P = T.sp.dense_fixed((m + panel - 1) // panel)
-    R = T.sp.dense_fixed(relations, parent=P)
-    IO = T.sp.dense_varied(R, (longest, groups), indptr, "int32")
-    II = T.sp.compressed_fixed(
-        IO, (panel, group_rows), rows, "int32", unique=False, padded=False
-    )
-    J = T.sp.compressed_fixed(II, (n, width), columns, "int32")
-    P_detach = T.sp.dense_fixed((m + panel - 1) // panel)
-    R_detach = T.sp.dense_fixed(relations)
-    I_detach = T.sp.dense_fixed(panel)
-    J_detach = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(features)
-    L = T.sp.dense_fixed(outputs)
-    A = T.sp.match_buffer(data, (P, R, IO, II, J), "float32")
-    X = T.sp.match_buffer(x, (J_detach, K), "float32")
-    W = T.sp.match_buffer(w, (R_detach, K, L), "float32")
-    Y = T.sp.match_buffer(y, (P_detach, I_detach, L), "float32")
+TWO_STEPS = f"""{OPERANDS}\
     XW = T.sp.alloc_buffer((P, R, IO, II, J, L), "float32")
     with T.sp.iteration([P, R, IO, II, J, L, K], "SSSSSSR", "transform") as [p, r, io, ii, j, l, k]:
         with T.init():
