@@ -74,7 +74,7 @@ def gathered_products(
     W = T.sp.match_buffer(w, (R_detach, K, L), "float32")
     Y = T.sp.match_buffer(y, (P_detach, I_detach, L), "float32")
 """
-"""The operands of a program in this format: the tensor, the features of nodes, the weights, and the result."""
+"""The operands of a program in this format: tensor, features of nodes, weights, and result."""
 
 SCRIPT = f"""{OPERANDS}\
     AX = T.sp.alloc_buffer((P, R, IO, II, K), "float32")

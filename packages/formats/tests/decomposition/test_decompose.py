@@ -12,23 +12,7 @@ from scipy import sparse
 from gossamer_formats import SparseTensor, decompose, from_scipy
 from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.errors import ArgumentError, FormatError, PluginError
-
-SPMV = """
-@T.prim_func
-def spmv(a: T.handle, y: T.handle, x: T.handle, p: T.handle, q: T.handle,
-         m: T.int64, n: T.int64) -> None:
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, n, (p, q), "int32")
-    N = T.sp.dense_fixed(n)
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    X = T.sp.match_buffer(x, (N,), "float32")
-    Y = T.sp.match_buffer(y, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
-        with T.init():
-            Y[i] = 0.0
-        Y[i] = Y[i] + A[i, j] * X[j]
-"""
-
+from gossamer_testkit.conformance.composable_formats import SPMV
 
 LOOPS = """
 @T.prim_func

@@ -36,18 +36,7 @@ for h in""",
 )
 RECURRENCE = BEHIND.replace("= Y[wh, wk]", "= Y[wh, wk] + Z[wh, 0]")
 AHEAD = STAGED.replace("X[vi, vj]", "Z[vi // 2, vj]")
-TWO = """
-for i in T.serial(8):
-    for j in T.serial(8):
-        with T.block("first"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj]
-for h in T.serial(8):
-    for k in T.serial(8):
-        with T.block("second"):
-            wh, wk = T.axis.remap("SS", [h, k])
-            Z[wh, wk] = Y[wh, wk] * W[wk]
-"""
+TWO = BEHIND.replace("= Y[wh, wk]", "= Y[wh, wk] * W[wk]")
 SPLIT2 = """
 for i in T.serial(8):
     for j_0 in T.serial(3):
@@ -57,12 +46,7 @@ for i in T.serial(8):
                 vj = T.axis.spatial(8, j_0 * 3 + j_1)
                 T.where(vj < 8)
                 Y[vi, vj] = X[vi, vj]
-for h in T.serial(8):
-    for k in T.serial(8):
-        with T.block("second"):
-            wh, wk = T.axis.remap("SS", [h, k])
-            Z[wh, wk] = Y[wh, wk] * W[wk]
-"""
+""" + TWO[TWO.index("for h") :]
 PARTS = """
 for i in T.serial(8):
     for j in T.serial(4):

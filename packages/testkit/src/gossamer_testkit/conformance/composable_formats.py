@@ -12,7 +12,7 @@ from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.interpret import run
 from gossamer_testkit.conformance.formats import DENSITIES, SHAPES, Parameters, random_dense
 
-_SPMV = """
+SPMV = """
 @T.prim_func
 def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.handle,
          m: T.int64, n: T.int64) -> None:
@@ -27,6 +27,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
             Y[i] = 0.0
         Y[i] = Y[i] + A[i, j] * X[j]
 """
+"""A product with a vector, which the suite runs over the parts of each matrix."""
 
 
 class ComposableFormatSuite:
@@ -84,7 +85,7 @@ class ComposableFormatSuite:
             rows, columns = dense.shape
             vector, result = np.arange(columns, dtype=np.float32), np.ones(rows, np.float32)
             sizes: Mapping[str, Any] = {"m": rows, "n": columns, **found.arguments}
-            run(found.rewrite(_SPMV), {"x": vector, "y": result, **sizes})
+            run(found.rewrite(SPMV), {"x": vector, "y": result, **sizes})
             np.testing.assert_array_equal(result, dense @ vector, err_msg=str(given))
 
     @classmethod
