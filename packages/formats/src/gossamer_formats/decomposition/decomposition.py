@@ -17,6 +17,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
 
 if TYPE_CHECKING:
@@ -99,10 +100,8 @@ class Decomposition:
         """The arrays and sizes of all parts by the parameters of a rewritten program (`rewrite`)."""
         arguments: dict[str, Array | int] = {}
         for part in self.parts:
-            arguments |= {
-                f"{name}_{part.name}": array for name, array in part.tensor.arrays.items()
-            }
-            arguments |= {f"{name}_{part.name}": size for name, size in part.symbolic_sizes.items()}
+            own: dict[str, Array | int] = {**part.tensor.arrays, **part.symbolic_sizes}
+            arguments |= {part_parameter(name, part.name): value for name, value in own.items()}
         return arguments
 
     def toarray(self) -> Array:

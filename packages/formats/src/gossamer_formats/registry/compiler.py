@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_ir.plugins import groups
 
 COMPILERS: NamedObjects[Callable[..., Any]] = NamedObjects(
-    "gossamer.compilers",
+    groups.COMPILERS.name,
     "compiler",
     expected="a function",
     is_valid=lambda found, name: callable(found),

@@ -320,7 +320,9 @@ def test_wrong_factors_are_refused(code):
 
 def test_a_number_beyond_the_range_of_floats_is_refused():
     A, v = sparse.csr_array(np.eye(2, dtype=np.float32)), np.ones(2, np.float32)
-    for names in ({"alpha": 10**400}, {"beta": -(10**400), "out": v.copy()}):
+    for names in (
+        {"alpha": 10**400}, {"beta": -(10**400), "out": v.copy()}, {"alpha": -1e39}
+    ):  # fmt: skip
         with pytest.raises(ArgumentError) as caught:
             gs.spmv(A, v, **names)
         assert caught.value.code == "operand.range"

@@ -52,6 +52,14 @@ OPERATORS = PluginGroup(
     "[Operators of a format](#operators-of-a-format)",
 )
 
+COMPILERS = PluginGroup(
+    "gossamer.compilers",
+    "compile",
+    "a function",
+    "the compiler of conversions, which `gossamer` registers",
+    "not described: internal",
+)
+
 PLUGIN_GROUPS = (BACKENDS, EXTENSIONS, FORMATS, COMPOSABLE_FORMATS, OPERATORS)
 """`gossamer --version` lists the distributions that have such entry points, and `python -m tools.generate
-plugins` writes the table of `docs/plugins.md` from these records."""
+plugins` writes the table of `docs/plugins.md` from these records. `COMPILERS` is not for plugins."""

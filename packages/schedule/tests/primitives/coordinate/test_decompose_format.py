@@ -261,6 +261,11 @@ REFUSED = {
 """),
         ("A",), ("p",), (ELL,),
     ),
+    "parameter": (
+        "decompose_format.parameter",
+        decompose_format(iteration(SUM), ("A",), names=("p",), formats=(ELL,)).module,
+        ("D",), ("p",), (ELL,),
+    ),
     "access": (
         "decompose_format.access", iteration("        Y[i] = Y[i] + A[i, j + 1]\n"),
         ("A",), ("p",), (ELL,),

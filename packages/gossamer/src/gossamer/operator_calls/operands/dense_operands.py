@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import copysign
+from math import copysign, isfinite
 from typing import Any
 
 import numpy as np
@@ -78,12 +78,16 @@ def number_operand(
             "operand.range",
             f"'{name}' is an int that no float64 can represent; expected a number below 1.8e308.",
         ) from None
-    return _single(number, copysign(1.0, number), dtype)
+    return _single(name, number, copysign(1.0, number), dtype)
 
 
 @lru_cache(maxsize=256)
-def _single(value: float, _sign: float, dtype: np.dtype[Any]) -> Array:
+def _single(name: str, value: float, _sign: float, dtype: np.dtype[Any]) -> Array:
     """Return an array of one number. The sign is part of the key of the cache, since 0.0 == -0.0."""
+    if isfinite(value) and abs(value) > float(np.finfo(dtype).max):
+        raise ArgumentError(
+            "operand.range", f"'{name}' is {value}, which {dtype} cannot represent."
+        )
     array = np.array([value], dtype=dtype)
     # The array is shared by all calls with this number.
     array.setflags(write=False)

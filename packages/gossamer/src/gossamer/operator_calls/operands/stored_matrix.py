@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +24,7 @@ from gossamer_formats.registry.formats import format_named
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var
+from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 
 SHAPE = ("m", "n")
 """The parameters of kernels for the shape of the matrix."""
@@ -126,7 +127,8 @@ def structure_names(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, .
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
     pointers, sizes = _handles_and_sizes(format)
-    return tuple(map(_of_part, pointers)), (*SHAPE, *map(_of_part, sizes))
+    suffixed = partial(part_parameter, part=PART)
+    return tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes))
 
 
 def structure_values(storage: Storage, format: StoredFormat) -> tuple[list[Array], list[int]]:
@@ -145,10 +147,6 @@ def _handles_and_sizes(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str
     handles = tuple(param.name for param in params if param.dtype == "handle")
     sizes = (param.name for param in params if param.dtype != "handle")
     return handles, tuple(name for name in sizes if name not in known)
-
-
-def _of_part(name: str) -> str:
-    return f"{name}_{PART}"
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
+from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_names
 from gossamer_ir.traversal.rewrite import rewrite
@@ -63,11 +64,11 @@ def instantiate_format(
 
     A parameter of the description that is a size of the logical shape is replaced by that of `shape`. The
     description has one buffer, or as many as are stored, in the same order; their dtypes and fill values are
-    kept.
+    kept. Raises `DecompositionError` (`parameter`) if the name of a parameter is taken.
     """
     name, description = format
-    names = _fresh_names(description, name, namer)
     sizes = _logical_sizes(description, shape, name)
+    names = _names(description, name, namer, replaced=sizes)
     arrays = [_over_axes(array, names, sizes, namer) for array in description.index_arrays]
     variables = {
         old: namer.fresh(names[axis].lower())
@@ -126,10 +127,23 @@ def _over_axes(
     return axes, buffer
 
 
-def _fresh_names(description: FormatDescription, name: str, namer: Namer) -> dict[str, str]:
-    """Return the new names of parameters, axes and index arrays."""
-    declared = (*description.params, *description.axes, *description.index_arrays)
-    return {item.name: namer.fresh(f"{item.name}_{name}") for item in declared}
+def _names(
+    description: FormatDescription, part: str, namer: Namer, *, replaced: Collection[str]
+) -> dict[str, str]:
+    """Return the new names of parameters that are not `replaced`, of axes and of index arrays."""
+    params = {
+        param.name: part_parameter(param.name, part)
+        for param in description.params
+        if param.name not in replaced
+    }
+    for name in params.values():
+        if namer.fresh(name) != name:
+            raise DecompositionError(
+                "parameter",
+                f"The parameter '{name}' of part '{part}' is a name that the program has already.",
+            )
+    declared = (*description.axes, *description.index_arrays)
+    return params | {item.name: namer.fresh(f"{item.name}_{part}") for item in declared}
 
 
 def _logical_sizes(
