@@ -89,6 +89,8 @@ SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("dcsr", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
     ("bsr", {"dtype": "float32", "index_dtype": "int32", "features": 16, "block": 16, "most": 40}),
     ("bsr", {"dtype": "float64", "index_dtype": "int32", "features": 5, "block": 3, "most": 120}),
+    ("row_groups", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
+    ("row_groups", {"dtype": "float64", "index_dtype": "int64", "features": 5}),
     ("tiled_csr", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
     ("tiled_csr", {"dtype": "float64", "index_dtype": "int64", "features": 5}),
 )

@@ -111,6 +111,13 @@ EXAMPLES: dict[str, Example] = {
         "columns are stored.",
         matrices.sequences(),
     ),
+    "row_groups": Example(
+        "For products with a matrix. In groups of one row, rows with columns in common are computed one "
+        "after the other, so that rows of the dense matrix are still in a cache. In larger groups, the rows "
+        "of a group share their columns, and each row of the dense matrix is read once for all of them.",
+        matrices.elements(),
+        {"height": 4},
+    ),
     "sell": Example(
         "For products with a vector if rows differ in length: the rows of a slice are computed in the "
         "lanes of a vector. Rows are sorted by length in windows, so that few slots are unused.",

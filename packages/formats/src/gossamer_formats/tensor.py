@@ -240,6 +240,7 @@ class SparseTensor:
         duplicates: Duplicates = "sum",
         zeros: Zeros | None = None,
         index_dtype: str | None = None,
+        order: Array | None = None,
         **parameters: int,
     ) -> SparseTensor:
         """Return the tensor in another format: `convert` without the permutation.
@@ -255,11 +256,15 @@ class SparseTensor:
         [0, 1]
         """
         asks_more = (
-            parameters or duplicates != "sum" or zeros is not None or index_dtype is not None
+            parameters
+            or duplicates != "sum"
+            or zeros is not None
+            or index_dtype is not None
+            or order is not None
         )
         if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
-        target = conversion_target(format, parameters, rank=self.ndim)
+        target = conversion_target(format, parameters, rank=self.ndim, order=order)
         return _converted(
             self,
             target,
@@ -372,6 +377,7 @@ def convert(
     duplicates: Duplicates = "sum",
     zeros: Zeros | None = None,
     index_dtype: str | None = None,
+    order: Array | None = None,
     **parameters: int,
 ) -> Conversion:
     """Return a tensor in another format, which is named or described.
@@ -379,7 +385,8 @@ def convert(
     `parameters` are those of the format, such as the size of blocks. `duplicates` says what becomes of
     several elements with equal coordinates: their "sum", "keep" all, or "error". `zeros=None` drops zeros
     from a format that stores them to fill dense axes, and keeps those of others; "keep" and "drop" are for
-    all. `index_dtype=None` takes int32 if all indices fit. Raises `FormatError`.
+    all. `index_dtype=None` takes int32 if all indices fit. `order` has the rows in the order in which a
+    format such as "row_groups" or "sell" stores them, each once. Raises `FormatError`.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
@@ -387,7 +394,7 @@ def convert(
     >>> found.tensor.format, found.permutation.tolist()
     ('csc', [0, 1, 2])
     """
-    target = conversion_target(format, parameters, rank=tensor.ndim)
+    target = conversion_target(format, parameters, rank=tensor.ndim, order=order)
     return _converted(tensor, target, duplicates=duplicates, zeros=zeros, index_dtype=index_dtype)
 
 

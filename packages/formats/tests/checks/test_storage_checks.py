@@ -91,6 +91,15 @@ def test_a_promised_order_is_checked(promise, code, arrays):
     assert caught.value.code == code
 
 
+def test_rows_of_groups_are_all_rows():
+    tensor = from_scipy(sparse.csr_array(np.ones((4, 3)))).asformat("row_groups", height=3)
+    assert tensor.arrays["rows"].tolist() == [0, 1, 2, 3, 4, 5]
+    arrays = {**tensor.arrays, "rows": np.array([0, 1, 2, 3, 4, 6], np.int32)}
+    with pytest.raises(FormatError, match=r"rows\[5\] is 6; .* values from 0 to 5\.") as caught:
+        check_storage(tensor.storage._replace(arrays=arrays))
+    assert caught.value.code == "format.indices.range"
+
+
 def test_rows_of_slices_are_distinct():
     matrix = convert(from_scipy(sparse.csr_array(np.eye(3, dtype=np.float32))), "sell", height=2)
     arrays = {name: np.array(array) for name, array in matrix.tensor.arrays.items()}

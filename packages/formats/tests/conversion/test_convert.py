@@ -58,6 +58,7 @@ PARAMETERS = {
     "dbsr": ("block_rows", "block_columns"),
     "ell_rows": ("width",),
     "padded_csr": ("width",),
+    "row_groups": ("height",),
     "sell": ("height", "sigma"),
     "sr_bcrs": ("strip", "width"),
     "tiled_csr": ("tile_columns",),
@@ -262,6 +263,36 @@ ORDERED = {
         lambda counts, _: np.arange(2 * counts.size) % counts.size,
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["row_groups", "sell"])
+@pytest.mark.parametrize("height", [1, 2, 3])
+@pytest.mark.usefixtures("converted_by")
+def test_rows_are_stored_in_the_order_that_is_given(name, height):
+    dense = np.arange(15.0).reshape(5, 3) % 4
+    tensor = convert(from_scipy(sparse.csr_array(dense)), name, height=height, order=ORDER).tensor
+    assert tensor.arrays["rows"][:5].tolist() == ORDER.tolist()
+    assert np.array_equal(tensor.toarray(), dense)
+
+
+ORDER = np.array([3, 0, 4, 2, 1])
+NO_ORDERS = {
+    "too few": ("sell", ORDER[:4], "4 values is not a permutation of the numbers from 0 to 4"),
+    "one twice": ("row_groups", np.array([3, 0, 4, 2, 3]), "is not a permutation"),
+    "one too large": ("row_groups", ORDER + 1, "is not a permutation"),
+    "negative numbers": ("row_groups", ORDER - 1, "is not a permutation"),
+    "numbers that are none": ("row_groups", ORDER / 2, "1 dimension of float64"),
+    "several dimensions": ("row_groups", ORDER[None], "2 dimensions of int64"),
+    "a format without an order": ("csr", ORDER, "has 0 index arrays; only a format with one"),
+}
+
+
+@pytest.mark.parametrize(("name", "order", "text"), NO_ORDERS.values(), ids=NO_ORDERS)
+def test_rows_that_are_no_order_are_refused(name, order, text):
+    tensor = from_scipy(sparse.csr_array(np.ones((5, 3))))
+    with pytest.raises(FormatError, match=text) as caught:
+        tensor.asformat(name, order=order)
+    assert caught.value.code == "format.order"
 
 
 @pytest.mark.parametrize(("buffer", "order"), ORDERED.values(), ids=ORDERED)

@@ -75,6 +75,11 @@ class TestRagged(FormatSuite):
     format = format_named("ragged")
 
 
+class TestRowGroups(FormatSuite):
+    format = format_named("row_groups")
+    parameters = ({}, {"height": 2}, {"height": 5})
+
+
 class TestSell(FormatSuite):
     format = format_named("sell")
     parameters = ({}, {"height": 2, "sigma": 4}, {"height": 3, "sigma": 1})

@@ -63,7 +63,7 @@ def test_wide_indices_and_a_height_without_vectors_are_converted_or_computed_ali
         assert np.array_equal(gs.spmv(A, x), stored @ x)
 
 
-def test_tensors_of_other_sizes_share_a_plan():
+def test_tensors_of_similar_sizes_share_a_plan():
     gs.spmv.forget()
     for rows in (40, 4000, 41):
         stored = matrix((rows, 300), seed=rows)
@@ -71,7 +71,8 @@ def test_tensors_of_other_sizes_share_a_plan():
         x = integers(300, seed=rows)
         for _ in range(2):
             assert np.array_equal(gs.spmv(A, x), stored @ x)
-    assert len(gs.spmv.plans) == 1
+    # One for each class of sizes.
+    assert len(gs.spmv.plans) == 2
 
 
 def test_factors_scale_and_add():
@@ -92,6 +93,28 @@ def test_a_bound_call_reads_its_arrays_again():
     x[:] = integers(40, seed=5)
     step()
     assert np.array_equal(y, stored @ x)
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_groups_of_rows_in_any_order_times_a_matrix_are_not_converted(shape, dtype, height):
+    stored = matrix(shape, dtype)
+    order = np.random.default_rng(4).permutation(shape[0])
+    A = from_scipy(stored).asformat("row_groups", height=height, order=order)
+    assert A.arrays["rows"][: shape[0]].tolist() == order.tolist()
+    for features in (1, 7, 16, 40, 130):
+        B = integers((shape[1], features), dtype)
+        expected = stored @ B
+        for _ in range(2):
+            assert np.array_equal(gs.spmm(A, B), expected)
+        out = np.full((shape[0], features), np.nan, dtype)
+        assert gs.spmm(A, B, out=out) is out
+        assert np.array_equal(out, expected)
+        out = integers((shape[0], features), dtype, seed=6)
+        expected = 2 * expected + 3 * out
+        assert np.array_equal(gs.spmm(A, B, alpha=2.0, beta=3.0, out=out), expected)
+    assert not is_converted(A)
 
 
 def test_absent_elements_are_not_multiplied():

@@ -445,11 +445,12 @@ SCRIPTS = {
     "block_spmm": "bsr_spmm",
     "slice_spmv": "sell_spmv_of_distinct_rows",
     "tile_spmm": "tiled_csr_spmm",
+    "group_spmm": "row_groups_spmm",
     "row_sddmm": "sddmm",
     "elementwise": "csr_scaled",
 }
 """A script of the testkit that each rule matches, with constants for the sizes in `SIZES`."""
-SIZES = {"tile_spmm": {"feat_size": 40}}
+SIZES = {"tile_spmm": {"feat_size": 40}, "group_spmm": {"feat_size": 40}}
 OF_SEVERAL_ITERATIONS = (
     "dense_rows",
     "scatter_spmm",

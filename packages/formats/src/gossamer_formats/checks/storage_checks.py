@@ -26,8 +26,10 @@ from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
     Buffer,
+    Distinct,
     Fact,
     FormatDescription,
+    InRange,
     SortedSegments,
 )
 from gossamer_ir.support.counted import counted
@@ -44,7 +46,6 @@ from gossamer_ir.support.index_arrays import (
 )
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fact_index import stated_fact_index
-from gossamer_ir.traversal.fact_kinds import subject_of
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
@@ -74,8 +75,8 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
         _check_shapes(storage, axis)
     for array in storage.description.index_arrays:
         _check_map_array(storage, array)
-    for fact in storage.description.facts:
-        _check_distinct(storage, fact)
+    for array in storage.description.index_arrays:
+        _check_declarations(storage, array)
     check_values(storage)
     facts = axis_facts(storage.description)
     if check is None or not check(facts, storage.sizes, storage.arrays):
@@ -190,8 +191,8 @@ def _check_indices_shape(
 
 
 def _check_map_array(storage: Storage, array: Buffer) -> None:
-    """Check an array that the map reads. Any contents are valid, unless a fact says that they are distinct:
-    what they map beyond the shape is unused."""
+    """Check an array that the map reads. Any contents are valid, unless a fact says more: what they map
+    beyond the shape is unused."""
     name = array.handle or array.name
     stored = storage.arrays[name]
     _require_vector(name, stored)
@@ -200,19 +201,35 @@ def _check_map_array(storage: Storage, array: Buffer) -> None:
     _require_length(name, stored, count, reason="the product of its dimensions")
 
 
-def _check_distinct(storage: Storage, fact: Fact) -> None:
-    """Check that an index array of the map has distinct values."""
-    found = (array for array in storage.description.index_arrays if array.name == subject_of(fact))
-    for array in found:
-        name = array.handle or array.name
-        repeated = first_repeated_value(storage.arrays[name])
-        if repeated is not None:
-            at, before = repeated
-            raise FormatError(
-                "format.indices.repeated",
-                f"{name}[{at}] is {storage.arrays[name][at]}, as is {name}[{before}], but the description "
-                "declares that the values are distinct.",
-            )
+def _check_declarations(storage: Storage, array: Buffer) -> None:
+    """Check what the description declares of an index array of the map."""
+    name, declared = array.handle or array.name, stated_fact_index(storage.description.facts)
+    for interval in declared.about(array.name, InRange):
+        _check_declared_range(storage, interval, name)
+    if declared.holds(array.name, Distinct):
+        _check_distinct(storage.arrays[name], name)
+
+
+def _check_declared_range(storage: Storage, fact: InRange, name: str) -> None:
+    low, high = (evaluate(bound, storage.sizes) for bound in (fact.low, fact.high))
+    at = first_outside(storage.arrays[name], low=low, high=high)
+    if at is not None:
+        raise FormatError(
+            "format.indices.range",
+            f"{name}[{at}] is {storage.arrays[name][at]}; the description declares values from {low} to "
+            f"{high - 1}.",
+        )
+
+
+def _check_distinct(stored: Array, name: str) -> None:
+    repeated = first_repeated_value(stored)
+    if repeated is not None:
+        at, before = repeated
+        raise FormatError(
+            "format.indices.repeated",
+            f"{name}[{at}] is {stored[at]}, as is {name}[{before}], but the description declares that the "
+            "values are distinct.",
+        )
 
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from gossamer_formats.conversion.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
 from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.counted import counted
 
 
 class ConversionTarget(NamedTuple):
@@ -35,12 +38,18 @@ class ConversionTarget(NamedTuple):
 
 
 def conversion_target(
-    format: str | FormatDescription, parameters: Mapping[str, int], *, rank: int
+    format: str | FormatDescription,
+    parameters: Mapping[str, int],
+    *,
+    rank: int,
+    order: Array | None = None,
 ) -> ConversionTarget:
     """Return the target of a conversion of a tensor with `rank` dimensions.
 
-    Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format does not have,
-    `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value is 1 or more.
+    `order` has the contents of the format's index array, such as all rows of a matrix, in the order in which
+    they are stored. Raises `FormatError`: `format.unknown`, `format.parameter` for a name that the format
+    does not have, `format.parameter.missing` for one that it needs, `format.parameter.value` unless a value
+    is 1 or more, `format.order` for an order that is not a permutation, or of a format without one.
 
     >>> conversion_target("sell", {"height": 4}, rank=2).sizes
     {'height': 4}
@@ -52,11 +61,46 @@ def conversion_target(
                 f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
             )
     if isinstance(format, FormatDescription):
-        return ConversionTarget(format, KnownSizes(format, parameters).known)
+        known = KnownSizes(format, parameters).known
+        return ConversionTarget(format, known, {} if order is None else _orders(format, order))
     named = format_named(format)
     described = _describe(named, rank)
-    orders = {array: partial(_ordered, named.name, order) for array, order in named.orders.items()}
+    orders: Mapping[str, ContentsOrder] = {
+        array: partial(_ordered, named.name, own) for array, own in named.orders.items()
+    }
+    if order is not None:
+        orders = _orders(described, order)
     return ConversionTarget(described, _with_defaults(named, described, parameters), orders)
+
+
+def _orders(description: FormatDescription, order: Array) -> dict[str, ContentsOrder]:
+    """Return the function that orders the only index array of a description as given."""
+    if len(description.index_arrays) != 1:
+        raise FormatError(
+            "format.order",
+            f"The format '{description.name}' has {counted(len(description.index_arrays), 'index array')}; "
+            "only a format with one takes an order.",
+            hint="Use row_groups for rows in any order.",
+        )
+    if order.ndim != 1 or order.dtype.kind not in "iu":
+        raise FormatError(
+            "format.order",
+            f"The order is an array of {counted(order.ndim, 'dimension')} of {order.dtype}; expected a "
+            "vector of integers.",
+        )
+    return {description.index_arrays[0].name: partial(_given, order)}
+
+
+def _given(order: Array, counts: Array, _parameters: Mapping[str, int]) -> Array:
+    """Return an order that was given, if it has each possible value once."""
+    is_inside = order.size == counts.size and not np.any((order < 0) | (order >= counts.size))
+    if not is_inside or np.any(np.bincount(order, minlength=counts.size) != 1):
+        raise FormatError(
+            "format.order",
+            f"The order of {counted(order.size, 'value')} is not a permutation of the numbers from 0 to "
+            f"{counts.size - 1}.",
+        )
+    return order.astype(np.int64, copy=False)
 
 
 def describe(format: str | FormatDescription, *, rank: int) -> FormatDescription:

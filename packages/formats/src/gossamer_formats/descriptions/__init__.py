@@ -20,6 +20,7 @@ NAMES = (
     "n_m",
     "padded_csr",
     "ragged",
+    "row_groups",
     "sell",
     "sr_bcrs",
     "tiled_csr",

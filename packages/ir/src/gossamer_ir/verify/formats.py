@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import Diagnostic
-from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap
+from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.fact_index import stated_fact_index
 from gossamer_ir.traversal.names import is_identifier
@@ -59,15 +59,20 @@ def _check_map(ctx: VerifyContext, index_map: IndexMap, rank: int, at: At) -> No
 def _check_facts(ctx: VerifyContext, description: FormatDescription) -> None:
     index = stated_fact_index(description.facts)
     known = [
-        fact for array in description.index_arrays for fact in index.about(array.name, Distinct)
+        fact
+        for array in description.index_arrays
+        for kind in (Distinct, InRange)
+        for fact in index.about(array.name, kind)
     ]
     for count, fact in enumerate(description.facts):
         if fact not in known:
             ctx.report(
                 "verify.format.fact",
-                "A fact of a format says something else than that the values of an index array are distinct.",
+                "A fact of a format says something else than that the values of an index array are distinct, "
+                "or in a range.",
                 ROOT.down("facts", count),
-                hint="Expected T.assume(distinct(X)); the axes say the rest.",
+                hint="Expected T.assume(distinct(X)) or T.assume(in_range(X, low, high)); the axes say the "
+                "rest.",
             )
 
 

@@ -115,3 +115,57 @@ def test_an_error_has_the_reason():
     with pytest.raises(DecompositionError, match="'B' is not a sparse buffer") as caught:
         decompose_function(function, ["B"], [NamedFormat("first", ELL)])
     assert caught.value.reason == "buffer"
+
+
+GROUPS = """
+@T.format
+def groups(
+    data: T.handle, indptr: T.handle, indices: T.handle, rows: T.handle, m: T.int64, n: T.int64,
+    slots: T.int64,
+) -> None:
+    G = T.sp.dense_fixed((m + 1) // 2)
+    J = T.sp.compressed_varied(G, (n, slots), (indptr, indices), "int32")
+    R = T.sp.dense_fixed(2)
+    A = T.sp.match_buffer(data, (G, J, R), "float32")
+    ROWS = T.match_buffer(rows, ((m + 1) // 2, 2), "int32")
+    T.assume(in_range(ROWS, 0, (m + 1) // 2 * 2))
+    T.assume(distinct(ROWS))
+    T.sp.map(lambda g, j, r: (T.int64(ROWS[g, r]), j), shape=(m, n))
+"""
+NOT_PROVED = {
+    "rows may be repeated": ("    T.assume(distinct(ROWS))\n", ""),
+    "rows may be after the last": ("// 2 * 2)", "// 2 * 2 + 1)"),
+    "rows are in no range": ("    T.assume(in_range(ROWS, 0, (m + 1) // 2 * 2))\n", ""),
+    "rows are missing": ("(m + 1) // 2", "m // 2"),
+    "rows are those of some groups": (
+        "T.match_buffer(rows, ((m + 1) // 2, 2)",
+        "T.match_buffer(rows, (m, 2)",
+    ),
+    "rows of two places": ("ROWS[g, r]", "ROWS[g, g]"),
+}
+
+
+def in_groups(text):
+    rules = [NamedFormat("p", parse_format(text))]
+    function = decompose_function(ROW_SUMS.functions[0], ["A"], rules)
+    verify(module := replace(ROW_SUMS, functions=(function,)))
+    return module
+
+
+def test_all_rows_in_any_order_are_initialized_where_they_are_computed():
+    module = in_groups(GROUPS)
+    assert len(module.functions[0].body) == 1
+    result = np.full(3, np.nan, np.float32)
+    arguments = {
+        "y": result, "m": 3, "n": 3, "slots_p": 3, "indptr_p": np.array([0, 2, 3], np.int32),
+        "indices_p": np.array([0, 2, 1], np.int32), "rows_p": np.array([[2, 0], [1, 3]], np.int32),
+        "data_p": np.array([[4, 1], [8, 0], [16, 0]], np.float32),
+    }  # fmt: skip
+    run(module, arguments)
+    np.testing.assert_array_equal(result, [1, 16, 12])
+
+
+@pytest.mark.parametrize(("old", "new"), NOT_PROVED.values(), ids=NOT_PROVED)
+def test_rows_that_may_be_missing_are_initialized_before(old, new):
+    assert old in GROUPS
+    assert len(in_groups(GROUPS.replace(old, new)).functions[0].body) == 2

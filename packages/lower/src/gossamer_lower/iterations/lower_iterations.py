@@ -20,6 +20,7 @@ from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import (
     STATEMENTS,
     Block,
+    BlockIter,
     Combine,
     Expr,
     Function,
@@ -36,7 +37,9 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.split_init import split_init
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
@@ -105,7 +108,9 @@ class _IterationLowerer:
         self.index_buffers = IndexBuffers(function.axes, self._namer)
         self._lookups = Lookups(self.index_buffers, relations_of_fibers(function))
         self._nests = NestBuilder(self.index_buffers, self._lookups, self._namer)
-        self._kinds = IteratorKinds(self._buffers, self.index_buffers, self._lookups)
+        self._kinds = IteratorKinds(
+            self._buffers, self.index_buffers, self._lookups, facts=fact_index(function.facts)
+        )
 
     # --- statements
 
@@ -146,12 +151,12 @@ class _IterationLowerer:
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
         nest = self._nests.nest_of(node, scope)
         init = self.statements(node.init, nest.in_block)
-        body, guard = self.statements(node.body, nest.in_block), None
-        if not init:
-            body, guard = without_guard(body)
+        body = self.statements(node.body, nest.in_block)
+        iters = tuple(self._kinds.with_kind(iterator, init, nest=nest) for iterator in nest.iters)
+        init, body, guard = _without_common_guard(init, body, iters)
         block = Block(
             node.name,
-            tuple(self._kinds.with_kind(iterator, init, nest=nest) for iterator in nest.iters),
+            iters,
             body,
             init=init,
             predicate=conjunction(nest.predicate, guard),
@@ -260,3 +265,19 @@ def _with_condition_true(condition: Expr, value: Any) -> Any:
 def _coordinates(indices: Iterable[AccessIndex]) -> list[Expr]:
     """Return the coordinates of the indices that are not iterators."""
     return [index.coordinate for index in indices if index.iterator is None]
+
+
+def _without_common_guard(
+    init: tuple[Stmt, ...], body: tuple[Stmt, ...], iters: Iterable[BlockIter]
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], Expr | None]:
+    """Return the init and the body of a block without the condition under which all of both runs, and the
+    condition, if it may become part of the predicate; else both as they are, and None."""
+    plain, guard = without_guard(body)
+    if not init:
+        return init, plain, guard
+    initializing, same = without_guard(init)
+    reduced = {item.var for item in iters if item.kind == "R"}
+    # A predicate that depends on reduction iterators does not apply to the init.
+    if guard is None or guard != same or free_vars(guard) & reduced:
+        return init, body, None
+    return initializing, plain, guard

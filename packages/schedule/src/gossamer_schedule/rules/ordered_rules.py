@@ -11,6 +11,7 @@ from gossamer_schedule.rules.library.block_spmm import block_spmm
 from gossamer_schedule.rules.library.dense_rows import dense_rows
 from gossamer_schedule.rules.library.elementwise import elementwise
 from gossamer_schedule.rules.library.fused_rows import fused_rows
+from gossamer_schedule.rules.library.group_spmm import group_spmm
 from gossamer_schedule.rules.library.row_sddmm import row_sddmm
 from gossamer_schedule.rules.library.row_spmm import row_spmm
 from gossamer_schedule.rules.library.row_spmv import row_spmv
@@ -27,6 +28,7 @@ ORDERED_RULES: tuple[Rule, ...] = (
     tile_spmm,
     row_sddmm,
     slice_spmv,
+    group_spmm,
     elementwise,
     dense_rows,
     scatter_spmm,

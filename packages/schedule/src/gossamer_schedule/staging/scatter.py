@@ -7,9 +7,11 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.analysis.reductions import Reduction, identity
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import collect, contains
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_block
@@ -22,6 +24,7 @@ from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import require_init_of_nest
 from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
 from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions
+from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import selecting_iterators
 from gossamer_schedule.staging.written_element import (
@@ -54,6 +57,7 @@ def with_scattered_writes(
     cache = cache_with_dimensions(old, scope, dimensions, name=namer.fresh(name))
     cached = Load(cache.name, tuple(dimension.index for dimension in dimensions), old.dtype)
     caching = with_redirected_accesses(cursor.node, buffer, to=cache.name, at=cached.indices)
+    caching = _without_loaded_conditions(cursor, caching, element)
     if reduction is not None:
         caching = _starting_from_identity(caching, cached, reduction)
     copy = _scatter_nest(
@@ -68,6 +72,31 @@ def with_scattered_writes(
         # Without a reduction, the copy overwrites: two points of one element would store in another order.
         require_distinct_stores(find_block(rewritten, block=names[0]), buffer)
     return Change(rewritten, (cache.name, *names))
+
+
+def _without_loaded_conditions(cursor: Cursor, block: Block, element: WrittenElement) -> Block:
+    """Return a block that writes the cache, without the conditions of the copied elements that load.
+
+    Elements of the cache for which they do not hold are computed, too, but not copied. Without them, no
+    branch is in the loops of a reduction. The loads of the block must be in bounds in any case, and the block
+    must do nothing but store.
+    """
+    parts = tuple(conjuncts(block.predicate))
+    dropped = [part for part in parts if contains(Load, part) and part in element.points.conditions]
+    if not dropped or not all(isinstance(stmt, Store) for stmt in (*block.init, *block.body)):
+        return block
+    kept = tuple(part for part in parts if part not in dropped)
+    above = [parent for parent in cursor.parents if isinstance(parent, Block)]
+    iters = [iterator for parent in above for iterator in parent.iters]
+    around = [part for parent in above for part in conjuncts(parent.predicate)]
+    own = cursor.node
+    reads = [
+        load for load in collect(Load, *own.init, *own.body) if load.buffer != element.store.buffer
+    ]
+    is_safe = are_loads_safe(
+        cursor.function, reads, iters=(*iters, *block.iters), conditions=(*around, *kept)
+    )
+    return replace(block, predicate=conjunction(*kept)) if is_safe else block
 
 
 def _starting_from_identity(block: Block, cached: Load, reduction: Reduction) -> Block:

@@ -233,7 +233,7 @@ ROWS = {"buffer": "Y", "distance": 2}
 COPIED = {"block": "copy", "buffer": "X", "distance": 2}
 REFUSED = [
     ("prefetch.distance", COPY, {**COPIED, "loop": "i", "distance": 0}),
-    ("prefetch.no_access", COPY, {**COPIED, "buffer": "Y", "loop": "i"}),
+    ("prefetch.no_access", COPY, {**COPIED, "buffer": "V", "loop": "i"}),
     ("prefetch.no_access", BEHIND, {"block": "second", **ROWS, "loop": "i"}),
     ("prefetch.range", COPY.replace("X[vi, vj]", "X[vj, vi]"), {**COPIED, "loop": "i"}),
     ("prefetch.range", COPY.replace("X[vi, vj]", "X[vi, 2 * vj]"), {**COPIED, "loop": "i"}),
@@ -245,3 +245,35 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("prefetch", arguments)) == code
+
+
+SCATTERED_ROWS = """
+for i in T.serial(7):
+    for r in T.serial(EXTENT):
+        for j in T.serial(8):
+            with T.block("scatter"):
+                vi, vr, vj = T.axis.remap("SSS", [i, r, j])
+                T.where(T.int64(P[vi + vr]) >= 0 and T.int64(P[vi + vr]) < 8)
+                Y[T.int64(P[vi + vr]), vj] = X[vi, vj]
+"""
+
+
+def test_the_row_that_a_later_iteration_stores_is_prefetched(program):
+    module = program(SCATTERED_ROWS.replace("EXTENT", "1"))
+    found = apply(module, Step("prefetch", {"block": "scatter", "loop": "i", **ROWS})).module
+    (ahead,) = {node.buffer for node in walk(found) if isinstance(node, Prefetch)}
+    assert ahead == "Y"
+    assert "P[i + 2" in body_text(found)
+    rows = np.array([3, 1, 0, 2, 7, 5, 4, 6, 7], np.int32)
+    x, y = np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros((8, 8), np.float32)
+    given = {"x": x, "y": y, "p": rows}
+    given |= {"z": np.zeros_like(x), "v": np.zeros(64, x.dtype), "w": np.zeros(64, x.dtype)}
+    wanted = {param.name for param in found.functions[0].params}
+    run(verify(found), {name: given.get(name, 0) for name in wanted})
+    assert y[rows[:7]].tolist() == x[:7].tolist()
+
+
+def test_rows_of_several_iterations_inside_are_not_consecutive(program):
+    module = program(SCATTERED_ROWS.replace("EXTENT", "2"))
+    step = Step("prefetch", {"block": "scatter", "loop": "i", **ROWS})
+    assert reason_of(apply, module, step) == "prefetch.range"

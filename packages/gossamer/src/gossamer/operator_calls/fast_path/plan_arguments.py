@@ -97,7 +97,9 @@ def _of_stored(tensor: SparseTensor) -> Structure | None:
         return None
     format = format_of_storage(tensor.storage)
     arrays, sizes = structure_values(tensor.storage, format)
-    return Structure(format_key(format), fixed_arguments(arrays, sizes), tuple(arrays))
+    return Structure(
+        format_key(tensor.storage, format), fixed_arguments(arrays, sizes), tuple(arrays)
+    )
 
 
 def _of_scipy(matrix: Any) -> Structure | None:

@@ -23,6 +23,7 @@ from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.registry.formats import format_named
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.interchange.records import Stats, size_class
 from gossamer_ir.nodes import FormatDescription, Var
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 
@@ -54,7 +55,7 @@ class StoredMatrix(NamedTuple):
 
     @property
     def plan_key(self) -> object:
-        return format_key(self.format)
+        return format_key(self.storage, self.format)
 
     @property
     def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -68,7 +69,8 @@ class StoredMatrix(NamedTuple):
         self, program: OperatorProgram, *, dtype: str, features: int | None
     ) -> KernelRequest:
         """Return the request for the kernel of a program."""
-        return KernelRequest(program, Variant(dtype, features=features), format=self.format)
+        variant = Variant(dtype, features=features)
+        return KernelRequest(program, variant, _stats(self.storage), self.format)
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
@@ -117,9 +119,21 @@ def format_of_storage(storage: Storage) -> StoredFormat:
     return StoredFormat(storage.description, sizes, is_whole=True)
 
 
-def format_key(format: StoredFormat) -> tuple[str, StoredFormat]:
-    """Return the key of plans for a matrix in this format."""
-    return PART, format
+def format_key(
+    storage: Storage, format: StoredFormat
+) -> tuple[str, StoredFormat, tuple[int, int, int]]:
+    """Return the key of plans for a matrix in this format. Rules choose schedules by the class of the
+    sizes."""
+    rows, columns = storage.shape
+    return PART, format, size_class(rows, columns, storage.values.size)
+
+
+def _stats(storage: Storage) -> Stats:
+    """Return the statistics of a matrix whose values, also those of unused slots, count as elements, the same
+    number in each row: the others would need another pass over the matrix."""
+    rows, columns = storage.shape
+    count = storage.values.size
+    return Stats(rows, columns, count, -(-count // rows) if rows else 0, 0)
 
 
 @lru_cache(maxsize=256)
@@ -169,8 +183,10 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     from gossamer_ir.errors import FormatError
 
     adding = msgspec.structs.replace(program, adds=True)
+    # Kernels are compiled for the number of features; which one does not matter here.
+    variant = Variant(format.description.buffer.dtype, features=1 if program.features else None)
     try:
-        module = module_of(adding, Variant(format.description.buffer.dtype), format)
+        module = module_of(adding, variant, format)
     except FormatError:
         return False
     _, target = resolve_elsewhere(DEFAULT_TARGET)

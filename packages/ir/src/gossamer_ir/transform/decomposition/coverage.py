@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from gossamer_ir.arith.affine import NOTHING, affine_of
 from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.build import ONE
-from gossamer_ir.nodes import Axis, Binary, Expr, Var
+from gossamer_ir.core.build import ONE, mul, sub
+from gossamer_ir.nodes import Axis, Binary, Cast, Distinct, Expr, InRange, Load, Var
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
+from gossamer_ir.traversal.fact_index import fact_index
 
 
 def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:
     """Return whether the axes of a format are proved to visit all coordinates of these dimensions.
 
     Each coordinate must run along dense axes without a parent: one as long as the dimension, or the blocks of
-    a dimension and the coordinates in a block. Axes of stored coordinates are never proved to have all.
+    a dimension and the coordinates in a block. Or it is an element of an index array over such axes that the
+    format declares to be a permutation. Axes of stored coordinates are never proved to have all.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.script import parse_format
@@ -41,6 +44,8 @@ def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:
     seen: list[str] = []
     for dimension in dimensions:
         used = _covering(format.coordinates[dimension], format.shape[dimension], along)
+        if used is None:
+            used = _permuting(format, dimension, along)
         # Two dimensions along one axis, as on a diagonal, do not meet all pairs of coordinates.
         if used is None or set(used) & set(seen):
             return False
@@ -63,6 +68,45 @@ def _covering(coordinate: Expr, extent: Expr, along: Mapping[str, Axis]) -> tupl
                 return None
             return (outer, inner) if _are_enough(count, size, extent) else None
     return None
+
+
+def _permuting(
+    format: InstantiatedFormat, dimension: int, along: Mapping[str, Axis]
+) -> tuple[str, ...] | None:
+    """Return the variables that index a permutation of at least all coordinates of a dimension; None if the
+    coordinate is not proved to be such an element."""
+    coordinate = format.coordinates[dimension]
+    load = coordinate.value if isinstance(coordinate, Cast) else coordinate
+    if not isinstance(load, Load):
+        return None
+    used = tuple(index.name for index in load.indices if isinstance(index, Var))
+    lengths = [_dense_length(name, along) for name in used]
+    array = next(found for found in format.index_arrays if found.name == load.buffer)
+    lengths_of_array = {axis.name: axis.length for axis in format.axes}
+    if len(set(used)) < len(load.indices) or lengths != [lengths_of_array[n] for n in array.axes]:
+        return None
+    count = reduce(mul, (length for length in lengths if length is not None))
+    facts = fact_index(format.facts)
+    interval = facts.last(load.buffer, InRange)
+    # As many distinct values as the range has: all of them.
+    is_permutation = (
+        interval is not None
+        and facts.holds(load.buffer, Distinct)
+        and affine_of(interval.low) == NOTHING
+        and affine_of(sub(interval.high, count)) == NOTHING
+    )
+    is_enough = _covering_product(lengths, format.shape[dimension])
+    return used if is_permutation and is_enough else None
+
+
+def _covering_product(lengths: Sequence[Expr | None], extent: Expr) -> bool:
+    """Return whether the product of one or two lengths is at least an extent."""
+    match lengths:
+        case [count]:
+            return count == extent
+        case [count, size] if count is not None and size is not None:
+            return _are_enough(count, size, extent)
+    return False
 
 
 def _dense_length(variable: str, along: Mapping[str, Axis]) -> Expr | None:

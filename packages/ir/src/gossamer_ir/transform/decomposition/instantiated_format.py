@@ -93,7 +93,7 @@ def instantiate_format(
             for buffer, kept in zip(described, stored, strict=True)
         ),
         index_arrays=tuple(array for _, array in arrays),
-        facts=tuple(with_names(fact, names) for fact in description.facts),
+        facts=tuple(_renamed(fact, names, sizes) for fact in description.facts),
         variables=tuple(variables.values()),
         coordinates=tuple(
             _renamed(result, {**names, **variables}, sizes) for result in map_results(description)

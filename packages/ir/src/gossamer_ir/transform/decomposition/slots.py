@@ -61,9 +61,10 @@ def _condition_of_elements(format: InstantiatedFormat, dimensions: Collection[in
 
 
 def _coordinates_of_axes(format: InstantiatedFormat) -> Prover:
-    """Return a prover that knows the range of the coordinates along each axis, and that sizes are natural."""
+    """Return a prover that knows the range of the coordinates along each axis, that sizes are natural, and
+    what the format declares of its index arrays."""
     axes = {axis.name: axis for axis in format.axes}
-    prover = Prover()
+    prover = Prover(format.facts)
     for variable, name in zip(format.variables, format.buffers[0].axes, strict=True):
         prover.assume_range(variable, ZERO, axes[name].length)
     for size in sorted(free_vars(*format.shape, *(axis.length for axis in format.axes))):

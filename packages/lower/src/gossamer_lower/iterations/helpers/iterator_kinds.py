@@ -8,8 +8,20 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of
-from gossamer_ir.nodes import BlockIter, Expr, Search, SparseBuffer, Stmt, Store
+from gossamer_ir.nodes import (
+    BlockIter,
+    Cast,
+    Distinct,
+    Expr,
+    Load,
+    Search,
+    SparseBuffer,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.fact_index import FactIndex
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower.axes.index_buffers import IndexBuffers
 from gossamer_lower.iterations.helpers.coordinate_lookup import Lookups
 from gossamer_lower.iterations.helpers.loop_nest import LoopNest, is_unit
@@ -19,9 +31,15 @@ class IteratorKinds:
     """Decides which iterators of the blocks of one function are reductions."""
 
     def __init__(
-        self, buffers: Mapping[str, SparseBuffer], index_buffers: IndexBuffers, lookups: Lookups
+        self,
+        buffers: Mapping[str, SparseBuffer],
+        index_buffers: IndexBuffers,
+        lookups: Lookups,
+        *,
+        facts: FactIndex,
     ) -> None:
         self._buffers = buffers
+        self._facts = facts
         self._index_buffers = index_buffers
         self._lookups = lookups
 
@@ -31,12 +49,12 @@ class IteratorKinds:
         """Return the iterator, as a reduction if several of its values may initialize the same element.
 
         It is spatial if it always has the same value, if the position of the element along some dimension
-        is the iterator itself, or if the positions along fused axes are all those of the fused iterator.
+        is the iterator itself, or one of distinct values at the iterator, or if the positions along fused
+        axes are all those of the fused iterator.
         """
         is_element = self._has_one_value(iterator, nest) or all(
-            self._is_determined_by(stmt, iterator.var, nest=nest)
-            for stmt in init
-            if isinstance(stmt, Store)
+            self._is_determined_by(store, iterator.var, nest=nest)
+            for store in collect(Store, *init)
         )
         return iterator if is_element else msgspec.structs.replace(iterator, kind="R")
 
@@ -69,6 +87,8 @@ class IteratorKinds:
         axis = iterator.axis
         if any(_is_place_of(index, position) for index in store.indices):
             return True
+        if any(self._is_own_value(index, position) for index in store.indices):
+            return True
         # Coordinates are unique in a fiber only; below several parents they repeat.
         indices = indices_of(axis)
         if indices is None or not indices.is_searchable:
@@ -76,6 +96,15 @@ class IteratorKinds:
         is_only = all(is_unit(ancestor) for ancestor in self._index_buffers.tree.chain(axis)[:-1])
         is_coordinate = self._lookups.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not indices.padded
+
+    def _is_own_value(self, index: Expr, position: Expr) -> bool:
+        """Return whether an index is an element, at the position, of an array whose values are distinct."""
+        load = index.value if isinstance(index, Cast) else index
+        return (
+            isinstance(load, Load)
+            and position in load.indices
+            and self._facts.holds(load.buffer, Distinct)
+        )
 
 
 def _is_place_of(index: Expr, position: Expr) -> bool:

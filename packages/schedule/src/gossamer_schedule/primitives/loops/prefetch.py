@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.interchange.records import LARGEST_SIZE
-from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node
+from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node, Store
 from gossamer_ir.traversal.effects import body_in, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -36,7 +37,9 @@ def prefetch(
     distance: int,
     function: str | None = None,
 ) -> Change:
-    """Prefetch the elements of a buffer that a block will read `distance` iterations of a loop later.
+    """Prefetch the elements of a buffer that a block will access `distance` iterations of a loop later.
+
+    These are the elements that it reads, and those that it stores: a store waits for its cache line, too.
 
     Takes a module of the loop stage. The prefetch is appended to the body of the loop. If loops inside
     run over consecutive elements, each cache line of these is prefetched. Nothing is prefetched for
@@ -46,7 +49,7 @@ def prefetch(
     Raises `ScheduleError` with a code `schedule.prefetch.*`:
 
     * `.distance`: less than one, or too large
-    * `.no_access`: the block reads no element of the buffer that changes with the loop
+    * `.no_access`: the block accesses no element of the buffer that changes with the loop
     * `.range`: loops inside may run over elements that are not consecutive
     * `.changing`: the loop writes what selects the elements, or allocates the buffer
 
@@ -72,7 +75,7 @@ def prefetch(
 
     _require_distance(distance, cursor)
     _require_allocated_outside(target, cursor)
-    reads = _required_read_indices(inside, target, cursor=cursor)
+    reads = _required_indices(inside, target, cursor=cursor)
     spans = [_required_span(read, target, cursor=cursor) for read in reads]
     _require_unchanged(spans, cursor)
 
@@ -114,27 +117,27 @@ def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
         )
 
 
-def _required_read_indices(
-    inside: Cursor, buffer: Buffer, *, cursor: Cursor
-) -> list[tuple[Expr, ...]]:
-    """Return the different indices at which the block reads the buffer, in terms of loop variables."""
+def _required_indices(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list[tuple[Expr, ...]]:
+    """Return the different indices at which the block accesses the buffer, in terms of loop variables."""
     node: Block = inside.node
     own = list(_nodes_outside_inner_blocks(node.body))
-    values = values_in_block(inside)
+    # A loop of one iteration does not choose among elements.
+    single = {loop.var: loop.start for loop in inside.loops if integer_value(loop.extent) == 1}
+    values = {var: resolve(value, single) for var, value in values_in_block(inside).items()}
     values |= {let.var.name: let.value for let in own if isinstance(let, Let)}
     reads: list[tuple[Expr, ...]] = []
-    for load in own:
-        if not isinstance(load, Load) or load.buffer != buffer.name:
+    for access in own:
+        if not isinstance(access, (Load, Store)) or access.buffer != buffer.name:
             continue
-        indices = tuple(resolve(at, values) for at in load.indices)
+        indices = tuple(resolve(at, values) for at in access.indices)
         if indices not in reads and any(cursor.node.var in free_vars(at) for at in indices):
             reads.append(indices)
     if not reads or cursor.node not in inside.loops:
         raise schedule_error(
             "prefetch.no_access",
-            f"Block '{node.name}' reads no element of '{buffer.name}' that changes with loop "
+            f"Block '{node.name}' accesses no element of '{buffer.name}' that changes with loop "
             f"'{cursor.node.var}'.",
-            hint=listing("buffers that it reads", sorted(buffers_accessed(*node.body))),
+            hint=listing("buffers that it accesses", sorted(buffers_accessed(*node.body))),
             place=inside.place,
         )
     return reads

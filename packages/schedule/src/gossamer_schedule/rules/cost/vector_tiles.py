@@ -19,6 +19,10 @@ PREFETCHED_VECTORS = 8
 """Maximum number of vectors of a tile if rows are prefetched. With more, the prefetches of one nonzero take
 most of the buffers that wait for lines (measured at 16 vectors: 0.75 to 0.9 times as fast)."""
 
+SPARE_REGISTERS = 2
+"""Registers that hold neither results of several rows nor the gathered row. (With more vectors, LLVM spills
+the results: 1.7 times slower, measured on 3 rows of 9 vectors.)"""
+
 
 class Tiling(NamedTuple):
     """Features as `tiles` (None: symbolic) of `vectors` of `lanes`; exact if no lane is left over. Vectors
@@ -39,11 +43,12 @@ def tiling_of(
     *,
     is_aligned: bool,
     is_prefetched: bool,
+    rows: int = 1,
 ) -> Tiling:
     """Return the fewest tiles that hold all features, all of the same size.
 
     Aligned vectors are one more than the features fill; a tile may hold one more, too. Tiles of rows that are
-    prefetched are smaller.
+    prefetched are smaller, and so are tiles of several rows.
 
     >>> tiling_of(512, "float32", HardwareParams(), is_aligned=False, is_prefetched=True)[:3]
     (4, 8, 16)
@@ -54,7 +59,12 @@ def tiling_of(
     vectors = -(-features // lanes) + is_aligned
     most = min(hardware.accumulators, LARGEST_TILE // lanes)
     limit = f"{most} at most, half of the registers and {LARGEST_TILE} features"
-    if is_aligned:
+    if rows > 1:
+        most = max(1, (2 * hardware.accumulators - SPARE_REGISTERS) // (rows + 1))
+        limit = (
+            f"{most} at most, since registers hold them for {rows} rows and for the row they select"
+        )
+    elif is_aligned:
         most += 1
         limit += ", and one more because vectors are aligned"
     elif is_prefetched and most > PREFETCHED_VECTORS:

@@ -11,18 +11,19 @@ from typing import NamedTuple
 
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.gathered_rows import (
-    PrefetchThresholds,
-    aligned_to_rows,
-    prefetched,
-    why_not_prefetched,
+from gossamer_schedule.rules.cost.feature_tiles import (
+    PREFETCH,
+    WORK_PER_ROW,
+    Result,
+    alignment,
+    around_caches,
+    several_tiles,
 )
+from gossamer_schedule.rules.cost.gathered_rows import prefetched, why_not_prefetched
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
 from gossamer_schedule.rules.patterns.gathers import Gather, gathered_operand
@@ -34,24 +35,6 @@ from gossamer_schedule.rules.patterns.row_reduction import (
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
-
-UNROLLED_TILES = 4
-"""Maximum number of tiles that are unrolled if the last one is partial; this is fewer than 64 vectors of
-code. The alternative, a loop over whole tiles and a peeled last tile, is 0.9 to 1 times as fast (measured on
-rows of 4 and of 100 elements: each tile finds the row anew). It is 1.1 to 1.4 times as fast as a loop in
-which all tiles are masked."""
-
-PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
-"""When prefetching pays: an operand of this size exceeds the private caches of a core (measured: 1.1 to 1.6
-times faster from there to beyond the shared cache, and 0.85 below). Rows of a single cache line are found
-without (0.9 to 1.2 times as fast)."""
-
-LARGE_PART = 2
-"""Non-temporal stores pay for a result from half of the shared cache. An ordinary store reads the line first,
-and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times faster, most on short rows)."""
-
-WORK_PER_ROW = 4
-"""Cost of a row besides its nonzeros, in nonzeros."""
 
 
 @schedule_rule(
@@ -101,8 +84,8 @@ def _in_tiles(
     """Return the decisions for tiles of features in registers."""
     stats, part = context.stats, context.part
     prefetch = PREFETCH if part is None else part.prefetch
-    alignment = _alignment(gather, hardware, stats, has_rows=has_rows)
-    is_aligned = bool(alignment.steps)
+    aligning = alignment(gather, hardware, stats, has_rows=has_rows)
+    is_aligned = bool(aligning.steps)
     why_not = why_not_prefetched(gather, hardware, stats, prefetch, is_aligned=is_aligned)
     tiling = tiling_of(
         pattern.features, pattern.dtype, hardware, is_aligned=is_aligned, is_prefetched=not why_not
@@ -112,13 +95,14 @@ def _in_tiles(
     prefetching = prefetched(
         gather, hardware, stats, prefetch, is_aligned=is_aligned, tiles=tiling.tiles or 1
     )
+    result = Result(pattern.output, pattern.features, pattern.dtype)
     return (
-        alignment,
+        aligning,
         tiles,
         in_registers,
         _vectors(loops, init, copy.loops),
-        *_several_tiles(tiling, loops.tile),
-        *(_around_caches(pattern, copy.block, hardware, stats) if part is None else ()),
+        *several_tiles(tiling, loops.tile),
+        *(around_caches(result, copy.block, hardware, stats) if part is None else ()),
         prefetching,
         _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
     )
@@ -138,17 +122,6 @@ def _has_rows_and_init(function: Function, iteration: Iteration) -> bool:
     """Return whether the first iterator is the row of the output, and the output is initialized."""
     row = axes_of(function, iteration)[0]
     return is_full(row) and integer_value(row.length) != 1 and bool(iteration.init)
-
-
-def _alignment(
-    gather: Gather, hardware: HardwareParams, stats: Stats | None, *, has_rows: bool
-) -> Decision:
-    """Decide whether vectors are aligned. Then the accumulators are a cache over the iterators of the block,
-    which must include the row of the output and begin at the identity of the reduction."""
-    if not has_rows:
-        why = "the accumulators of a row cannot be indexed by the iterators of the block alone"
-        return Decision("vectors begin at the first feature", why)
-    return aligned_to_rows(gather, hardware, stats)
 
 
 def _tiles(pattern: RowReduction, tiling: Tiling) -> tuple[Decision, VectorLoops]:
@@ -218,26 +191,6 @@ def _in_registers(
     return decision, accumulators.init_of(loops), _Copy(accumulators.copy_block, copy)
 
 
-def _around_caches(
-    pattern: RowReduction, copy_block: str, hardware: HardwareParams, stats: Stats | None
-) -> tuple[Decision, ...]:
-    """Decide whether the result is stored around the caches."""
-    if stats is None or pattern.features is None:
-        return ()
-    size = stats.rows * pattern.features * DType.parse(pattern.dtype).bits // 8
-    large = hardware.shared_cache // LARGE_PART
-    # A smaller result stays in the cache for its next reader.
-    if size < large:
-        return ()
-    trace = TraceBuilder()
-    trace.add("store_nontemporal", block=copy_block, buffer=pattern.output)
-    why = (
-        f"{pattern.output} has {size_in_words(size)}, and from {size_in_words(large)}, half of the shared "
-        "cache, its lines would displace the gathered rows and be evicted before they are read"
-    )
-    return (Decision(f"{pattern.output} is stored around the caches", why, trace.steps),)
-
-
 def _vectors(block: VectorLoops, init: VectorLoops, copy: VectorLoops) -> Decision:
     """Vectorize the lanes and unroll the vectors of the block, of its init and of its copy."""
     trace = TraceBuilder()
@@ -251,23 +204,6 @@ def _vectors(block: VectorLoops, init: VectorLoops, copy: VectorLoops) -> Decisi
         "features are contiguous, and registers are assigned at compile time",
         trace.steps,
     )
-
-
-def _several_tiles(tiling: Tiling, tile: str) -> tuple[Decision, ...]:
-    """Decide how the loop over tiles runs, if there is one."""
-    if tiling.tiles == 1:
-        return ()
-    if tiling.exact or tiling.tiles is None:
-        why = "all tiles are alike, so unrolling would only add code"
-        return (Decision("a loop over tiles", why),)
-    trace = TraceBuilder()
-    if tiling.tiles > UNROLLED_TILES:
-        trace.add("annotate", name=tile, key="peel", value="last")
-        why = f"only the last tile needs masks, and more than {UNROLLED_TILES} copies are too much code"
-        return (Decision("a loop over whole tiles, with the last tile peeled", why, trace.steps),)
-    trace.add("unroll", loop=tile)
-    why = f"then only the last tile needs masks, and up to {UNROLLED_TILES} tiles are little code"
-    return (Decision("tiles unrolled", why, trace.steps),)
 
 
 def _single_feature(pattern: RowReduction) -> Decision:

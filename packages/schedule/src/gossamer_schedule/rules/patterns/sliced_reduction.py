@@ -8,23 +8,11 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.analysis.reductions import Reduction, match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
-from gossamer_ir.core.build import ONE, index_var, integer_value, widen
-from gossamer_ir.core.conditions import conjuncts, in_range
+from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
-from gossamer_ir.nodes import (
-    Axis,
-    Cast,
-    Distinct,
-    Expr,
-    Function,
-    Iteration,
-    Load,
-    Module,
-    SparseBuffer,
-    Store,
-)
-from gossamer_ir.traversal.fact_index import fact_index
+from gossamer_ir.nodes import Axis, Module, Store
 from gossamer_schedule.definition.made_names import cache_name, copy_block_name
+from gossamer_schedule.rules.patterns.own_rows import selects_own_row
 from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.patterns.row_reduction import (
     axes_of,
@@ -75,7 +63,7 @@ def sliced_reduction(module: Module) -> SlicedReduction | None:
     height = integer_value(rows.length)
     if reduction is None or height is None or height < 2:
         return None
-    if not _is_own_element(function, iteration, reduction, guard):
+    if not selects_own_row(function, iteration, reduction.store, guard):
         return None
     # The element of the output is proved to exist above; the other loads are checked here.
     terms = (replace(reduction.store, indices=(), value=reduction.value),)
@@ -116,33 +104,3 @@ def _reduction(body: tuple[object, ...]) -> Reduction | None:
     if not isinstance(store, Store) or store.predicate is not None or len(store.indices) != 1:
         return None
     return match_reduction(store)
-
-
-def _is_own_element(
-    function: Function, iteration: Iteration, reduction: Reduction, guard: Expr | None
-) -> bool:
-    """Return whether each row of a slice has an element of the output of its own, which exists."""
-    (index,) = reduction.store.indices
-    load = index.value if isinstance(index, Cast) else index
-    slice_, _, row, _ = iteration.vars
-    if not isinstance(load, Load) or load.indices != (index_var(slice_), index_var(row)):
-        return False
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
-    axes = {axis.name: axis for axis in function.axes}
-    output, rows = buffers.get(reduction.store.buffer), buffers.get(load.buffer)
-    if output is None or rows is None or not all(is_full(axes[name]) for name in rows.axes):
-        return False
-    extents = tuple(axes[name].length for name in rows.axes)
-    iterated = {
-        name: axes[name].length for name in (_axis_of(iteration, 0), _axis_of(iteration, 2))
-    }
-    is_whole = extents == tuple(iterated.values())
-    (length,) = [axes[name].length for name in output.axes] or [ONE]
-    is_inside = set(in_range(widen(load), length)) <= set(conjuncts(guard))
-    return is_whole and is_inside and fact_index(function.facts).holds(load.buffer, Distinct)
-
-
-def _axis_of(iteration: Iteration, place: int) -> str:
-    return str(getattr(iteration.axes[place], "axis", ""))

@@ -15,6 +15,8 @@ from gossamer_testkit.matrices.csr_matrix import Array, Csr
 LARGEST = 1000
 TILE_COLUMNS = 16
 """The columns of a tile in the script `tiled_csr_spmm`."""
+GROUP_ROWS = 3
+"""The rows of a group in the script `row_groups_spmm`."""
 
 Options = Mapping[str, Any]
 _Make = Callable[[Csr, Options], dict[str, Any]]
@@ -55,6 +57,11 @@ def dcsr_cases(options: Options) -> Iterator[Case]:
 def bsr_cases(options: Options) -> Iterator[Case]:
     """BSR with a block for each element of the matrices."""
     return _cases(options, _bsr)
+
+
+def row_groups_cases(options: Options) -> Iterator[Case]:
+    """Groups of three rows, in the order of their numbers modulo 5."""
+    return _cases(options, _row_groups)
 
 
 def tiled_csr_cases(options: Options) -> Iterator[Case]:
@@ -148,6 +155,30 @@ def _tiled_csr(matrix: Csr, options: Options) -> dict[str, Any]:
         "indices": (matrix.indices[order] % TILE_COLUMNS).astype(kind),
         "b": integers((tiles * TILE_COLUMNS, features), dtype),
         "c": integers((rows, features), dtype),
+    }
+
+
+def _row_groups(matrix: Csr, options: Options) -> dict[str, Any]:
+    count = matrix.shape[0]
+    groups = -(-count // GROUP_ROWS)
+    rows = np.concatenate(
+        [np.argsort(np.arange(count) % 5, kind="stable"), np.arange(groups * 3)[count:]]
+    )
+    places = np.argsort(rows)[matrix.rows]
+    # A slot for each column of a group, in ascending order, and the slots of the elements.
+    keys = places // GROUP_ROWS * max(matrix.shape[1], 1) + matrix.indices
+    stored, slots = np.unique(keys, return_inverse=True)
+    kind = matrix.indptr.dtype
+    values = np.zeros((stored.size, GROUP_ROWS), matrix.data.dtype)
+    np.add.at(values, (slots, places % GROUP_ROWS), matrix.data)
+    lengths = np.bincount(stored // max(matrix.shape[1], 1), minlength=groups)
+    return {
+        **_product(matrix, options),
+        "a": values,
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
+        "indices": (stored % max(matrix.shape[1], 1)).astype(kind),
+        "rows": rows.reshape(groups, GROUP_ROWS).astype(np.int32),
+        "slots": stored.size,
     }
 
 

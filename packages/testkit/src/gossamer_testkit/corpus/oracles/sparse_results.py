@@ -51,6 +51,17 @@ def elements(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     return {"out": Expected(matrix.data - values["r"][matrix.rows] * values["x"][matrix.indices])}
 
 
+def row_groups(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """C = A @ B."""
+    groups, height = values["rows"].shape
+    dense = np.zeros((groups, height, values["n"]))
+    numbers = np.repeat(np.arange(groups), np.diff(values["indptr"]))
+    dense[numbers, :, values["indices"]] = values["a"]
+    whole = np.zeros((groups * height, values["n"]))
+    whole[values["rows"].reshape(-1)] = dense.reshape(whole.shape)
+    return {"c": Expected(whole[: values["m"]] @ values["b"])}
+
+
 def tiled_csr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """C = C + A @ B."""
     rows, tiles = values["m"], (len(values["indptr"]) - 1) // max(values["m"], 1)
