@@ -98,15 +98,29 @@ def decompose_function(
     if converts:
         for format in instantiated:
             body += conversions(format, stored, namer)
-    for stmt in function.body:
-        replaced = _decomposed(stmt, function, stored, instantiated, namer, rows=known)
-        body += replaced
-        if replaced != [stmt]:
-            # Variables are unique in a function, so the next iteration needs others.
-            instantiated = [with_fresh_variables(format, namer) for format in instantiated]
+    body += _decomposed_body(function, stored, instantiated, namer, rows=known)
     extended = _with_declarations(replace(function, body=tuple(body)), instantiated)
     extended = replace(extended, relations=(*extended.relations, *relations))
     return extended if converts else without_tensor(extended, stored)
+
+
+def _decomposed_body(
+    function: Function,
+    stored: Sequence[SparseBuffer],
+    formats: Sequence[InstantiatedFormat],
+    namer: Namer,
+    *,
+    rows: RowsOf,
+) -> list[Stmt]:
+    """Return the body of the function with an iteration for each part instead of those over the tensor."""
+    body: list[Stmt] = []
+    for stmt in function.body:
+        replaced = _decomposed(stmt, function, stored, formats, namer, rows=rows)
+        body += replaced
+        if replaced != [stmt]:
+            # Variables are unique in a function, so the next iteration needs others.
+            formats = [with_fresh_variables(format, namer) for format in formats]
+    return body
 
 
 def _instantiated(
