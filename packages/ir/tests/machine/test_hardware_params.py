@@ -31,3 +31,10 @@ def test_an_option_that_is_given_replaces_the_default(option, parameter, value):
 @pytest.mark.parametrize("option", ["vector_bits=100", "l2=0", "l2=-1", "l3=1K", "gathers=none"])
 def test_a_value_that_is_not_valid_is_ignored_by_rules(option):
     assert hardware_params(Target.parse(f"other-cpu:{option}")) == HardwareParams()
+
+
+@pytest.mark.parametrize(
+    ("elements", "lanes"), [(None, 16), (100, 16), (9, 16), (8, 8), (3, 4), (1, 1), (0, 1)]
+)
+def test_a_vector_is_as_narrow_as_its_elements_allow(elements, lanes):
+    assert HardwareParams().lanes("float32", holding=elements) == lanes
