@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import convert, from_scipy
+from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
 from gossamer_formats.conversion.compiled.assemble import Options
 from gossamer_formats.conversion.compiled.convert import convert_compiled
 from gossamer_formats.conversion.conversion_target import conversion_target
+from gossamer_formats.descriptions.bsr import bsr
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run
 
@@ -54,17 +57,52 @@ def tensors():
     }
 
 
-@pytest.mark.parametrize("target", PARAMETERS)
-@pytest.mark.parametrize("source", PARAMETERS)
-def test_programs_store_what_numpy_stores(tensors, source, target):
-    tensor = tensors[source]
-    expected, positions = convert(tensor, target, **PARAMETERS[target])
-    drop_zeros = not stores_only_elements(tensor.description)
+def require_equal_programs(tensor, target, parameters, *, zeros=None):
+    """Requires that programs convert a tensor, and that the result is that of NumPy."""
+    expected, positions = convert(tensor, target, zeros=zeros, **parameters)
+    drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
-    wanted = conversion_target(target, PARAMETERS[target], rank=2)
+    wanted = conversion_target(target, parameters, rank=2)
     found = convert_compiled(tensor.storage, wanted, interpreted, options)
     assert found.storage.description == expected.description
     assert found.storage.sizes == dict(expected.sizes)
     for handle, array in expected.arrays.items():
         np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)
     np.testing.assert_array_equal(found.permutation, positions)
+
+
+@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("source", PARAMETERS)
+def test_programs_store_what_numpy_stores(tensors, source, target):
+    require_equal_programs(tensors[source], target, PARAMETERS[target])
+
+
+UNSORTED = {
+    "csr": (csr("float64", sorted=False), {}),
+    "bsr": (bsr("float64", sorted=False), {"block_rows": 3, "block_columns": 2}),
+    "bsr of one row": (bsr("float64", sorted=False), {"block_rows": 1, "block_columns": 4}),
+}
+"""Formats whose fibers may have any order."""
+
+
+@pytest.mark.parametrize("zeros", [None, "keep"])
+@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("source", UNSORTED)
+def test_fibers_in_any_order_are_sorted_by_programs(tensors, source, target, zeros):
+    described, sizes = UNSORTED[source]
+    tensor = shuffled(tensors["csr"].asformat(described, **sizes), np.random.default_rng(2))
+    require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
+
+
+def shuffled(tensor, rng):
+    """Returns a tensor with the slots of each fiber in another order."""
+    offsets, values = tensor.arrays["indptr"], tensor.arrays["data"]
+    order = np.concatenate(
+        [rng.permutation(np.arange(*ends)) for ends in itertools.pairwise(offsets)]
+    )
+    arrays = {
+        "indptr": offsets,
+        "indices": tensor.arrays["indices"][order],
+        "data": values.reshape(order.size, -1)[order].reshape(-1),
+    }
+    return SparseTensor(Storage(tensor.description, dict(tensor.sizes), arrays))

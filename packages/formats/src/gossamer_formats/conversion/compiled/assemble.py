@@ -21,6 +21,7 @@ from gossamer_formats.conversion.compiled.assembly_state import (
     AssemblyState,
     NotDirectError,
     Store,
+    UnsortedFibersError,
     native_index_dtype,
     offsets_of_ends,
 )
@@ -29,14 +30,16 @@ from gossamer_formats.conversion.compiled.coordinates import set_coordinates
 from gossamer_formats.conversion.compiled.dense_axes import add_fixed, add_ragged
 from gossamer_formats.conversion.compiled.element_loop import VALUES, ElementLoop, element_loop
 from gossamer_formats.conversion.compiled.element_order import (
-    declares_order,
-    is_ascending,
-    is_lexicographic,
+    ElementOrder,
+    declared_order,
+    is_unordered_list,
     needs_order,
+    observed_order,
 )
-from gossamer_formats.conversion.compiled.loop_order import element_order, layout_sizes
+from gossamer_formats.conversion.compiled.loop_order import layout_sizes
 from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program
 from gossamer_formats.conversion.compiled.slot_axes import add_slots
+from gossamer_formats.conversion.compiled.sorted_slots import sorted_slots
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
@@ -78,10 +81,35 @@ def assemble_compiled(
 
     Raises `NotDirectError` if it cannot be built from the elements in their order.
     """
-    loop = element_loop(source, drop_zeros=options.drop_zeros)
-    order = _element_order(source, loop, compile, requires_order=options.requires_order)
-    # Distinct elements in a known order may be stored in this order if the target has any.
-    requires_order = options.requires_order and (order is None or needs_order(target.description))
+    drop_zeros, description = options.drop_zeros, source.description
+    layout = layout_sizes(description, source.sizes)
+    are_distinct = declared_order(description, layout, description.buffer.axes).are_distinct
+    in_storage_order = are_distinct and is_unordered_list(target.description)
+    loop = element_loop(source, drop_zeros=drop_zeros, in_storage_order=in_storage_order)
+    order = declared_order(description, layout, loop.axes)
+    if options.requires_order and not are_distinct:
+        order = observed_order(order, loop, compile)
+    try:
+        return _assembled(source, loop, order, target, compile, options)
+    except UnsortedFibersError:
+        slots = sorted_slots(source, compile)
+    loop = element_loop(source, drop_zeros=drop_zeros, sorted_slots=slots)
+    order = declared_order(description, layout, loop.axes, are_sorted=True)
+    return _assembled(source, loop, order, target, compile, options)
+
+
+def _assembled(
+    source: Storage,
+    loop: ElementLoop,
+    order: ElementOrder,
+    target: ConversionTarget,
+    compile: Compile,
+    options: Options,
+) -> ConvertedStorage:
+    # Distinct elements may be stored in their order if the target has any.
+    requires_order = options.requires_order and (
+        not order.are_distinct or needs_order(target.description)
+    )
     state = AssemblyState(source, loop, target, compile, requires_order, order)
     state.in_one_program = options.in_one_program
     _add_axes(state)
@@ -116,24 +144,9 @@ def _add_axis(state: AssemblyState, axis: Axis) -> None:
         add_fixed(state, axis, state.coordinates[axis.name], length, state.length(axis))
 
 
-def _element_order(
-    source: Storage, loop: ElementLoop, compile: Compile, *, requires_order: bool
-) -> tuple[int, ...] | None:
-    """Return the order of the elements, None if it is not known.
-
-    Indices that need not be sorted are compared if the order is a lexicographic one.
-    """
-    order = element_order(
-        source.description, layout_sizes(source.description, source.sizes), loop.axes
-    )
-    if order is None or declares_order(source.description) or not requires_order:
-        return order
-    return order if is_lexicographic(order) and is_ascending(loop, order, compile) else None
-
-
 def _finish(state: AssemblyState, options: Options) -> ConvertedStorage:
     """Store indices and values, and return the storage."""
-    if not state.in_own_slot and state.order is None:
+    if not state.in_own_slot and not state.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
     described = _typed(state, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.compiled.element_loop import LARGEST_CONSTANT, ElementLoop
+from gossamer_formats.conversion.compiled.element_order import ElementOrder
 from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program, widened
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.known_sizes import KnownSizes
@@ -31,6 +32,13 @@ class NotDirectError(Exception):
     def __init__(self, reason: str, *, needs_order: bool = False) -> None:
         super().__init__(reason)
         self.needs_order = needs_order
+
+
+class UnsortedFibersError(NotDirectError):
+    """The storage could be built if the fibers of the source were visited in the order of coordinates."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, needs_order=True)
 
 
 class Place(NamedTuple):
@@ -70,8 +78,8 @@ ROOT = Place("0", 1, "1")
 class AssemblyState:
     """The axes that are built so far.
 
-    Statements of all programs see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is the order of
-    the elements, None if it is not known (`element_order`); `requires_order`: a fiber must be sorted.
+    Statements of all programs see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
+    known about the order of the elements; `requires_order`: a fiber must be sorted.
     """
 
     source: Storage
@@ -79,7 +87,7 @@ class AssemblyState:
     target: ConversionTarget
     compile: Compile
     requires_order: bool
-    order: tuple[int, ...] | None
+    order: ElementOrder
     sizes: KnownSizes = field(init=False)
     axes: dict[str, Axis] = field(init=False)
     arguments: dict[str, Array | Operand | int] = field(init=False)
@@ -89,6 +97,8 @@ class AssemblyState:
     """The text of the number of coordinates of an axis."""
     logical: dict[str, int] = field(default_factory=dict)
     """The number of the logical coordinate that is the coordinate along an axis."""
+    dimensions: dict[str, frozenset[int]] = field(default_factory=dict)
+    """The numbers of the logical coordinates on which the coordinate along an axis depends."""
     statements: list[str] = field(default_factory=list)
     """The statements that bind the slots of the axes so far."""
     starts: list[str] = field(default_factory=list)

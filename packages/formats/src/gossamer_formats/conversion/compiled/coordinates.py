@@ -65,6 +65,7 @@ def set_coordinates(state: AssemblyState) -> None:
         state.lengths[name] = extent_text(state, name, solved.value, length)
         if isinstance(solved.value, Var):
             state.logical[name] = _dimension(solved.value)
+        state.dimensions[name] = _dimensions(solved.value)
     _set_contents(state, inverse.map)
 
 
@@ -85,6 +86,12 @@ def _dimension(variable: Var) -> int:
     return int(variable.name.removeprefix("l"))
 
 
+@lru_cache(maxsize=512)
+def _dimensions(value: Expr) -> frozenset[int]:
+    """Return the logical dimensions on which an expression depends."""
+    return frozenset(int(name.removeprefix("l")) for name in free_vars(value))
+
+
 def _set_contents(state: AssemblyState, inverse: InverseMap) -> None:
     """Number the contents of index arrays: the coordinates of the axes that only index these."""
     names = dict(zip(map_variables(state.description), state.description.buffer.axes, strict=True))
@@ -93,6 +100,7 @@ def _set_contents(state: AssemblyState, inverse: InverseMap) -> None:
         if len(indexing) < len(load.indices) or any(name in state.coordinates for name in indexing):
             raise NotDirectError("an index array is indexed by a known coordinate")
         _number_contents(state, load, solved, [state.axes[name] for name in indexing])
+        state.dimensions |= dict.fromkeys(indexing, _dimensions(solved.value))
 
 
 def _number_contents(state: AssemblyState, load: Load, solved: Solved, axes: list[Axis]) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from gossamer_formats.conversion.compiled.loop_order import layout_sizes, lexicographic_loops
 from gossamer_formats.conversion.compiled.program import Operand, indented, widened
@@ -25,6 +28,9 @@ VALUES = "S_values"
 LARGEST_CONSTANT = 16
 """The largest width that is a constant of the program, so that the loop can be unrolled. A program with
 another constant is compiled anew."""
+
+
+_NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
 class ElementLoop(NamedTuple):
@@ -63,11 +69,19 @@ class ElementLoop(NamedTuple):
         return [*self.header, *indented(body, self.depth)]
 
 
-def element_loop(storage: Storage, *, drop_zeros: bool) -> ElementLoop:
+def element_loop(
+    storage: Storage,
+    *,
+    drop_zeros: bool,
+    in_storage_order: bool = False,
+    sorted_slots: Mapping[str, Array] = _NOTHING,
+) -> ElementLoop:
     r"""Return the loops over the elements of a checked storage.
 
-    Positions ascend, unless the elements are sorted by coordinates if loops over dense axes are moved
-    outwards, as the rows within a block are.
+    Positions ascend if elements are wanted `in_storage_order`. Otherwise loops over dense axes are moved
+    outwards, as that over the rows within a block, if the elements are sorted by coordinates then.
+    `sorted_slots` has the slots of an axis in the order in which they are visited; those of other axes are
+    visited in their own order.
 
     >>> import numpy as np
     >>> from gossamer_formats import csr
@@ -86,10 +100,19 @@ def element_loop(storage: Storage, *, drop_zeros: bool) -> ElementLoop:
         min(value, LARGEST_CONSTANT + 1)
         for value in _stored_widths(storage.description, storage.sizes)
     )
-    text = _loop_text(storage.description, layout, widths, drop_zeros=drop_zeros)
+    loops = None if in_storage_order else lexicographic_loops(storage.description, layout)
+    text = _loop_text(
+        storage.description,
+        layout,
+        widths,
+        loops or storage.description.buffer.axes,
+        frozenset(sorted_slots),
+        drop_zeros=drop_zeros,
+    )
     arguments: dict[str, Array | Operand | int] = {
         f"d{number}": size for number, size in enumerate(storage.shape)
     }
+    arguments |= {_order_name(axis): slots for axis, slots in sorted_slots.items()}
     for name, value in text.arguments.items():
         arguments[name] = value(storage, arguments)
     loaded = {number: storage.arrays[handle] for number, handle in text.loaded.items()}
@@ -98,7 +121,7 @@ def element_loop(storage: Storage, *, drop_zeros: bool) -> ElementLoop:
         text.depth,
         arguments,
         axes=text.axes,
-        is_in_order=text.axes == storage.description.buffer.axes,
+        is_in_order=text.axes == storage.description.buffer.axes and not sorted_slots,
         visits_all=text.visits_all,
         loaded=loaded,
         size=text.size,
@@ -130,11 +153,14 @@ def _loop_text(
     description: FormatDescription,
     layout: tuple[tuple[str, int], ...],
     widths: tuple[int, ...],
+    loops: tuple[str, ...],
+    sorted_axes: frozenset[str],
     *,
     drop_zeros: bool,
 ) -> _LoopText:
     """Return the loops over elements; `widths` are those of `_stored_widths`, if they are constants."""
-    return _Writer(description, dict(layout), widths).write(drop_zeros=drop_zeros)
+    writer = _Writer(description, dict(layout), widths, sorted_axes)
+    return writer.write(loops, drop_zeros=drop_zeros)
 
 
 def _stored_widths(description: FormatDescription, sizes: Mapping[str, int]) -> list[int]:
@@ -159,10 +185,15 @@ class _Writer:
     """The loops so far, from the outermost to the innermost."""
 
     def __init__(
-        self, description: FormatDescription, sizes: dict[str, int], widths: tuple[int, ...]
+        self,
+        description: FormatDescription,
+        sizes: dict[str, int],
+        widths: tuple[int, ...],
+        sorted_axes: frozenset[str],
     ) -> None:
         self.description = description
         self.sizes = sizes
+        self.sorted_axes = sorted_axes
         self.axes = axes_by_name(description)
         self.widths = {
             axis.name: width
@@ -179,11 +210,8 @@ class _Writer:
         self.at_position: dict[str, str] = {}
         self.visits_all = True
 
-    def write(self, *, drop_zeros: bool) -> _LoopText:
-        names = self.description.buffer.axes
-        layout = layout_sizes(self.description, self.sizes)
-        order = lexicographic_loops(self.description, layout) or names
-        for name in order:
+    def write(self, loops: tuple[str, ...], *, drop_zeros: bool) -> _LoopText:
+        for name in loops:
             self._add_axis(self.axes[name])
         position, size = self._position()
         self._line(f"p = {position}")
@@ -201,7 +229,7 @@ class _Writer:
             tuple(self.header),
             self.depth,
             self.arguments,
-            axes=order,
+            axes=loops,
             visits_all=self.visits_all and not drop_zeros,
             loaded=loaded,
             size=size,
@@ -236,7 +264,11 @@ class _Writer:
         if indptr is not None:
             offsets = self._offsets(axis, indptr.handle)
             begin, end = offsets.format(parent), offsets.format(_plus_one(parent))
-            self._open(f"for e_{name} in T.serial({begin}, {end}):")
+            if name in self.sorted_axes:
+                self._open(f"for s_{name} in T.serial({begin}, {end}):")
+                self._line(f"e_{name} = {self._sorted_slot(axis)}")
+            else:
+                self._open(f"for e_{name} in T.serial({begin}, {end}):")
             self.elements[name] = f"e_{name}"
             if indices is None:
                 self._line(f"c_{name} = e_{name} - {begin}")
@@ -278,6 +310,14 @@ class _Writer:
         )
         self._add_array(handle, f"{parents} + 1", facts)
         return widened(f"{buffer}[{{}}]", self.dtypes[handle])
+
+    def _sorted_slot(self, axis: Axis) -> str:
+        """Add the array of slots in the order of their coordinates, and return the text of the next one."""
+        name, count = _order_name(axis.name), self.counts[axis.name]
+        self.arguments[name] = lambda _, known: _operand(
+            known[name], count, (f"in_range({name}, 0, {count})",)
+        )
+        return f"T.int64({name}[s_{axis.name}])"
 
     def _indices(self, axis: Axis, indices: Indices) -> str:
         """Add an array of coordinates, and return the text of the coordinate."""
@@ -401,6 +441,15 @@ class _Writer:
             most = coefficient * (lengths[atom.name] - 1)
             low, high = low + min(most, 0), high + max(most, 0)
         return low, high
+
+
+def _order_name(axis: str) -> str:
+    return f"ORDER_{axis}"
+
+
+def _operand(array: Array | Operand | int, size: str, facts: tuple[str, ...]) -> Operand:
+    assert isinstance(array, np.ndarray)
+    return Operand(array, size, facts)
 
 
 def _value(text: str, known: Mapping[str, Array | Operand | int]) -> int:

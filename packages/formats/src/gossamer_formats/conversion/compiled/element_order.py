@@ -1,28 +1,115 @@
-"""Whether elements are sorted and distinct."""
+"""In which order the loops visit the elements, and whether these are distinct."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
 from gossamer_formats.conversion.compiled.element_loop import ElementLoop
+from gossamer_formats.conversion.compiled.loop_order import digit_dimensions
 from gossamer_formats.conversion.compiled.program import Compile, run_program
+from gossamer_formats.storage import axes_by_name
 from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import FormatDescription
 
 
-@lru_cache(maxsize=256)
-def declares_order(description: FormatDescription) -> bool:
-    """Return whether the format says that all indices are sorted, and that none is repeated.
+class Digit(NamedTuple):
+    """The logical dimension whose coordinate has the coordinate of an axis as its next digit, and whether
+    a fiber of the axis is visited in ascending order."""
 
-    >>> from gossamer_formats.descriptions.coo import coo
-    >>> from gossamer_formats.descriptions.csr import csr
-    >>> declares_order(csr()), declares_order(coo())
-    (True, False)
+    dimension: int
+    ascends: bool
+
+
+class ElementOrder(NamedTuple):
+    """The digits of the logical coordinates in the order of the loops, from the outermost; none if logical
+    coordinates are not composed of digits. `are_distinct`: no two elements have equal coordinates."""
+
+    digits: tuple[Digit, ...]
+    are_distinct: bool
+
+
+UNKNOWN = ElementOrder((), are_distinct=False)
+
+
+@lru_cache(maxsize=512)
+def declared_order(
+    description: FormatDescription,
+    layout: tuple[tuple[str, int], ...],
+    loops: tuple[str, ...],
+    *,
+    are_sorted: bool = False,
+) -> ElementOrder:
+    """Return what the declarations of a format say about elements that are visited by loops over its axes.
+
+    `are_sorted`: the slots of all fibers are visited in the order of their coordinates, whatever the format
+    declares.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> layout = (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2))
+    >>> order = declared_order(bsr(sorted=False), layout, ("IO", "II", "JO", "JI"))
+    >>> [digit.dimension for digit in order.digits], [digit.ascends for digit in order.digits]
+    ([0, 0, 1, 1], [True, True, False, True])
+    >>> order.are_distinct, ascends(order, (0,)), ascends(order, (1,))
+    (True, True, False)
     """
-    stored = [indices_of(axis) for axis in description.axes]
-    return all(indices is None or (indices.sorted and indices.unique) for indices in stored)
+    dimensions = digit_dimensions(description, layout)
+    if dimensions is None:
+        return UNKNOWN
+    stored = {name: indices_of(axis) for name, axis in axes_by_name(description).items()}
+    digits = []
+    for name in loops:
+        indices = stored[name]
+        if name in dimensions:
+            is_sorted = are_sorted or indices is None or indices.sorted
+            digits.append(Digit(dimensions[name], is_sorted))
+    are_distinct = all(indices is None or indices.unique for indices in stored.values())
+    return ElementOrder(tuple(digits), are_distinct)
+
+
+def observed_order(order: ElementOrder, loop: ElementLoop, compile: Compile) -> ElementOrder:
+    """Return the order of elements that may be repeated, or in another order than that of the loops: all that
+    is known is found by comparing them.
+
+    Only lexicographic orders are recognized.
+    """
+    dimensions = _without_repetitions([digit.dimension for digit in order.digits])
+    if not dimensions or len(set(dimensions)) < len(dimensions):
+        return UNKNOWN
+    if not _is_ascending(loop, dimensions, compile):
+        return UNKNOWN
+    return ElementOrder(
+        tuple(Digit(number, ascends=True) for number in dimensions), are_distinct=True
+    )
+
+
+def can_ascend(order: ElementOrder, dimensions: Sequence[int]) -> bool:
+    """Return whether elements that agree in all other dimensions are sorted lexicographically by these, if
+    the fibers of all axes are sorted."""
+    # The loops over digits of other coordinates have one iteration each among such elements.
+    numbers = [digit.dimension for digit in order.digits if digit.dimension in dimensions]
+    return _without_repetitions(numbers) == list(dimensions)
+
+
+def ascends(order: ElementOrder, dimensions: Sequence[int]) -> bool:
+    """Return whether elements that agree in all other dimensions are known to be sorted lexicographically by
+    these."""
+    are_sorted = all(digit.ascends for digit in order.digits if digit.dimension in dimensions)
+    return are_sorted and can_ascend(order, dimensions)
+
+
+def is_grouped_by(order: ElementOrder, dimensions: Sequence[int]) -> bool:
+    """Return whether elements that agree in these dimensions are known to be together, and all to be sorted
+    lexicographically by these dimensions."""
+    numbers = [digit.dimension for digit in order.digits]
+    count = sum(number in dimensions for number in numbers)
+    are_first = all(number in dimensions for number in numbers[:count])
+    return are_first and ascends(order, dimensions)
 
 
 @lru_cache(maxsize=256)
@@ -37,12 +124,29 @@ def needs_order(description: FormatDescription) -> bool:
     return any(indices is not None and indices.sorted for indices in stored)
 
 
-def is_lexicographic(order: tuple[int, ...]) -> bool:
-    """Return whether elements in an order are sorted lexicographically: no dimension is repeated."""
-    return len(set(order)) == len(order)
+@lru_cache(maxsize=256)
+def is_unordered_list(description: FormatDescription) -> bool:
+    """Return whether a format stores elements one after the other, in any order.
+
+    >>> from gossamer_formats.descriptions.coo import coo
+    >>> is_unordered_list(coo(sorted=False)), is_unordered_list(coo())
+    (True, False)
+    """
+    axes = axes_by_name(description)
+    for name in description.buffer.axes:
+        if indices_of(axes[name]) is not None:
+            return not needs_order(description)
+        if integer_value(axes[name].length) != 1:
+            return False
+    return False
 
 
-def is_ascending(loop: ElementLoop, order: tuple[int, ...], compile: Compile) -> bool:
+def _without_repetitions(numbers: Sequence[int]) -> list[int]:
+    """Return numbers with one of several equal ones that follow each other."""
+    return [number for number, _ in groupby(numbers)]
+
+
+def _is_ascending(loop: ElementLoop, order: Sequence[int], compile: Compile) -> bool:
     """Return whether elements are distinct and sorted by logical coordinates in an order."""
     flags = np.zeros(1, np.uint8)
     starts = ['UNSORTED = T.alloc_buffer((1,), "int64", scope="local")', "UNSORTED[0] = 0"]
@@ -60,7 +164,7 @@ def is_ascending(loop: ElementLoop, order: tuple[int, ...], compile: Compile) ->
     return not flags[0]
 
 
-def _is_after(order: tuple[int, ...]) -> str:
+def _is_after(order: Sequence[int]) -> str:
     """Return the condition that the coordinates follow those of the element before.
 
     >>> _is_after((1, 0))

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError, Place
-from gossamer_formats.conversion.compiled.element_order import is_lexicographic
+from gossamer_formats.conversion.compiled.assembly_state import (
+    AssemblyState,
+    NotDirectError,
+    Place,
+    UnsortedFibersError,
+)
+from gossamer_formats.conversion.compiled.element_order import ascends, can_ascend, is_grouped_by
 from gossamer_formats.conversion.compiled.program import Operand
 from gossamer_formats.storage import Array
 from gossamer_ir.nodes import Axis
@@ -33,26 +38,29 @@ def fiber_counts(state: AssemblyState, place: Place, keys: Sequence[str]) -> Arr
 def is_sorted(state: AssemblyState, keys: Sequence[str]) -> bool:
     """Return whether the elements of a fiber are known to be sorted by their coordinates along axes.
 
-    The other logical coordinates are those of the fiber.
+    The other logical coordinates are those of the fiber. Raises `UnsortedFibersError` if they would be sorted
+    if the fibers of the source were.
     """
     if not state.requires_order:
         return True
-    if state.order is None or any(name not in state.logical for name in keys):
+    if any(name not in state.logical for name in keys):
         return False
-    numbers = [state.logical[name] for name in keys]
-    # Digits of one coordinate ascend with it.
-    return len(numbers) == 1 or numbers == [n for n in state.order if n in numbers]
+    dimensions = [state.logical[name] for name in keys]
+    if not can_ascend(state.order, dimensions):
+        return False
+    if not ascends(state.order, dimensions):
+        raise UnsortedFibersError("the fibers of the source are not sorted")
+    return True
 
 
 def is_grouped(state: AssemblyState, axis: Axis) -> bool:
     """Return whether the elements of each fiber of an axis are known to be together, in the order of the
     fibers."""
-    if state.order is None or not state.requires_order:
-        return False
     names = state.description.buffer.axes
     outer = [name for name in names[: names.index(axis.name)] if state.coordinates[name] != "0"]
-    numbers = [state.logical.get(name) for name in outer]
-    return is_lexicographic(state.order) and numbers == list(state.order[: len(numbers)])
+    if any(name not in state.logical for name in outer):
+        return False
+    return is_grouped_by(state.order, [state.logical[name] for name in outer])
 
 
 def _count_and_check(

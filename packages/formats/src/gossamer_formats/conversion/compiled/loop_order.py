@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import groupby
 
 from gossamer_formats.conversion.inverse_map import with_sizes
 from gossamer_formats.storage import axes_by_name, evaluate, shape_of
@@ -75,33 +76,6 @@ def digit_dimensions(
 
 
 @lru_cache(maxsize=256)
-def element_order(
-    description: FormatDescription, layout: tuple[tuple[str, int], ...], loops: tuple[str, ...]
-) -> tuple[int, ...] | None:
-    """Return the logical dimensions of the digits in the order of loops over the axes.
-
-    So elements that differ in one logical coordinate are visited in the order of this coordinate; if no
-    dimension is repeated, all are sorted lexicographically. Consecutive digits of one coordinate count once.
-    None if logical coordinates are not composed of digits. It is not considered whether the indices are
-    sorted.
-
-    >>> from gossamer_formats.descriptions.bsr import bsr
-    >>> layout = (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2))
-    >>> element_order(bsr(), layout, ("IO", "JO", "II", "JI"))
-    (0, 1, 0, 1)
-    >>> element_order(bsr(), layout, ("IO", "II", "JO", "JI"))
-    (0, 1)
-    """
-    dimensions = digit_dimensions(description, layout)
-    if dimensions is None:
-        return None
-    numbers = [dimensions[name] for name in loops if name in dimensions]
-    return tuple(
-        number for place, number in enumerate(numbers) if not place or number != numbers[place - 1]
-    )
-
-
-@lru_cache(maxsize=256)
 def lexicographic_loops(
     description: FormatDescription, layout: tuple[tuple[str, int], ...]
 ) -> tuple[str, ...] | None:
@@ -116,8 +90,13 @@ def lexicographic_loops(
     """
     names = description.buffer.axes
     dimensions = digit_dimensions(description, layout)
-    order = element_order(description, layout, names)
-    if dimensions is None or order is None or len(set(order)) == len(order):
+    if dimensions is None:
+        return None
+    # Consecutive digits of one coordinate count once.
+    order = [
+        number for number, _ in groupby(dimensions[name] for name in names if name in dimensions)
+    ]
+    if len(set(order)) == len(order):
         return None
     ranks = {number: order.index(number) for number in order}
     # Axes with one coordinate stay in front: the sort is stable.

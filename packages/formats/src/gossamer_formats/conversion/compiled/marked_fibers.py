@@ -30,6 +30,8 @@ def marked_fibers(state: AssemblyState, axis: Axis, parent: Place) -> MarkedFibe
 
     Raises `NotDirectError` (`needs_order`) if elements of a fiber are not together.
     """
+    if _are_scattered(state, axis, parent):
+        raise NotDirectError("elements of a fiber are scattered", needs_order=True)
     span = state.sizes.value(axis.length)
     state.require_table(max(span, parent.slots))
     # One more: a coordinate that is marked already is stored at the end, and overwritten by the next.
@@ -77,6 +79,20 @@ def marked_fibers(state: AssemblyState, axis: Axis, parent: Place) -> MarkedFibe
     if stored is None or stored.sorted:
         sort_fibers(state.compile, coordinates, offsets)
     return MarkedFibers(offsets, coordinates)
+
+
+def _are_scattered(state: AssemblyState, axis: Axis, parent: Place) -> bool:
+    """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
+    then hardly any fiber has its elements together."""
+    names = state.description.buffer.axes
+    outer = [state.dimensions.get(name, frozenset()) for name in names[: names.index(axis.name)]]
+    of_fiber = frozenset().union(*outer)
+    is_single = parent.slots == 1 or not of_fiber
+    return (
+        not is_single
+        and bool(state.order.digits)
+        and state.order.digits[0].dimension not in of_fiber
+    )
 
 
 def add_ranks(

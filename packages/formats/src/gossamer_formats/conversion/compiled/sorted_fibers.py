@@ -17,36 +17,37 @@ FACTS = (
 
 
 def sort_fibers(compile: Compile, listed: Array, offsets: Array) -> None:
-    """Sort distinct numbers within each fiber, in place, by merging ascending runs.
+    """Sort distinct numbers within each fiber, in place, by merging neighbors: pairs, then fours, and so on.
 
-    The runs of a fiber are few: those of the rows that it is made of.
+    Neighbors that are in order are not merged: a fiber is often made of a few ascending rows.
     """
     at = widened("OFFSETS[{}]", native_name(offsets.dtype))
     begin, end = at.format("g"), at.format("g + 1")
     lines = [
-        'MIDDLE = T.alloc_buffer((1,), "int64", scope="local")',
         'LEFT = T.alloc_buffer((1,), "int64", scope="local")',
         'RIGHT = T.alloc_buffer((1,), "int64", scope="local")',
         "for g in T.serial(fibers):",
-        f"    MIDDLE[0] = {begin}",
-        f"    for s in T.serial({begin} + 1, {end} + 1):",
-        f"        if s == {end} or LISTED[T.min(s, {end} - 1)] < LISTED[s - 1]:",
-        "            m = MIDDLE[0]",
-        f"            if m > {begin}:",
-        f"                LEFT[0] = {begin}",
-        "                RIGHT[0] = m",
-        f"                for o in T.serial(s - {begin}):",
-        "                    i = LEFT[0]",
-        "                    j = RIGHT[0]",
-        "                    a = LISTED[T.min(i, m - 1)]",
-        "                    b = LISTED[T.min(j, s - 1)]",
-        "                    first = i < m and (j >= s or a < b)",
-        "                    MERGED[o] = T.select(first, a, b)",
-        "                    LEFT[0] = i + T.select(first, 1, 0)",
-        "                    RIGHT[0] = j + T.select(first, 0, 1)",
-        f"                for o in T.serial(s - {begin}):",
-        f"                    LISTED[{begin} + o] = MERGED[o]",
-        "            MIDDLE[0] = s",
+        f"    end = {end}",
+        "    for level in T.serial(levels):",
+        f"        for pair in T.serial((({end}) - ({begin}) + (1 << level) - 1) >> (level + 1)):",
+        f"            low = {begin} + (pair << (level + 1))",
+        "            middle = T.min(low + (1 << level), end)",
+        "            high = T.min(middle + (1 << level), end)",
+        "            if middle < high:",
+        "                if LISTED[middle] < LISTED[middle - 1]:",
+        "                    LEFT[0] = low",
+        "                    RIGHT[0] = middle",
+        "                    for o in T.serial(high - low):",
+        "                        i = LEFT[0]",
+        "                        j = RIGHT[0]",
+        "                        a = LISTED[T.min(i, middle - 1)]",
+        "                        b = LISTED[T.min(j, high - 1)]",
+        "                        first = i < middle and (j >= high or a < b)",
+        "                        MERGED[o] = T.select(first, a, b)",
+        "                        LEFT[0] = i + T.select(first, 1, 0)",
+        "                        RIGHT[0] = j + T.select(first, 0, 1)",
+        "                    for o in T.serial(high - low):",
+        "                        LISTED[low + o] = MERGED[o]",
     ]
     longest = int(np.diff(offsets).max(initial=0))
     run_program(
@@ -55,6 +56,7 @@ def sort_fibers(compile: Compile, listed: Array, offsets: Array) -> None:
         {
             "fibers": offsets.size - 1,
             "count": listed.size,
+            "levels": max(longest - 1, 0).bit_length(),
             "LISTED": Operand(listed, "count"),
             "OFFSETS": Operand(offsets, "fibers + 1", FACTS),
             "MERGED": np.empty(longest, listed.dtype),
