@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     Axis,
     Expr,
     FormatDescription,
+    Var,
 )
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -86,6 +87,9 @@ def axes_by_name(description: FormatDescription) -> dict[str, Axis]:
 
 def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
     """Return the value of a size."""
+    # Most sizes are parameters; descriptions are evaluated often.
+    if type(expr) is Var:
+        return int(sizes[expr.name])
     try:
         return evaluate_integer(expr, sizes)
     except ZeroDivisionError:

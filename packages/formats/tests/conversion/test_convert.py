@@ -38,10 +38,10 @@ class interpreted:
     def __init__(self, module):
         self.module = module
 
-    def bind_trusted(self, *arguments):
-        """Returns a call; the interpreter checks dtypes, sizes and facts of the arguments."""
+    def run_trusted(self, *arguments):
+        """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
         names = [param.name for param in self.module.functions[0].params]
-        return lambda: run(self.module, dict(zip(names, arguments, strict=True)))
+        run(self.module, dict(zip(names, arguments, strict=True)))
 
 
 @pytest.fixture(params=["numpy", "programs"])
@@ -351,6 +351,24 @@ def test_more_elements_than_slots_are_refused_by_row_and_columns():
     with pytest.raises(FormatError, match=r"3 elements: \(1, 0\), \(1, 1\), \(1, 3\)") as caught:
         from_scipy(matrix).asformat("n_m")
     assert caught.value.code == "format.width"
+
+
+def test_small_tensors_are_converted_by_programs_after_many_conversions(monkeypatch):
+    compiled = []
+
+    def compile(module):
+        compiled.append(module)
+        return interpreted(module)
+
+    monkeypatch.setattr(convert_module, "MIN_COMPILED", 12)
+    monkeypatch.setattr(convert_module, "find_compiler", lambda: compile)
+    # No other test converts tensors of this dtype from this format to that one.
+    tensor = from_scipy(sparse.eye_array(5)).asformat("dcsr")
+    for _ in range(2):
+        assert tensor.asformat("ragged").arrays["indptr"].tolist() == [0, 1, 3, 6, 10, 15]
+    assert not compiled
+    assert tensor.asformat("ragged").arrays["indptr"].tolist() == [0, 1, 3, 6, 10, 15]
+    assert compiled
 
 
 TILES = """

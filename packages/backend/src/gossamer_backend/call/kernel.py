@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
+import numpy as np
+
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.arguments.match import Arguments, Value
-from gossamer_backend.arguments.size_equations import Array
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
     INTERRUPTED,
@@ -23,6 +24,7 @@ from gossamer_backend.call.abi import (
     workspace_of,
 )
 from gossamer_backend.call.plan import CallPlan
+from gossamer_backend.call.plan_source import function_of_integers, kept_workspace, workspaces
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import Signature
 from gossamer_ir.support.index_arrays import FactChecker
@@ -80,6 +82,7 @@ class Kernel:
         self.function = _FUNCTION(address)
         self.parallelism = workspace
         self._interruption = interruption
+        self._of_integers: Callable[..., int] | None = None
         # The code must not be freed as long as the kernel can be called.
         self._keep_alive = keep_alive
         self._arguments = Arguments(artifact.signature)
@@ -117,18 +120,25 @@ class Kernel:
         """
         return self._bind(args, kwargs, verified=() if check else verified)
 
-    def bind_trusted(self, *args: Array | int) -> BoundCall:
-        """Return a call with all arguments in order, none of which is checked.
+    def run_trusted(self, *args: Value) -> None:
+        """Run with all arguments in order, none of which is checked.
 
         For programs that allocate their own arrays: these must be C-contiguous, have the dtypes and sizes of
         the signature, contents with its facts, and be disjoint. Otherwise the call reads and writes memory
-        out of bounds.
+        out of bounds. Raises `TypeError` for another number of arguments.
         """
-        prepared = [
-            kind(value if isinstance(value, int) else address(value))
-            for kind, value in zip(self._types.values(), args, strict=True)
-        ]
-        return BoundCall(self, tuple(prepared), dict(zip(self._types, args, strict=True)))
+        if len(args) != len(self._types):
+            raise TypeError(
+                f"The kernel takes {len(self._types)} arguments; {len(args)} were passed."
+            )
+        if self._of_integers is None:
+            self._of_integers = function_of_integers(self)
+        parallelism = self.parallelism()
+        workspace, at = workspaces.by_parallelism.get(parallelism) or kept_workspace(parallelism)
+        prepared = [address(value) if isinstance(value, np.ndarray) else value for value in args]
+        status = self._of_integers(*prepared, at)
+        if status:
+            self.raise_status(status, workspace.failed_buffer)
 
     def plan(
         self, *, pointers: Sequence[str], scalars: Sequence[str], passed: Sequence[str]

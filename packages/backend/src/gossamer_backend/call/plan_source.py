@@ -65,8 +65,8 @@ def compiled_run(
         "from_buffer": ctypes.c_char.from_buffer,
         "addressof": ctypes.addressof,
         "read_only_start": _read_only_start,
-        "thread": _workspaces,
-        "workspace_of": _kept_workspace,
+        "thread": workspaces,
+        "workspace_of": kept_workspace,
         "parallelism": kernel.parallelism,
         **{f"dtype_{param.name}": numpy_dtype(param) for param in passed},
         **names,
@@ -175,13 +175,13 @@ class _Workspaces(threading.local):
         self.by_parallelism: dict[Parallelism, _AddressedWorkspace] = {}
 
 
-_workspaces = _Workspaces()
+workspaces = _Workspaces()
 
 
-def _kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
+def kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
     """Return a new workspace for kernels that this thread calls, and keep it."""
     workspace = workspace_of(parallelism)
-    pair = _workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
+    pair = workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
     return pair
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -13,7 +14,12 @@ from gossamer_formats.conversion.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
 from gossamer_formats.conversion.distinct import distinct
-from gossamer_formats.conversion.dtypes import WIDE, index_dtypes, with_index_dtype
+from gossamer_formats.conversion.dtypes import (
+    WIDE,
+    index_dtypes,
+    limits_of,
+    with_index_dtype,
+)
 from gossamer_formats.conversion.elements import (
     Elements,
     select_elements,
@@ -34,7 +40,8 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
 
 MIN_COMPILED = 2**17
-"""The number of values from which programs are compiled: NumPy takes about as long as loading a program."""
+"""The number of values from which programs are compiled: NumPy takes about as long as loading a program.
+Those of earlier conversions between the same formats count, too."""
 
 
 def convert_storage(
@@ -48,7 +55,8 @@ def convert_storage(
 ) -> ConvertedStorage:
     """Return a storage in another format.
 
-    Compiled programs convert large storages if distribution `gossamer` is installed, NumPy all others.
+    Compiled programs convert large storages, and small ones after many of the same formats, if distribution
+    `gossamer` is installed; NumPy converts all others.
     `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
     `index_dtype=None` takes int32 if all indices fit.
     Raises `FormatError` if the target cannot hold the elements.
@@ -65,7 +73,7 @@ def convert_storage(
     require_one_buffer(target.description)
     _require_index_dtype(index_dtype)
     drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.description))
-    compile = find_compiler() if source.values.size >= MIN_COMPILED else None
+    compile = find_compiler() if _is_worth_compiling(source, target) else None
     if compile is not None:
         # These modules need the parser, which takes a third of the time to import this package.
         from gossamer_formats.conversion.compiled.assemble import Options
@@ -87,6 +95,30 @@ def convert_storage(
         duplicates=duplicates,
         index_dtype=index_dtype,
     )
+
+
+class _Usage:
+    """The number of values that were converted between two formats."""
+
+    def __init__(self) -> None:
+        self.values = 0
+
+
+@lru_cache(maxsize=256)
+def _usage(source: FormatDescription, target: FormatDescription) -> _Usage:
+    """Return the record of two formats; the least recently used ones are dropped."""
+    return _Usage()
+
+
+def _is_worth_compiling(source: Storage, target: ConversionTarget) -> bool:
+    """Count a conversion, and return whether programs are worth their compilation by now.
+
+    The time that NumPy takes before that is at most the time that was saved by not compiling sooner.
+    """
+    usage = _usage(source.description, target.description)
+    # Two threads may count at once; a conversion that is not counted changes nothing.
+    usage.values += source.values.size
+    return usage.values >= MIN_COMPILED
 
 
 def store_elements(
@@ -160,9 +192,9 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
 
 
 def _narrowed(array: Array, handle: str, dtype: str) -> Array:
-    limits = np.iinfo(dtype)
+    least, most = limits_of(dtype)
     for value in (int(array.min(initial=0)), int(array.max(initial=0))):
-        if not limits.min <= value <= limits.max:
+        if not least <= value <= most:
             raise FormatError(
                 "format.index_dtype",
                 f"{handle} would contain {value}, which {dtype} cannot represent.",
@@ -179,10 +211,9 @@ def _require_index_dtype(dtype: str | None) -> None:
 
 
 def _narrowest_dtype(arrays: Mapping[str, Array]) -> str:
-    limits = np.iinfo(np.int32)
+    least, most = limits_of("int32")
     fits = all(
-        limits.min <= array.min(initial=0) and array.max(initial=0) <= limits.max
-        for array in arrays.values()
+        least <= array.min(initial=0) and array.max(initial=0) <= most for array in arrays.values()
     )
     return "int32" if fits else "int64"
 

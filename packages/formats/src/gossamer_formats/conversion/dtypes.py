@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
+import numpy as np
 
 from gossamer_formats.storage import Array, native_name, values_handle, with_value_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
@@ -38,6 +40,26 @@ def with_dtypes_of(
     return with_value_dtype(described, native_name(arrays[values_handle(description)].dtype))
 
 
+@lru_cache(maxsize=16)
+def limits_of(dtype: str) -> tuple[int, int]:
+    """Return the least and the largest number of an integer dtype.
+
+    >>> limits_of("uint8")
+    (0, 255)
+    """
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def native_index_dtype(largest: int) -> str:
+    """Return the dtype of indices up to a number.
+
+    >>> native_index_dtype(2**31)
+    'int64'
+    """
+    return "int32" if largest < 2**31 else "int64"
+
+
 @lru_cache(maxsize=256)
 def with_index_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
     """Return the description with one dtype for all indices for which a tensor may choose one.
@@ -51,11 +73,12 @@ def with_index_dtype(description: FormatDescription, dtype: str) -> FormatDescri
     )
 
 
-def index_dtypes(description: FormatDescription) -> dict[str, str]:
+@lru_cache(maxsize=512)
+def index_dtypes(description: FormatDescription) -> Mapping[str, str]:
     """Return the dtype of each index array by its handle.
 
     >>> from gossamer_formats import csr
-    >>> index_dtypes(csr())
+    >>> dict(index_dtypes(csr()))
     {'indptr': 'int32', 'indices': 'int32'}
     """
     dtypes = {}
@@ -65,7 +88,7 @@ def index_dtypes(description: FormatDescription) -> dict[str, str]:
                 dtypes[array.handle] = array.dtype
     for buffer in description.index_arrays:
         dtypes[buffer.handle or buffer.name] = buffer.dtype
-    return dtypes
+    return MappingProxyType(dtypes)
 
 
 def _with_index_dtypes(

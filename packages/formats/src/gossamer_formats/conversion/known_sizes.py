@@ -51,6 +51,9 @@ class KnownSizes:
 
     def value(self, expr: Expr) -> int:
         """Return the value of a size; raises `FormatError` (`format.parameter.missing`) if it is unknown."""
+        if isinstance(expr, Var):
+            self.require(expr.name)
+            return self.known[expr.name]
         for name in sorted(free_vars(expr)):
             self.require(name)
         return evaluate(expr, self.known)

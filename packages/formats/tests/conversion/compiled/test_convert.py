@@ -11,8 +11,9 @@ from scipy import sparse
 from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
 from gossamer_formats.conversion.compiled.assemble import Options
 from gossamer_formats.conversion.compiled.convert import convert_compiled
-from gossamer_formats.conversion.conversion_target import conversion_target
+from gossamer_formats.conversion.conversion_target import ConversionTarget, conversion_target
 from gossamer_formats.descriptions.bsr import bsr
+from gossamer_formats.descriptions.coo import coo
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run
 
@@ -39,10 +40,10 @@ class interpreted:
     def __init__(self, module):
         self.module = module
 
-    def bind_trusted(self, *arguments):
-        """Returns a call; the interpreter checks dtypes, sizes and facts of the arguments."""
+    def run_trusted(self, *arguments):
+        """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
         names = [param.name for param in self.module.functions[0].params]
-        return lambda: run(self.module, dict(zip(names, arguments, strict=True)))
+        run(self.module, dict(zip(names, arguments, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +89,45 @@ UNSORTED = {
 @pytest.mark.parametrize("zeros", [None, "keep"])
 @pytest.mark.parametrize("target", PARAMETERS)
 @pytest.mark.parametrize("source", UNSORTED)
-def test_fibers_in_any_order_are_sorted_by_programs(tensors, source, target, zeros):
+def test_fibers_in_any_order_are_sorted_by_programs(source, target, zeros):
     described, sizes = UNSORTED[source]
-    tensor = shuffled(tensors["csr"].asformat(described, **sizes), np.random.default_rng(2))
+    rng = np.random.default_rng(2)
+    # Blocks divide this shape, but not that of the tensors above.
+    matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
+    tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
+    require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
+
+
+@pytest.mark.parametrize("source", ["bsr", "bsr of one row"])
+def test_an_unsorted_target_has_the_order_of_the_blocks(source):
+    described, sizes = UNSORTED[source]
+    rng = np.random.default_rng(3)
+    matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
+    tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
+    options = Options(False, index_dtype=None, wants_permutation=True)
+    for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
+        found = convert_compiled(tensor.storage, ConversionTarget(target), interpreted, options)
+        np.testing.assert_array_equal(SparseTensor(found.storage).toarray(), matrix.toarray())
+        permuted = tensor.arrays["data"][found.permutation]
+        np.testing.assert_array_equal(permuted, found.storage.values)
+    # The list has the elements in the order of the blocks, so that it shares the values.
+    assert found.storage.values is tensor.arrays["data"]
+    block_columns = tensor.arrays["indices"] * sizes["block_columns"]
+    first = found.storage.arrays["indices_1"].reshape(block_columns.size, -1)[:, 0]
+    np.testing.assert_array_equal(first, block_columns)
+
+
+@pytest.mark.parametrize("target", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("zeros", ["drop", "keep"])
+def test_diagonals_in_any_order_are_converted(tensors, target, zeros):
+    diagonals = tensors["dia"]
+    offsets, count = diagonals.arrays["offsets"], diagonals.arrays["offsets"].size
+    order = np.random.default_rng(4).permutation(count)
+    arrays = {
+        "offsets": offsets[order],
+        "data": diagonals.arrays["data"].reshape(count, -1)[order].reshape(-1),
+    }
+    tensor = SparseTensor(Storage(diagonals.description, dict(diagonals.sizes), arrays))
     require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
 
 

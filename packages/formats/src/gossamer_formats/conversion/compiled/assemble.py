@@ -11,6 +11,7 @@ format conversion routines" (PLDI 2020).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,6 @@ from gossamer_formats.conversion.compiled.assembly_state import (
     NotDirectError,
     Store,
     UnsortedFibersError,
-    native_index_dtype,
     offsets_of_ends,
 )
 from gossamer_formats.conversion.compiled.compressed_axes import add_compressed
@@ -35,26 +35,40 @@ from gossamer_formats.conversion.compiled.element_order import (
     is_unordered_list,
     needs_order,
     observed_order,
+    order_of_loop,
 )
+from gossamer_formats.conversion.compiled.hoisted import hoisted
 from gossamer_formats.conversion.compiled.loop_order import layout_sizes
-from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program
+from gossamer_formats.conversion.compiled.program import (
+    Compile,
+    Operand,
+    indented,
+    run_program,
+)
 from gossamer_formats.conversion.compiled.slot_axes import add_slots
 from gossamer_formats.conversion.compiled.sorted_slots import sorted_slots
+from gossamer_formats.conversion.compiled.vector_runs import vector_run
 from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
-from gossamer_formats.conversion.dtypes import index_dtypes, with_index_dtype
+from gossamer_formats.conversion.dtypes import (
+    index_dtypes,
+    limits_of,
+    native_index_dtype,
+    with_index_dtype,
+)
 from gossamer_formats.memory.new_arrays import NewArray, new_arrays, without_end
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
     Array,
     Storage,
+    ancestors,
     native_name,
     require_nested_axes,
     shape_of,
     values_handle,
     with_value_dtype,
 )
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis, FormatDescription
 
@@ -86,15 +100,15 @@ def assemble_compiled(
     are_distinct = declared_order(description, layout, description.buffer.axes).are_distinct
     in_storage_order = are_distinct and is_unordered_list(target.description)
     loop = element_loop(source, drop_zeros=drop_zeros, in_storage_order=in_storage_order)
-    order = declared_order(description, layout, loop.axes)
-    if options.requires_order and not are_distinct:
+    order = order_of_loop(loop, source)
+    if options.requires_order and not order.are_distinct:
         order = observed_order(order, loop, compile)
     try:
         return _assembled(source, loop, order, target, compile, options)
     except UnsortedFibersError:
         slots = sorted_slots(source, compile)
     loop = element_loop(source, drop_zeros=drop_zeros, sorted_slots=slots)
-    order = declared_order(description, layout, loop.axes, are_sorted=True)
+    order = order_of_loop(loop, source, are_sorted=True)
     return _assembled(source, loop, order, target, compile, options)
 
 
@@ -119,7 +133,7 @@ def _assembled(
 def _add_axes(state: AssemblyState) -> None:
     """Build all index arrays that do not depend on single elements, and the statements for the others."""
     require_nested_axes(state.description)
-    for expr, size in zip(shape_of(state.description), state.source.shape, strict=True):
+    for expr, size in zip(shape_of(state.description), state.shape, strict=True):
         state.sizes.bind(expr, size)
     set_coordinates(state)
     for name in state.description.buffer.axes:
@@ -175,9 +189,9 @@ def _finish(state: AssemblyState, options: Options) -> ConvertedStorage:
         coordinate = f"T.{native_name(array.dtype)}({state.coordinates[store.axis]})"
         statements.append(f"T_{store.handle}[{place.text}] = {coordinate}")
     if not shares_values:
-        state.arguments[VALUES] = Operand(state.source.values, state.loop.size)
+        state.arguments[VALUES] = Operand(state.source.values, state.loop.value_shape)
         found[handle] = Operand(values, size)
-        statements.append(f"T_{handle}[{position.text}] = {VALUES}[p]")
+        statements.append(f"T_{handle}[{position.text}] = {state.loop.value}")
     permutation = None
     if options.wants_permutation and state.in_order:
         permutation = np.arange(slots)
@@ -224,21 +238,28 @@ def _run_appending(
 ) -> int:
     """Run the last program, which appends elements to an axis, and return how many there are."""
     axis, indptr, parent = appended
-    condition = state.loop.condition
-    # Without a branch: an element that is not wanted is overwritten by the next one.
-    step = "1" if condition is None else f"T.select({condition}, 1, 0)"
-    advance = [f"next_{axis.name} = slot_{axis.name} + {step}", f"TOTAL[0] = next_{axis.name}"]
     totals = np.zeros(1, np.int64)
     found: dict[str, Array | Operand | int] = {**stored, "TOTALS": Operand(totals, "1")}
     ends = np.zeros(parent.slots, native_index_dtype(state.source.values.size))
     if indptr is not None:
-        advance.append(f"ENDS[{parent.text}] = T.{native_name(ends.dtype)}(next_{axis.name})")
         found["ENDS"] = Operand(ends, parent.size)
+    end = f"ENDS[{parent.text}] = T.{native_name(ends.dtype)}(TOTAL[0])"
+    after = []
+    if indptr is not None and all(
+        is_full(state.axes[name]) for name in ancestors(state.axes, axis.name)
+    ):
+        # Fibers of dense axes are there without elements, too.
+        after = [hoisted(state.loop, state.statements, end)]
+    elif indptr is not None:
+        after = indented([end], state.loop.depth)
     lines = [
         *state.starts,
         'TOTAL = T.alloc_buffer((1,), "int64", scope="local")',
         "TOTAL[0] = 0",
-        *state.loop.around_all([*state.statements, *statements, *advance]),
+        *(
+            _appended_in_vectors(state, axis, statements, after)
+            or _appended_one_by_one(state, axis, statements, after)
+        ),
         "TOTALS[0] = TOTAL[0]",
     ]
     run_program(state.compile, lines, {**state.arguments, **found})
@@ -250,6 +271,37 @@ def _run_appending(
     return total
 
 
+def _appended_one_by_one(
+    state: AssemblyState, axis: Axis, statements: Sequence[str], after: Sequence[str]
+) -> list[str]:
+    """Return the loops that append elements, with lines `after` inner ones."""
+    condition, slot = state.loop.condition, f"slot_{axis.name}"
+    body = [*state.statements, f"{slot} = TOTAL[0]", *statements]
+    if condition is None or state.loop.solved is not None:
+        # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
+        return [*state.loop.around([*body, f"TOTAL[0] = {slot} + 1"]), *after]
+    # Without a branch: an element that is not wanted is overwritten by the next one.
+    advance = f"TOTAL[0] = {slot} + T.select({condition}, 1, 0)"
+    return [*state.loop.around_all([*body, advance]), *after]
+
+
+def _appended_in_vectors(
+    state: AssemblyState, axis: Axis, statements: Sequence[str], after: Sequence[str]
+) -> list[str] | None:
+    """Return the loops that append several elements at once, with lines `after` inner ones; None unless these
+    elements are always in one fiber."""
+    run = vector_run(state.loop, state.statements)
+    if run is None or any(line.startswith(indented([""], run.depth + 1)[0]) for line in after):
+        return None
+    first = f"first_{axis.name}"
+    # Sums instead of their names: the bounds of a sum with the variable are checked before the loop.
+    texts = {f"slot_{axis.name}": f"{first} + {run.variable}", "p": run.position}
+    names = re.compile(r"\b(" + "|".join(texts) + r")\b")
+    stores = [names.sub(lambda name: texts[name[0]], statement) for statement in statements]
+    advance = f"TOTAL[0] = {first} + {run.width}"
+    return [*run.around([f"{first} = TOTAL[0]"], stores, [advance]), *after]
+
+
 def _shared(state: AssemblyState, store: Store, dtype: str) -> Array | None:
     """Return the array of the source that has the coordinates, if there is one."""
     array = state.loop.loaded.get(state.logical.get(store.axis, -1))
@@ -259,16 +311,18 @@ def _shared(state: AssemblyState, store: Store, dtype: str) -> Array | None:
 
 def _typed(state: AssemblyState, index_dtype: str | None) -> FormatDescription:
     """Return the description with the dtypes of the arrays."""
-    highest = {handle: int(array.max(initial=0)) for handle, array in state.arrays.items()}
-    lowest = {handle: int(array.min(initial=0)) for handle, array in state.arrays.items()}
+    bounds = {
+        handle: (int(array.min(initial=0)), int(array.max(initial=0)))
+        for handle, array in state.arrays.items()
+        if handle not in state.bounds
+    } | state.bounds
     for store in state.stores:
-        highest[store.handle], lowest[store.handle] = store.most, 0
+        bounds[store.handle] = 0, store.most
     if state.appended is not None and state.appended.indptr is not None:
-        handle = state.appended.indptr.handle
-        highest[handle], lowest[handle] = state.source.values.size, 0
+        bounds[state.appended.indptr.handle] = 0, state.source.values.size
     described = with_index_dtype(state.description, index_dtype or "int32")
     for handle, dtype in index_dtypes(described).items():
-        limits = np.iinfo(dtype)
-        if not limits.min <= lowest[handle] <= highest[handle] <= limits.max:
+        (least, most), (lowest, highest) = limits_of(dtype), bounds[handle]
+        if not least <= lowest <= highest <= most:
             raise NotDirectError(f"{dtype} may not represent the indices")
     return with_value_dtype(described, native_name(state.source.values.dtype))

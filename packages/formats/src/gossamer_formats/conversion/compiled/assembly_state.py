@@ -12,6 +12,7 @@ from gossamer_formats.conversion.compiled.element_loop import LARGEST_CONSTANT, 
 from gossamer_formats.conversion.compiled.element_order import ElementOrder
 from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program, widened
 from gossamer_formats.conversion.conversion_target import ConversionTarget
+from gossamer_formats.conversion.dtypes import native_index_dtype
 from gossamer_formats.conversion.known_sizes import KnownSizes
 from gossamer_formats.storage import Array, Storage, axes_by_name, native_name
 from gossamer_ir.core.axis_kinds import Indptr
@@ -88,6 +89,8 @@ class AssemblyState:
     compile: Compile
     requires_order: bool
     order: ElementOrder
+    shape: tuple[int, ...] = field(init=False)
+    """The logical shape."""
     sizes: KnownSizes = field(init=False)
     axes: dict[str, Axis] = field(init=False)
     arguments: dict[str, Array | Operand | int] = field(init=False)
@@ -108,6 +111,8 @@ class AssemblyState:
     """The place of the element's value, as far as axes are known."""
     arrays: dict[str, Array] = field(default_factory=dict)
     """The index arrays that are complete."""
+    bounds: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The least and the largest element of index arrays, as far as they are known."""
     stores: list[Store] = field(default_factory=list)
     in_own_slot: bool = False
     """Each element has a slot of its own along the axes so far."""
@@ -121,6 +126,7 @@ class AssemblyState:
     """All must be found by the last program."""
 
     def __post_init__(self) -> None:
+        self.shape = self.source.shape
         self.sizes = KnownSizes(self.description, self.target.sizes)
         self.axes = axes_by_name(self.description)
         self.arguments = dict(self.loop.arguments)
@@ -195,15 +201,16 @@ class AssemblyState:
     def add_offsets(self, indptr: Indptr, lengths: Array, *, most: int | None = None) -> Array:
         """Return the first slots of fibers with known lengths; there are at most `most` slots."""
         total = int(lengths.sum(dtype=np.int64)) if most is None else most
-        dtype = np.dtype(native_index_dtype(total))
+        dtype = native_index_dtype(total)
         offsets = np.empty(lengths.size + 1, dtype)
         offsets[0] = 0
-        np.cumsum(lengths, dtype=dtype, out=offsets[1:])
+        lengths.cumsum(dtype=dtype, out=offsets[1:])
         return self.set_offsets(indptr, offsets)
 
     def set_offsets(self, indptr: Indptr, offsets: Array) -> Array:
         self.arrays[indptr.handle] = offsets
         total = int(offsets[-1])
+        self.bounds[indptr.handle] = 0, total
         if indptr.nnz is not None and self.sizes.bind(indptr.nnz, total) != total:
             raise NotDirectError("the number of slots differs from the one that is given")
         return offsets
@@ -227,11 +234,6 @@ class AssemblyState:
             f"{cursors}[at_{name}] = {cast}(r_{name} + 1)",
         ]
         return f"r_{name}"
-
-
-def native_index_dtype(largest: int) -> str:
-    """Return the dtype of indices up to a number."""
-    return "int32" if largest <= np.iinfo(np.int32).max else "int64"
 
 
 def offsets_of_ends(ends: Array) -> Array:

@@ -10,13 +10,13 @@ from gossamer_formats.conversion.compiled.assembly_state import (
     NotDirectError,
     Place,
     Store,
-    native_index_dtype,
     offsets_of_ends,
 )
 from gossamer_formats.conversion.compiled.dense_axes import add_fixed
 from gossamer_formats.conversion.compiled.fiber_counts import fiber_counts, is_grouped, is_sorted
 from gossamer_formats.conversion.compiled.marked_fibers import add_ranks, marked_fibers
 from gossamer_formats.conversion.compiled.program import Operand
+from gossamer_formats.conversion.dtypes import native_index_dtype
 from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, is_varied, width_of
 from gossamer_ir.core.build import integer_value
@@ -148,7 +148,6 @@ def _append(
     """Add an axis to which the last program appends the elements."""
     state.appended = Appended(axis, indptr, parent)
     state.fills_slots = True
-    state.statements.append(f"slot_{axis.name} = TOTAL[0]")
     state.set_varied(axis, f"slot_{axis.name}", state.source.values.size, state.loop.size)
     _store(state, axis, indices)
 

@@ -26,13 +26,6 @@ def convert_compiled(
     Elements that are not in an order in which the target can be built directly are sorted first: they are
     stored in CSR and CSC. Repeated elements, and whatever cannot be stored, are left to NumPy.
     """
-    found = _convert(source, target, compile, options)
-    return None if found is None else _with_owned_arrays(found)
-
-
-def _convert(
-    source: Storage, target: ConversionTarget, compile: Compile, options: Options
-) -> ConvertedStorage | None:
     if options.drop_zeros:
         return _without_zeros(source, target, compile, options)
     try:
@@ -69,7 +62,9 @@ def _without_zeros(
                 continue
     if collected is None:
         return None
-    found = _convert(collected.storage, target, compile, options._replace(drop_zeros=False))
+    found = convert_compiled(
+        _with_owned_arrays(collected.storage), target, compile, options._replace(drop_zeros=False)
+    )
     if found is None:
         return None
     return found._replace(permutation=_composed(collected.permutation, found.permutation))
@@ -97,7 +92,7 @@ def _in_steps(
             requires_order=target is not _BY_COLUMN,
             index_dtype=options.index_dtype if target is targets[-1] else None,
         )
-        storage, found = assemble_compiled(storage, target, compile, step)
+        storage, found = assemble_compiled(_with_owned_arrays(storage), target, compile, step)
         permutation = _composed(permutation, found)
     return ConvertedStorage(storage, permutation)
 
@@ -109,9 +104,10 @@ def _composed(first: Array | None, second: Array | None) -> Array | None:
     return compose(first, second)
 
 
-def _with_owned_arrays(found: ConvertedStorage) -> ConvertedStorage:
+def _with_owned_arrays(storage: Storage) -> Storage:
+    """Return a storage of which others may share the arrays."""
     arrays = {
         handle: array if is_owned(array) else adopt_array(array)
-        for handle, array in found.storage.arrays.items()
+        for handle, array in storage.arrays.items()
     }
-    return found._replace(storage=found.storage._replace(arrays=arrays))
+    return storage._replace(arrays=arrays)

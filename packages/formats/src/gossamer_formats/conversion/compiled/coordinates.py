@@ -51,7 +51,7 @@ def _inverse(
 
 def set_coordinates(state: AssemblyState) -> None:
     """Find the coordinates of an element along all axes that occur in the map."""
-    inverse = _inverse(state.description, tuple(state.sizes.known.items()), state.source.shape)
+    inverse = _inverse(state.description, tuple(state.sizes.known.items()), state.shape)
     require_contents(state.target, inverse.map)
     if not inverse.map.reaches_all:
         raise NotDirectError("the map may not reach all elements")
@@ -73,10 +73,10 @@ def extent_text(state: AssemblyState, name: str, value: Expr, extent: int) -> st
     """Return the text of the number of values of an expression of logical coordinates, so that programs for
     other shapes are the same."""
     match value:
-        case Var() if extent == state.source.shape[_dimension(value)]:
+        case Var() if extent == state.shape[_dimension(value)]:
             return f"d{_dimension(value)}"
         case Binary(op="floordiv", lhs=Var() as number, rhs=Const() as divisor):
-            shape, size = state.source.shape[_dimension(number)], int(divisor.text)
+            shape, size = state.shape[_dimension(number)], int(divisor.text)
             if extent == -(-shape // size):
                 return f"((d{_dimension(number)} + {size - 1}) // {size})"
     return state.width(name, extent)
@@ -104,7 +104,7 @@ def _set_contents(state: AssemblyState, inverse: InverseMap) -> None:
 
 
 def _number_contents(state: AssemblyState, load: Load, solved: Solved, axes: list[Axis]) -> None:
-    low, span = _range(solved, state.source.shape)
+    low, span = _range(solved, state.shape)
     state.require_table(span)
     size = extent_text(state, load.buffer, solved.value, span)
     value = print_expr(solved.value)

@@ -9,16 +9,21 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.loop_order import layout_sizes, lexicographic_loops
+from gossamer_formats.conversion.compiled.loop_order import (
+    SolvedAxis,
+    layout_sizes,
+    lexicographic_loops,
+    solved_axis,
+)
 from gossamer_formats.conversion.compiled.program import Operand, indented, widened
 from gossamer_formats.conversion.dtypes import index_dtypes
 from gossamer_formats.conversion.inverse_map import with_sizes
-from gossamer_formats.storage import Array, Storage, axes_by_name, evaluate, shape_of
+from gossamer_formats.storage import Array, Storage, axes_by_name, evaluate, index_array, shape_of
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, width_of
 from gossamer_ir.core.build import add, index, index_var, mul
-from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
+from gossamer_ir.nodes import Axis, Buffer, Expr, FormatDescription, Load, Var
 from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.rewrite import rewrite
 
@@ -30,6 +35,10 @@ LARGEST_CONSTANT = 16
 another constant is compiled anew."""
 
 
+MOST_SKIPPED = 2
+"""The most iterations of a loop over a logical dimension for each one of a loop over the axis that is solved:
+a matrix with few columns may have very many rows."""
+
 _NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
@@ -39,18 +48,23 @@ class ElementLoop(NamedTuple):
 
     `header` is followed by statements at `depth`. `axes`: the axes of the loops, from the outermost.
     `is_in_order`: positions ascend. `visits_all`: every value is that of an element. `loaded`: the index
-    arrays that have a logical coordinate at `p`, by its number. `size`: the text of the number of values.
-    `condition` is true for the elements that are wanted; None: all are.
+    arrays that have a logical coordinate at `p`, by its number. `size`: the text of the number of values;
+    `value` that of the value, and `value_shape` that of the shape of the array `VALUES`.
+    `solved`: the axis without a loop, whose coordinate follows from the others. `condition` is true for the
+    elements that are wanted; None: all are.
     """
 
     header: tuple[str, ...]
     depth: int
     arguments: dict[str, Array | Operand | int]
     axes: tuple[str, ...]
+    solved: SolvedAxis | None
     is_in_order: bool
     visits_all: bool
     loaded: dict[int, Array]
     size: str
+    value: str
+    value_shape: str
     condition: str | None
 
     @property
@@ -101,12 +115,14 @@ def element_loop(
         for value in _stored_widths(storage.description, storage.sizes)
     )
     loops = None if in_storage_order else lexicographic_loops(storage.description, layout)
+    solved = None if in_storage_order else _solved_axis(storage, layout)
     text = _loop_text(
         storage.description,
         layout,
         widths,
         loops or storage.description.buffer.axes,
         frozenset(sorted_slots),
+        solved,
         drop_zeros=drop_zeros,
     )
     arguments: dict[str, Array | Operand | int] = {
@@ -121,10 +137,15 @@ def element_loop(
         text.depth,
         arguments,
         axes=text.axes,
-        is_in_order=text.axes == storage.description.buffer.axes and not sorted_slots,
+        solved=solved,
+        is_in_order=text.axes == storage.description.buffer.axes
+        and not sorted_slots
+        and solved is None,
         visits_all=text.visits_all,
         loaded=loaded,
         size=text.size,
+        value=text.value,
+        value_shape=text.value_shape,
         condition=text.condition,
     )
 
@@ -145,6 +166,8 @@ class _LoopText(NamedTuple):
     visits_all: bool
     loaded: dict[int, str]
     size: str
+    value: str
+    value_shape: str
     condition: str | None
 
 
@@ -155,12 +178,25 @@ def _loop_text(
     widths: tuple[int, ...],
     loops: tuple[str, ...],
     sorted_axes: frozenset[str],
+    solved: SolvedAxis | None,
     *,
     drop_zeros: bool,
 ) -> _LoopText:
     """Return the loops over elements; `widths` are those of `_stored_widths`, if they are constants."""
     writer = _Writer(description, dict(layout), widths, sorted_axes)
-    return writer.write(loops, drop_zeros=drop_zeros)
+    return writer.write(loops, solved, drop_zeros=drop_zeros)
+
+
+def _solved_axis(storage: Storage, layout: tuple[tuple[str, int], ...]) -> SolvedAxis | None:
+    """Return the axis that is solved for, so that the elements are sorted; None if they would not be."""
+    solved = solved_axis(storage.description, layout)
+    if solved is None:
+        return None
+    length = evaluate(axes_by_name(storage.description)[solved.axis].length, storage.sizes)
+    if storage.shape[solved.dimension] > MOST_SKIPPED * length:
+        return None
+    contents = index_array(storage, solved.array)
+    return solved if bool((contents[1:] > contents[:-1]).all()) else None
 
 
 def _stored_widths(description: FormatDescription, sizes: Mapping[str, int]) -> list[int]:
@@ -210,16 +246,28 @@ class _Writer:
         self.at_position: dict[str, str] = {}
         self.visits_all = True
 
-    def write(self, loops: tuple[str, ...], *, drop_zeros: bool) -> _LoopText:
-        for name in loops:
-            self._add_axis(self.axes[name])
+    def write(
+        self, loops: tuple[str, ...], solved: SolvedAxis | None, *, drop_zeros: bool
+    ) -> _LoopText:
+        if solved is None:
+            for name in loops:
+                self._add_axis(self.axes[name])
+        else:
+            self._open(f"for l{solved.dimension} in T.serial(d{solved.dimension}):")
+            self._add_axis(self.axes[solved.outer])
+            self._add_solved(solved)
         position, size = self._position()
         self._line(f"p = {position}")
-        self._bind_logical()
-        condition = None
+        self._bind_logical(solved)
+        value, shape, condition = f"{VALUES}[p]", size, None
+        if solved is not None:
+            # Both coordinates are known to be in bounds, but not the position that is made of them.
+            axes = solved.outer, solved.axis
+            value = f"{VALUES}[{', '.join(self.coordinates[name] for name in axes)}]"
+            shape = ", ".join(self._length(self.axes[name]) for name in axes)
         if drop_zeros:
-            self.arguments[VALUES] = lambda storage, _: Operand(storage.values, size)
-            condition = f"{VALUES}[p] != T.{self.description.buffer.dtype}(0)"
+            self.arguments[VALUES] = lambda storage, _: Operand(storage.values, shape)
+            condition = f"{value} != T.{self.description.buffer.dtype}(0)"
         loaded = {}
         for number, result in enumerate(map_results(self.description)):
             axis = self._axis_of(result)
@@ -233,6 +281,8 @@ class _Writer:
             visits_all=self.visits_all and not drop_zeros,
             loaded=loaded,
             size=size,
+            value=value,
+            value_shape=shape,
             condition=condition,
         )
 
@@ -296,6 +346,17 @@ class _Writer:
             self._line(f"e_{name} = {element}")
             element = f"e_{name}"
         self.elements[name] = element
+
+    def _add_solved(self, solved: SolvedAxis) -> None:
+        """Add the axis whose coordinate follows from the logical one; it may be outside of the axis."""
+        axis = self.axes[solved.axis]
+        self.counts[axis.name] = width = self._width(axis)
+        coordinate = f"x_{axis.name}"
+        self.elements[axis.name] = self.coordinates[axis.name] = coordinate
+        self._line(f"{coordinate} = l{solved.dimension} - ({self._text(solved.rest)})")
+        self._open(f"if {coordinate} >= 0:")
+        self._open(f"if {coordinate} < {width}:")
+        self.visits_all = False
 
     def _offsets(self, axis: Axis, handle: str) -> str:
         """Add an array of offsets, and return the text of an element at `{}`."""
@@ -369,10 +430,15 @@ class _Writer:
         self.arguments[name] = lambda _, known: _value(first, known) * _value(second, known)
         return name
 
-    def _map_array(self, handle: str) -> str:
+    def _map_array(self, buffer: Buffer) -> str:
         """Add an array of the map, and return its name."""
-        size = f"k_{handle}"
-        self.arguments[size] = lambda storage, _: storage.arrays[handle].size
+        handle = buffer.handle or buffer.name
+        indexing = [axis for axis in self.axes.values() if buffer.shape == (axis.length,)]
+        if indexing:
+            size = self._length(indexing[0])
+        else:
+            size = f"k_{handle}"
+            self.arguments[size] = lambda storage, _: storage.arrays[handle].size
         self._add_array(handle, size)
         return f"S_{handle}"
 
@@ -382,13 +448,17 @@ class _Writer:
             return None
         return self._axes_by_variable()[result.name]
 
-    def _bind_logical(self) -> None:
+    def _bind_logical(self, solved: SolvedAxis | None) -> None:
         results = map_results(self.description)
         for number, result in enumerate(results):
+            if solved is not None and number == solved.dimension:
+                continue
             name = self._axis_of(result)
             text = self._text(result) if name is None else self._coordinate(name)
             self._line(f"l{number} = {text}")
         for number, result in enumerate(results):
+            if solved is not None and number == solved.dimension:
+                continue
             low, high = self._bounds(result)
             size = self.shape[number]
             if low is None or low < 0:
@@ -417,7 +487,7 @@ class _Writer:
                 at: Expr = index(0)
                 for number, length in zip(node.indices, shape, strict=True):
                     at = add(mul(at, index(length)), number)
-                return Load(self._map_array(buffer.handle or buffer.name), (at,), node.dtype)
+                return Load(self._map_array(buffer), (at,), node.dtype)
             if isinstance(node, Var) and node.name in variables:
                 text = self._coordinate(variables[node.name])
                 return index(0) if text == "0" else index_var(text)

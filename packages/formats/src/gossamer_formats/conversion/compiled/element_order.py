@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.compiled.element_loop import ElementLoop
-from gossamer_formats.conversion.compiled.loop_order import digit_dimensions
+from gossamer_formats.conversion.compiled.loop_order import digit_dimensions, layout_sizes
 from gossamer_formats.conversion.compiled.program import Compile, run_program
-from gossamer_formats.storage import axes_by_name
+from gossamer_formats.storage import Storage, axes_by_name
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import FormatDescription
@@ -72,6 +72,18 @@ def declared_order(
     return ElementOrder(tuple(digits), are_distinct)
 
 
+def order_of_loop(loop: ElementLoop, source: Storage, *, are_sorted: bool = False) -> ElementOrder:
+    """Return what is known about the order in which loops visit the elements; `are_sorted` is that of
+    `declared_order`."""
+    if loop.solved is not None:
+        dimensions = (loop.solved.dimension, 1 - loop.solved.dimension)
+        return ElementOrder(
+            tuple(Digit(number, ascends=True) for number in dimensions), are_distinct=True
+        )
+    layout = layout_sizes(source.description, source.sizes)
+    return declared_order(source.description, layout, loop.axes, are_sorted=are_sorted)
+
+
 def observed_order(order: ElementOrder, loop: ElementLoop, compile: Compile) -> ElementOrder:
     """Return the order of elements that may be repeated, or in another order than that of the loops: all that
     is known is found by comparing them.
@@ -91,9 +103,12 @@ def observed_order(order: ElementOrder, loop: ElementLoop, compile: Compile) -> 
 def can_ascend(order: ElementOrder, dimensions: Sequence[int]) -> bool:
     """Return whether elements that agree in all other dimensions are sorted lexicographically by these, if
     the fibers of all axes are sorted."""
-    # The loops over digits of other coordinates have one iteration each among such elements.
-    numbers = [digit.dimension for digit in order.digits if digit.dimension in dimensions]
-    return _without_repetitions(numbers) == list(dimensions)
+    # The loops over digits of other coordinates have one iteration each among such elements. A dimension
+    # without digits has a single coordinate.
+    numbers = [digit.dimension for digit in order.digits]
+    wanted = [number for number in dimensions if number in numbers]
+    is_known = bool(numbers) or not dimensions
+    return is_known and _without_repetitions([n for n in numbers if n in wanted]) == wanted
 
 
 def ascends(order: ElementOrder, dimensions: Sequence[int]) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from gossamer_formats.conversion.compiled.assembly_state import AssemblyState, NotDirectError, Place
 from gossamer_formats.conversion.compiled.program import Operand, widened
 from gossamer_formats.conversion.compiled.sorted_fibers import sort_fibers
+from gossamer_formats.conversion.dtypes import limits_of
 from gossamer_formats.storage import Array, native_name
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.nodes import Axis
@@ -37,7 +38,7 @@ def marked_fibers(state: AssemblyState, axis: Axis, parent: Place) -> MarkedFibe
     # One more: a coordinate that is marked already is stored at the end, and overwritten by the next.
     capacity = state.source.values.size + 1
     listed, ends = np.empty(capacity, np.int32), np.zeros(parent.slots, np.int32)
-    if capacity > np.iinfo(np.int32).max:
+    if capacity > limits_of("int32")[1]:
         raise NotDirectError("there are too many elements")
     totals = np.zeros(2, np.int64)
     statements = [

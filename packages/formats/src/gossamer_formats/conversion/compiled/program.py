@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 from gossamer_formats.storage import Array, native_name
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
@@ -31,8 +33,8 @@ class Program(Protocol):
     """A compiled program."""
 
     @property
-    def bind_trusted(self) -> Callable[..., Callable[[], Any]]:
-        """Return a call with arguments in the order of the parameters, which are not checked."""
+    def run_trusted(self) -> Callable[..., Any]:
+        """Runs the program with arguments in the order of the parameters, which are not checked."""
 
 
 Compile: TypeAlias = Callable[[Module], Program]
@@ -44,8 +46,10 @@ def run_program(compile: Compile, lines: Sequence[str], arguments: Arguments) ->
 
     >>> import numpy as np
     >>> lines = ["for i in T.serial(n):", "    X[i] = Y[i]"]
-    >>> operand = Operand(np.zeros(2, np.int32), "n", ("in_range(Y, 0, 1)",))
-    >>> print(print_program(lines, {"X": np.zeros(2, np.int64), "Y": operand, "n": 2}).strip())
+    >>> known = ("in_range(Y, 0, 1)",)
+    >>> of_arrays = [("X", np.dtype("int64"), None, ()), ("Y", np.dtype("int32"), "n", known)]
+    >>> parameters = [*of_arrays, ("n", None, "", ())]
+    >>> print(print_program(lines, parameters).strip())
     @T.prim_func
     def convert(X_: T.handle, X_size: T.int64, Y_: T.handle, n: T.int64) -> None:
         T.func_attr({"sparse_tir_level": 0})
@@ -56,42 +60,49 @@ def run_program(compile: Compile, lines: Sequence[str], arguments: Arguments) ->
             X[i] = Y[i]
     """
     passed: list[Array | int] = []
-    for value in arguments.values():
-        if isinstance(value, Operand):
-            passed.append(value.array)
-        elif isinstance(value, int):
-            passed.append(value)
-        else:
-            passed += [value, value.size]
-    # The arrays are those of a checked storage, or were made here for these programs.
-    _compiled(compile, print_program(lines, arguments)).bind_trusted(*passed)()
-
-
-def print_program(lines: Sequence[str], arguments: Arguments) -> str:
-    """Return the script of a program."""
-    params, buffers, facts = [], [], []
+    params: list[Param] = []
     for name, value in arguments.items():
         if isinstance(value, int):
-            params.append(f"{name}: T.int64")
-            continue
-        params.append(f"{name}_: T.handle")
-        if isinstance(value, Operand):
-            array, size = value.array, value.size
-            facts += [f"T.assume({fact})" for fact in value.facts]
+            passed.append(value)
+            params.append((name, None, "", ()))
+        elif isinstance(value, Operand):
+            passed.append(value.array)
+            params.append((name, value.array.dtype, value.size, value.facts))
         else:
-            array, size = value, f"{name}_size"
-            params.append(f"{size}: T.int64")
-        buffers.append(f'{name} = T.match_buffer({name}_, ({size},), "{native_name(array.dtype)}")')
+            passed += [value, value.size]
+            params.append((name, value.dtype, None, ()))
+    # The arrays are those of a checked storage, or were made here for these programs.
+    _compiled(compile, tuple(lines), tuple(params)).run_trusted(*passed)
+
+
+Param: TypeAlias = tuple[str, "np.dtype[Any] | None", "str | None", tuple[str, ...]]
+"""A parameter: its name; the dtype of an array, None of an integer; the text of the number of elements, None
+for a parameter of its own; and the facts about its contents."""
+
+
+def print_program(lines: Sequence[str], parameters: Sequence[Param]) -> str:
+    """Return the script of a program."""
+    names, buffers, facts = [], [], []
+    for name, dtype, size, known in parameters:
+        if dtype is None:
+            names.append(f"{name}: T.int64")
+            continue
+        names.append(f"{name}_: T.handle")
+        if size is None:
+            size = f"{name}_size"
+            names.append(f"{size}: T.int64")
+        facts += [f"T.assume({fact})" for fact in known]
+        buffers.append(f'{name} = T.match_buffer({name}_, ({size},), "{native_name(dtype)}")')
     body = "\n".join(f"    {line}" for line in [*buffers, *facts, *lines])
     return (
-        f"@T.prim_func\ndef convert({', '.join(params)}) -> None:\n"
+        f"@T.prim_func\ndef convert({', '.join(names)}) -> None:\n"
         f'    T.func_attr({{"sparse_tir_level": 0}})\n{body}\n'
     )
 
 
-@lru_cache(maxsize=256)
-def _compiled(compile: Compile, script: str) -> Program:
-    return compile(parse_module(script))
+@lru_cache(maxsize=512)
+def _compiled(compile: Compile, lines: tuple[str, ...], parameters: tuple[Param, ...]) -> Program:
+    return compile(parse_module(print_program(lines, parameters)))
 
 
 def widened(text: str, dtype: str) -> str:
