@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gossamer_tune.format_choice import FormatChoice, choose_format, measure_formats
     from gossamer_tune.model.estimate import Estimate
     from gossamer_tune.model.workload import Workload
+    from gossamer_tune.orders.community_order import community_order
 
 _HOMES = {
     "Estimate": "gossamer_tune.model.estimate",
@@ -18,6 +19,7 @@ _HOMES = {
     "MatrixFeatures": "gossamer_tune.features.matrix_features",
     "Workload": "gossamer_tune.model.workload",
     "choose_format": "gossamer_tune.format_choice",
+    "community_order": "gossamer_tune.orders.community_order",
     "features_of": "gossamer_tune.features.matrix_features",
     "measure_formats": "gossamer_tune.format_choice",
 }
@@ -28,6 +30,7 @@ __all__ = [
     "MatrixFeatures",
     "Workload",
     "choose_format",
+    "community_order",
     "features_of",
     "measure_formats",
 ]
