@@ -20,10 +20,10 @@ def segment_lengths(
     lengths = np.zeros(rows * partitions, np.int32)
     begin, end = (widened(f"OFFSETS[{at}]", native_name(offsets.dtype)) for at in ("i", "i + 1"))
     lines = [
-        "for i in T.serial(rows):",
+        "for i in T.parallel(rows):",
         f"    for e in T.serial({begin}, {end}):",
-        f"        at = i * partitions + {widened('COLUMNS[e]', native_name(columns.dtype))} // span",
-        "        LENGTHS[at] = LENGTHS[at] + 1",
+        f"        at = {widened('COLUMNS[e]', native_name(columns.dtype))} // span",
+        "        LENGTHS[i, at] = LENGTHS[i, at] + 1",
     ]
     facts = (
         "monotone(OFFSETS)",
@@ -41,7 +41,8 @@ def segment_lengths(
             "span": span,
             "OFFSETS": Operand(offsets, "rows + 1", facts),
             "COLUMNS": Operand(columns, "count"),
-            "LENGTHS": lengths,
+            # Two dimensions: each row has elements of its own, so that rows are counted in parallel.
+            "LENGTHS": Operand(lengths, "rows, partitions"),
         },
     )
     return lengths
