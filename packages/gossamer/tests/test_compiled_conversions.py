@@ -9,6 +9,9 @@ from scipy import sparse
 import gossamer as gs
 from gossamer_formats import convert
 from gossamer_formats.conversion import convert as convert_module
+from gossamer_formats.descriptions.coo import coo
+from gossamer_formats.descriptions.csc import csc
+from gossamer_formats.descriptions.csr import csr
 
 PARAMETERS = {
     "bsr": {"block_rows": 2, "block_columns": 3},
@@ -68,3 +71,27 @@ def test_repeated_elements_are_added(matrix):
     tensor = gs.from_arrays("coo", matrix.shape, indices_0=rows, indices_1=columns, data=data)
     expected = sparse.coo_array((data, (rows, columns)), shape=matrix.shape).tocsr()
     assert (gs.to_scipy(tensor.asformat("csr")) != expected).nnz == 0
+
+
+@pytest.mark.parametrize("block", [(2, 2), (4, 4), (1, 8), (3, 5)])
+@pytest.mark.parametrize("target", [csr(), csr(sorted=False), csc(), coo(sorted=False)])
+def test_blocks_in_any_order_are_converted_by_programs(without_numpy, block, target):
+    rng = np.random.default_rng(5)
+    rows, columns = rng.integers(0, 6000, 40_000), rng.integers(0, 2520, 40_000)
+    matrix = sparse.csr_array((rng.random(40_000), (rows, columns)), shape=(6000, 2520))
+    # SciPy lists the blocks of a row in the order of their first elements.
+    tensor = gs.from_scipy(matrix.tobsr(block), format="same")
+    for zeros in ("drop", "keep"):
+        found = tensor.asformat(target, zeros=zeros)
+        assert (gs.to_scipy(found).tocsr() != matrix).nnz == 0
+
+
+@pytest.mark.parametrize("target", ["csr", "csc", "coo"])
+def test_diagonals_are_converted_by_programs(without_numpy, target):
+    rng = np.random.default_rng(6)
+    offsets = np.arange(-7, 60, 4)
+    matrix = sparse.dia_array((rng.random((offsets.size, 9000)), offsets), shape=(8000, 9000))
+    for order in (np.arange(offsets.size), rng.permutation(offsets.size)):
+        shuffled = sparse.dia_array((matrix.data[order], offsets[order]), shape=matrix.shape)
+        found = gs.from_scipy(shuffled, format="same").asformat(target)
+        assert (gs.to_scipy(found).tocsr() != matrix.tocsr()).nnz == 0
