@@ -195,6 +195,35 @@ def test_nothing_decreases_that_should_not(function, dtype):
     )
 
 
+def find_nth_bits(words, counts):
+    """The oracle: the positions of the set bits of each word, as text."""
+    width = words.itemsize * 8
+    mask = 2**width - 1
+    found = []
+    for word, count in zip(words.tolist(), counts.tolist(), strict=True):
+        places = [at for at, bit in enumerate(f"{word & mask:0{width}b}"[::-1]) if bit == "1"]
+        found.append(dict(enumerate(places)).get(count & mask, width))
+    return np.array(found, words.dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_positions_of_bits(dtype, lanes, target):
+    rng = np.random.default_rng(9)
+    kind = np.dtype(dtype)
+    bits = [rng.integers(0, 2**63, 2048, np.uint64) << np.uint64(1) for _ in range(3)]
+    words = np.concatenate([bits[0], bits[0] & bits[1] & bits[2], bits[0] | bits[1] | bits[2]])
+    words = words.astype(f"u{kind.itemsize}").view(kind)
+    words[:4] = [0, 1, ~kind.type(0), np.left_shift(kind.type(1), 8 * kind.itemsize - 1)]
+    counts = rng.integers(0, 8 * kind.itemsize + 2, len(words)).astype(kind)
+    counts[4:16:3] = ~kind.type(0)
+    found = applied("find_nth_bit", words, counts, lanes=lanes, target=target)
+    np.testing.assert_array_equal(found, find_nth_bits(words, counts))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -43,6 +43,7 @@ NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
 COMPARES: tuple[CompareOp, ...] = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMON = ("add", "sub", "mul", "min", "max", "select")
 OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
+OF_BITS = ("popcount", "ctz")
 ROUNDINGS = ("sqrt", "floor", "ceil", "trunc")
 OF_BOOLS = ("and", "or", "not")
 LANES = (
@@ -78,6 +79,10 @@ def sources() -> Iterator[Source]:
             yield _rows(name, dtype, (name,))
     for dtype in (*SIGNED, *FLOATS):
         yield _rows("abs", dtype, ("abs",))
+    for dtype in (*SIGNED, *UNSIGNED):
+        yield _rows("bits", dtype, OF_BITS)
+    for dtype, lanes in (("int64", 8), ("uint8", 16)):
+        yield _rows("bits", dtype, OF_BITS, lanes=lanes)
     for dtype, counts in LANES:
         for lanes in counts:
             yield _rows("arithmetic", dtype, _arithmetic(dtype, lanes=lanes), lanes=lanes)
@@ -147,7 +152,7 @@ def _operation(name: str, x: Expr, z: Expr, lanes: int, *, output: str) -> Expr:
         return Compare(name, x, z)
     if name in ("neg", "not", "bitnot"):
         return Unary(cast(UnaryOp, name), x)
-    if name in ("abs", *ROUNDINGS):
+    if name in ("abs", *ROUNDINGS, *OF_BITS):
         return Call(name, (x,), dtype)
     if name == "select":
         return Select(Compare("lt", x, z), x, z)

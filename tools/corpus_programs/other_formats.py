@@ -91,6 +91,7 @@ SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("bsr", {"dtype": "float64", "index_dtype": "int32", "features": 5, "block": 3, "most": 120}),
     ("row_groups", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
     ("row_groups", {"dtype": "float64", "index_dtype": "int64", "features": 5}),
+    ("bitmask", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
     ("tiled_csr", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
     ("tiled_csr", {"dtype": "float64", "index_dtype": "int64", "features": 5}),
 )

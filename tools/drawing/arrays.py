@@ -122,7 +122,9 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
             )
             continue
         axis = next((axis for axis in axes.values() if _handle(indices_of(axis)) == handle), None)
-        if axis is not None:
+        if axis is not None and _is_mask(axis):
+            yield Drawn(handle, [[*_bits(storage, axis, array)]])
+        elif axis is not None:
             cells = [*_entries(array, slots.elements[axis.name], rows)]
             yield Drawn(handle, _shaped(cells, _dimensions(storage, _ancestors(axes, axis))))
         elif any(_handle(indptr_of(axis)) == handle for axis in axes.values()):
@@ -133,6 +135,23 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
 
 def _handle(stored: Any) -> str | None:
     return None if stored is None else stored.handle
+
+
+def _is_mask(axis: Axis) -> bool:
+    indices = indices_of(axis)
+    return indices is not None and indices.is_mask
+
+
+def _bits(storage: Storage, axis: Axis, words: Array) -> Iterator[list[Cell]]:
+    """Yield a line for each word: the bits of the columns that there are, the lowest first."""
+    slots = _slots(storage)
+    rows = coordinates_of_slots(storage, slots, len(storage.shape) - 2)
+    above = slots.elements[axis.parent or ""]
+    width = min(evaluate(axis.length, storage.sizes), storage.shape[-1])
+    for number, word in enumerate(words):
+        colors = {f"row{row}" for row in rows[above == number]}
+        color = colors.pop() if colors else "pad"
+        yield [("1", color) if int(word) >> place & 1 else ("0", "pad") for place in range(width)]
 
 
 def _slots(storage: Storage) -> Slots:

@@ -40,6 +40,12 @@ class Example(NamedTuple):
 
 
 EXAMPLES: dict[str, Example] = {
+    "bitmask": Example(
+        "For weights that were pruned without a pattern to a third or a half of their elements: a column "
+        "takes 1.5 bits, whether it is stored or not, instead of 32 bits for each one that is. An element "
+        "is found in constant time.",
+        matrices.weights(),
+    ),
     "bsr": Example(
         "For matrices of dense blocks: finite elements with several unknowns in a node, and weights that "
         "were pruned in blocks. A block has one index, and `spmm` multiplies it from registers.",

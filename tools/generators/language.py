@@ -74,7 +74,7 @@ def describe_functions() -> Iterator[str]:
     """Yield the table of the functions that a `Call` may call."""
     yield "## Math functions"
     rows = [
-        f"| `{function.name}` | {function.arity} | {'floats' if function.floats_only else 'numbers'} |"
+        f"| `{function.name}` | {function.arity} | {function.operands} |"
         for function in FUNCTIONS.values()
     ]
     yield "| function | arguments | operands |\n|---|---|---|\n" + "\n".join(rows)

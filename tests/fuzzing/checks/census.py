@@ -14,6 +14,7 @@ from gossamer_ir.nodes import (
     AttachAxis,
     Binary,
     BinaryOp,
+    BitmaskVaried,
     Call,
     Compare,
     CompareOp,
@@ -82,7 +83,7 @@ def required() -> tuple[str, ...]:
     dtypes = [f"buffer of {name}" for name in SCALARS if name != "handle"]
     return (
         "dense_fixed", "dense_fixed under a parent", "dense_varied", "compressed_fixed",
-        "compressed_varied", "forest of depth 2", "forest of depth 3", "forest of depth 4",
+        "compressed_varied", "bitmask_varied", "forest of depth 2", "forest of depth 3", "forest of depth 4",
         "iteration", "iterations inside another", "iterations in sequence inside another",
         "fused axes: 2", "fused axes: 3", "attached axis", "init", "store", "let", "if", "else",
         "combine", "reducer of 2", "reducer of 3", "subset", "covers", "disjoint",
@@ -129,9 +130,10 @@ def _dense(node: DenseFixed) -> Iterator[str]:
 @counted.register(DenseVaried)
 @counted.register(CompressedFixed)
 @counted.register(CompressedVaried)
-def _below(node: DenseVaried | CompressedFixed | CompressedVaried) -> Iterator[str]:
+@counted.register(BitmaskVaried)
+def _below(node: Node) -> Iterator[str]:
     named = {DenseVaried: "dense_varied", CompressedFixed: "compressed_fixed"}
-    yield named.get(type(node), "compressed_varied")
+    yield (named | {BitmaskVaried: "bitmask_varied"}).get(type(node), "compressed_varied")
 
 
 @counted.register

@@ -113,6 +113,33 @@ _CALLED: dict[str, Function] = {
 }  # fmt: skip
 
 
+def _bits(values: np.ndarray) -> np.ndarray:
+    """The bits of integers along a new last axis, the lowest first."""
+    values = np.asarray(values)
+    unsigned = values[..., None].astype(f"u{values.itemsize}")
+    places = np.arange(8 * values.itemsize, dtype=unsigned.dtype)
+    return (unsigned >> places) & unsigned.dtype.type(1) != 0
+
+
+def _first(found: np.ndarray) -> np.ndarray:
+    """The place of the first true value along the last axis; the length of that axis if there is none."""
+    return np.where(found.any(-1), found.argmax(-1), found.shape[-1])
+
+
+def _find_nth_bit(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    bits = _bits(values)
+    wanted = np.asarray(numbers).astype(f"u{np.asarray(numbers).itemsize}")[..., None]
+    below = (np.cumsum(bits, -1) - bits).astype(np.uint64)
+    return _first(bits & (below == wanted))
+
+
+_OF_BITS: dict[str, Function] = {
+    "popcount": lambda values: _bits(values).sum(-1),
+    "ctz": lambda values: _first(_bits(values)),
+    "find_nth_bit": _find_nth_bit,
+}
+
+
 def unary(op: str, dtype: str, value: np.ndarray) -> np.ndarray:
     return rounded(_UNARY[op](value), dtype)
 
@@ -123,7 +150,9 @@ def binary(op: str, dtype: str, left: np.ndarray, right: np.ndarray) -> np.ndarr
 
 
 def called(function: str, dtype: str, *values: np.ndarray) -> np.ndarray:
-    """A math function, in float64."""
+    """A math function, in float64 unless it is one of integers."""
+    if function in _OF_BITS:
+        return rounded(_OF_BITS[function](*values).astype(dtype), dtype)
     if dtype in INTEGERS:
         return np.abs(*values)
     wide = (np.asarray(value, np.float64) for value in values)

@@ -15,6 +15,7 @@ import numpy as np
 from gossamer_ir.nodes import (
     Axis,
     Binary,
+    BitmaskVaried,
     CompressedFixed,
     CompressedVaried,
     Const,
@@ -50,7 +51,7 @@ class Slots:
         self.axis = axis
         self.length = forest.number(axis.length)
         self.parents = 1 if axis.parent is None else forest[axis.parent].size
-        if isinstance(axis, DenseVaried | CompressedVaried):
+        if isinstance(axis, DenseVaried | CompressedVaried | BitmaskVaried):
             self.counts = np.diff(forest.arrays[axis.indptr].astype(np.int64))
         else:
             width = axis.width if isinstance(axis, CompressedFixed) else axis.length
@@ -58,13 +59,17 @@ class Slots:
         self.firsts = np.cumsum(self.counts) - self.counts
         self.size = int(self.counts.sum())
         self.parent_of = np.repeat(np.arange(self.parents), self.counts)
-        self.is_compressed = isinstance(axis, CompressedFixed | CompressedVaried)
+        self.is_compressed = isinstance(axis, CompressedFixed | CompressedVaried | BitmaskVaried)
         self.coordinates = np.arange(self.size) - self.firsts[self.parent_of]
         self.is_element = np.ones(self.size, bool)
         if isinstance(axis, CompressedFixed | CompressedVaried):
             self.coordinates = forest.arrays[axis.indices].astype(np.int64).ravel()
             if axis.padded:
                 self.is_element = self.coordinates < self.length
+        if isinstance(axis, BitmaskVaried):
+            words = forest.arrays[axis.words].ravel().tolist()
+            bits = [at for word in words for at in range(64) if word >> at & 1]
+            self.coordinates = np.array(bits, np.int64)
 
     @cached_property
     def _dense(self) -> np.ndarray:

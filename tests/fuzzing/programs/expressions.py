@@ -302,6 +302,15 @@ class Terms:
             by = self.value(dtype, 0).expr
         return Term(Binary(self.rng.choice(("shl", "shr")), inner.expr, by), dtype, largest(dtype))
 
+    def of_bit_function(self, dtype: str, depth: int) -> Term:
+        """A number of bits, or the position of one."""
+        name = self.rng.choice(("popcount", "ctz", "find_nth_bit"))
+        args = [self.value(dtype, depth).expr]
+        if name == "find_nth_bit":
+            few = self.number(self.rng.randint(0, 4), dtype)
+            args.append(self.rng.choice((few, self.value(dtype, 0))).expr)
+        return Term(Call(name, tuple(args), dtype), dtype, bits_of(dtype))
+
     def of_any_division(self, dtype: str, depth: int) -> Term:
         """A division by any value, also by 0."""
         left, right = self._pair(dtype, depth)
@@ -314,7 +323,7 @@ _COMMON = (
     "division", "reinterpret",
 )  # fmt: skip
 _FLOAT = ("quotient", "whole", "fma", *("function",) * 7)
-_INTEGER = ("bits", "bits", "bitnot", "shift", "shift", "any_division")
+_INTEGER = ("bits", "bits", "bitnot", "shift", "shift", "any_division", "bit_function")
 _FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": lambda most: np.exp(most), "exp2": lambda most: 2**most, "expm1": lambda most: np.exp(most),
     "log": lambda most: most + 4, "log2": lambda most: most + 4, "log10": lambda most: most + 4,

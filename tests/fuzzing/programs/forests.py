@@ -1,4 +1,4 @@
-"""Random forests of axes with their index arrays: all four kinds of axes, in trees of any shape."""
+"""Random forests of axes with their index arrays: all kinds of axes, in trees of any shape."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gossamer_ir.nodes import (
     Axis,
     Binary,
     BinaryOp,
+    BitmaskVaried,
     CompressedFixed,
     CompressedVaried,
     Const,
@@ -88,7 +89,8 @@ class DrawnForest:
 
     def is_searchable(self, axis: str) -> bool:
         node = self.slots[axis].axis
-        return isinstance(node, DenseFixed | DenseVaried) or (node.sorted and node.unique)
+        is_plain = isinstance(node, DenseFixed | DenseVaried | BitmaskVaried)
+        return is_plain or (node.sorted and node.unique)
 
     def is_unique(self, axis: str) -> bool:
         return getattr(self.slots[axis].axis, "unique", True)
@@ -132,7 +134,10 @@ class DrawnForest:
 
     def add_below(self, parent: Axis, length: int | None = None) -> str:
         """An axis of any kind; if `length` is given, with more elements."""
-        kinds = (self._dense, self._ragged, self._slotted, self._compressed, self._compressed)
+        kinds = (
+            *(self._dense, self._ragged, self._slotted, self._compressed, self._compressed) * 2,
+            self._masked,
+        )
         slots = MOST_SLOTS if length is None else 4 * MOST_SLOTS
         most = slots // max(self.slots[parent.name].size, 1)
         length = self.rng.choice(self._lengths) if length is None else length
@@ -204,6 +209,28 @@ class DrawnForest:
             sorted=is_plain,
             unique=is_plain,
             padded=is_padded,
+        )
+
+    def _masked(self, name: str, parent: Axis, length: int, most: int) -> Axis:
+        """A word of bits for each fiber, sometimes with the highest bit."""
+        rng = self.rng
+        rows = self._fibers(parent, length, most)
+        bits = rng.choice([found for found in (8, 16, 32, 64) if found >= length])
+        if length and rng.random() < 0.2:
+            rows, length = [[at + bits - length for at in row] for row in rows], bits
+        dtype = self._storage(_total(rows))
+        words = [sum(1 << at for at in row) for row in rows]
+        handle = f"words_{name.lower()}"
+        self.arrays[handle] = np.array(words, f"uint{bits}")
+        return BitmaskVaried(
+            name,
+            parent.name,
+            self.number(length),
+            self._nnz(rows),
+            self._indptr(name, rows, dtype),
+            handle,
+            dtype,
+            f"uint{bits}",
         )
 
     # --- fibers

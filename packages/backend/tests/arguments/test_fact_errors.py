@@ -22,6 +22,7 @@ from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.nodes import (
     FACTS,
+    BitCounts,
     Distinct,
     Expr,
     HasValue,
@@ -324,3 +325,21 @@ def test_a_sound_large_array_is_read_in_pieces():
     indices[2 * index_arrays.PIECE] = indices[2 * index_arrays.PIECE - 1]
     with pytest.raises(ArgumentError, match=f"Element {2 * index_arrays.PIECE} of 'x'"):
         check_segments("x", indices, indptr=starts, unique=True)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("dtype", ["uint8", "uint64"])
+def test_a_word_with_other_bits_than_the_offsets_say_is_named(dtype):
+    words = np.array([[0b101, 0], [0b11, 1], [0b111, 0]], dtype)
+    offsets = np.array([0, 2, 2, 4, 5, 8, 8], np.int32)
+    arrays, names = {"W": words, "P": offsets}, {"W": "w", "P": "p"}
+    needed = (BitCounts("W", "P", index(3)),)
+    require_facts(needed, {}, arrays=arrays, names=names)
+    for at, word in [(0, 0b100), (2, 0b111), (4, 0b1011), (5, 1)]:
+        wrong = words.copy()
+        wrong.flat[at] = word
+        with pytest.raises(ArgumentError, match=f"Element {at} of 'w' is {word:#b}") as caught:
+            require_facts(needed, {}, arrays=arrays | {"W": wrong}, names=names)
+        assert caught.value.code == "kernel.bits"
+    with pytest.raises(ArgumentError, match="'p' has 6 elements; expected 7, one more than 'w'"):
+        require_facts(needed, {}, arrays=arrays | {"P": offsets[:6]}, names=names)

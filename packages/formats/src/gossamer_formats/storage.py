@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer_ir.analysis.logical_elements import logical_shape
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of, with_declared_order
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -155,12 +155,10 @@ def with_order(
     >>> axis.sorted, axis.unique
     (False, True)
     """
-    declared = {"sorted": sorted, "unique": unique}
-    changes = {field: value for field, value in declared.items() if value is not None}
     changed = tuple(
-        axis
-        if indices_of(axis) is None or (axes is not None and axis.name not in axes)
-        else msgspec.structs.replace(axis, **changes)
+        with_declared_order(axis, sorted=sorted, unique=unique)
+        if axes is None or axis.name in axes
+        else axis
         for axis in description.axes
     )
     return msgspec.structs.replace(description, axes=changed)

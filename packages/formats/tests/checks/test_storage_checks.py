@@ -21,6 +21,7 @@ from gossamer_formats.checks.storage_checks import axis_facts
 from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.errors import FormatError, UserError
 from gossamer_ir.nodes import VScale
+from gossamer_ir.script import parse_format
 
 I32, I64, F32 = np.int32, np.int64, np.float32
 
@@ -65,7 +66,9 @@ def test_bad_shapes_are_refused(shape, arrays):
 
 
 def test_an_unknown_format_lists_those_there_are(arrays):
-    with pytest.raises(FormatError, match="no format 'rows'; expected one of: bsr, coo") as caught:
+    with pytest.raises(
+        FormatError, match="no format 'rows'; expected one of: bitmask, bsr"
+    ) as caught:
         from_arrays("rows", (4, 5), **arrays)
     assert caught.value.code == "format.unknown"
 
@@ -249,3 +252,88 @@ def test_shapes_and_unsorted_uniqueness_are_no_matter_of_a_check(arrays):
 def test_axes_promise_facts():
     assert axis_facts(csr(sorted=False))[:2] == axis_facts(csr())[:2]
     assert len(axis_facts(csr(sorted=False))) == 2
+
+
+def masked(**changes):
+    """Arrays of two rows of 70 columns in the format bitmask: columns 0, 3 and 69, and column 64."""
+    arrays = {
+        "indptr": np.array([0, 2, 3, 3, 4], I32),
+        "words": np.array([0b1001, 1 << 5, 0, 1], np.uint64),
+        "data": np.array([1, 2, 3, 4], F32),
+    }
+    return arrays | changes
+
+
+def test_a_bitmask_has_the_elements_whose_bits_are_set():
+    dense = np.zeros((2, 70))
+    dense[[0, 0, 0, 1], [0, 3, 69, 64]] = [1, 2, 3, 4]
+    np.testing.assert_array_equal(from_arrays("bitmask", (2, 70), **masked()).toarray(), dense)
+
+
+BAD_MASKS = [
+    ("format.words", {"words": [9, 32, 1, 1]}, "words[2] is 0b1, which has 1 bit set; expected 0"),
+    (
+        "format.words",
+        {"words": [8, 32, 0, 1]},
+        "words[0] is 0b1000, which has 1 bit set; expected 2",
+    ),
+    ("format.words", {"indptr": [0, 1, 3, 3, 4]}, "words[0] is 0b1001, which has 2 bits set"),
+    ("format.indptr.decreasing", {"indptr": [0, 3, 2, 3, 4]}, "indptr[2] is 2, less than"),
+    ("format.length", {"words": [9, 32, 0]}, "words has 3 elements; expected 4, one per fiber"),
+    ("format.length", {"data": [1.0, 2.0]}, "data has 2 elements; expected 4"),
+]
+
+
+@pytest.mark.parametrize(("code", "changes", "named"), BAD_MASKS)
+def test_a_bitmask_with_other_bits_than_values_is_refused(code, changes, named):
+    dtypes = {"words": np.uint64, "indptr": I32, "data": F32}
+    changed = {name: np.array(values, dtypes[name]) for name, values in changes.items()}
+    with pytest.raises(FormatError) as caught:
+        from_arrays("bitmask", (2, 70), **masked(**changed))
+    assert caught.value.code == code
+    assert named in str(caught.value)
+
+
+def test_words_of_another_dtype_are_refused():
+    with pytest.raises(FormatError, match="words has the dtype int64") as caught:
+        from_arrays("bitmask", (2, 70), **masked(words=np.array([9, 32, 0, 1])))
+    assert caught.value.code == "format.dtype"
+
+
+NIBBLES = """
+@T.format
+def nibbles(
+    data: T.handle, indptr: T.handle, words: T.handle, m: T.int64, n: T.int64, nnz: T.int64,
+) -> None:
+    I = T.sp.dense_fixed(m)
+    W = T.sp.dense_fixed((n + 3) // 4, parent=I)
+    J = T.sp.bitmask_varied(W, (LENGTH, nnz), (indptr, words), "int32", words_dtype="uint8")
+    A = T.sp.match_buffer(data, (I, W, J), "float32")
+    T.sp.map(lambda i, w, j: (i, w * 4 + j), shape=(m, n))
+"""
+
+
+def test_a_bit_that_is_not_below_the_length_is_refused():
+    described = parse_format(NIBBLES.replace("LENGTH", "4"))
+    tensor = convert(from_scipy(sparse.csr_array(np.eye(3, 6, 2, F32))), described).tensor
+    assert tensor.arrays["words"].tolist() == [4, 0, 8, 0, 0, 1]
+    words = np.array([4, 0, 16, 0, 0, 1], np.uint8)
+    with pytest.raises(FormatError, match=r"words\[2\] is 0b10000, which has bit 4 set") as caught:
+        from_arrays(described, (3, 6), **{**tensor.arrays, "words": words})
+    assert caught.value.code == "format.words"
+
+
+def test_a_word_has_a_bit_for_each_coordinate():
+    described = parse_format(NIBBLES.replace("LENGTH", "9"))
+    with pytest.raises(FormatError, match="has 9 coordinates, but a word of uint8") as caught:
+        convert(from_scipy(sparse.csr_array(np.eye(3, 6, 2, F32))), described)
+    assert caught.value.code == "format.word"
+
+
+def test_a_bitmask_cannot_keep_duplicates():
+    arrays = {"indices_0": np.array([0, 0]), "indices_1": np.array([1, 1])}
+    tensor = from_arrays("coo", (1, 2), data=np.ones(2, F32), **arrays)
+    assert convert(tensor, "bitmask").tensor.arrays["data"].tolist() == [2.0]
+    with pytest.raises(FormatError, match="one place for each element") as caught:
+        convert(tensor, "bitmask", duplicates="keep")
+    assert caught.value.code == "format.duplicate"

@@ -6,6 +6,10 @@ from gossamer_formats import format_named, format_names
 from gossamer_testkit import FormatSuite
 
 
+class TestBitmask(FormatSuite):
+    format = format_named("bitmask")
+
+
 class TestBsr(FormatSuite):
     format = format_named("bsr")
     parameters = ({"block_rows": 2, "block_columns": 3}, {"block_rows": 1, "block_columns": 1})

@@ -146,7 +146,12 @@ class IfThenElse(Node, frozen=True):
 
 
 class Call(Node, frozen=True):
-    """A call of a pure function in `math_functions.FUNCTIONS` (exp, sqrt, fma, ...)."""
+    """A call of a pure function in `math_functions.FUNCTIONS` (exp, sqrt, fma, ...).
+
+    `popcount(x)` is the number of bits that are set, `ctz(x)` the number of zeros below the lowest bit that
+    is set; that of 0 is the number of bits. `find_nth_bit(x, n)` is the position of the set bit that has n
+    set bits below it (n is unsigned), or the number of bits if there is none.
+    """
 
     function: str
     args: tuple[Expr, ...]
@@ -512,7 +517,22 @@ class CompressedVaried(Node, frozen=True):
     padded: bool = False
 
 
-Axis: TypeAlias = Union[DenseFixed, DenseVaried, CompressedFixed, CompressedVaried]
+class BitmaskVaried(Node, frozen=True):
+    """An axis with the slots indptr[p], ..., indptr[p + 1] - 1 for element p of its parent. Their
+    coordinates, ascending, are the positions of the bits that are set in words[p]: a fiber has no more
+    coordinates than a word has bits."""
+
+    name: Name
+    parent: Name
+    length: Expr
+    nnz: Expr | None
+    indptr: Name
+    words: Name
+    indptr_dtype: str = "int32"
+    words_dtype: str = "uint64"
+
+
+Axis: TypeAlias = Union[DenseFixed, DenseVaried, CompressedFixed, CompressedVaried, BitmaskVaried]
 
 
 # --- relations and facts ---------------------------------------------------------------------
@@ -575,6 +595,15 @@ class Distinct(Node, frozen=True):
     buffer: Name
 
 
+class BitCounts(Node, frozen=True):
+    """In element p of the buffer, indptr[p + 1] - indptr[p] bits are set, all of them below `length`. The
+    elements of a buffer with several dimensions are counted in row-major order."""
+
+    buffer: Name
+    indptr: Name
+    length: Expr
+
+
 class PaddedSlots(Node, frozen=True):
     """A slot of the buffer that holds `length` is unused: it is not an element."""
 
@@ -583,8 +612,8 @@ class PaddedSlots(Node, frozen=True):
 
 
 Fact: TypeAlias = Union[
-    Relation, InRange, Monotone, HasValue, ProductSteps, SortedSegments, Distinct, PaddedSlots
-]
+    Relation, InRange, Monotone, HasValue, ProductSteps, SortedSegments, Distinct, BitCounts, PaddedSlots
+]  # fmt: skip
 
 
 # --- reducers --------------------------------------------------------------------------------

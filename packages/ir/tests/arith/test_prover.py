@@ -141,3 +141,16 @@ def test_a_multiple_that_fits_no_machine_integer_stays_one(shift):
     prover.assume(parse_expr("i * ((n + 1) // 2) + j < n", DTYPES))
     assert prover.proves(parse_expr(f"j * {shift} + 3 >= 0", DTYPES))
     assert not prover.proves(parse_expr(f"j * {shift} + 3 < m", DTYPES))
+
+
+@pytest.mark.parametrize("condition", ["n > w * 8 + T.min(b, 7)", "n > w * 8 + b"])
+def test_an_element_below_a_row_is_one_of_the_matrix_whatever_is_said_of_its_place(condition):
+    dtypes = dict.fromkeys("bimnw", "int64")
+    prover = Prover(())
+    words = "((n + 7) // 8)"
+    known = ("i >= 0", "i < m", "w >= 0", f"w < {words}", "n >= 0", "b >= 0", condition)
+    with prover.scope():
+        for text in known:
+            prover.assume(parse_expr(text, dtypes))
+        assert prover.proves(parse_expr(f"i * {words} + w < m * {words}", dtypes))
+        assert not prover.proves(parse_expr(f"i * {words} + w < m * {words} - 1", dtypes))

@@ -16,11 +16,14 @@ from gossamer_ir.core.axis_kinds import (
     is_padded,
     is_varied,
     width_of,
+    with_declared_order,
     with_index_dtypes,
 )
 from gossamer_ir.core.build import ONE, index, index_var
 from gossamer_ir.nodes import (
     AXES,
+    BitCounts,
+    BitmaskVaried,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -45,10 +48,12 @@ SAMPLES = {
     DenseVaried: DenseVaried("J", "I", N, NNZ, "indptr"),
     CompressedFixed: CompressedFixed("J", "I", N, WIDTH, "indices", padded=False),
     CompressedVaried: CompressedVaried("J", "I", N, NNZ, "indptr", "indices"),
+    BitmaskVaried: BitmaskVaried("J", "I", N, NNZ, "indptr", "words"),
 }
 """One axis of each type."""
 OFFSETS = {"indptr", "indptr_dtype", "nnz"}
 COORDINATES = {"indices", "indices_dtype", "sorted", "unique", "padded"}
+WORDS = {"words", "words_dtype"}
 
 
 class Singleton(Node, frozen=True):
@@ -70,7 +75,10 @@ def module_with(axis):
     bound = [Param(name, "handle") for name in ("x", *index_handles(axis))]
     sizes = [Param(name, "int64") for name in ("n", "width", "nnz")]
     buffers = [SparseBuffer("X", ("I", "J"), "float32", "x")]
-    if indices_of(axis) is not None:
+    indices = indices_of(axis)
+    if indices is not None and indices.is_mask:
+        buffers.append(SparseBuffer("J_words", ("I",), "uint64", "words"))
+    elif indices is not None:
         buffers.append(SparseBuffer("J_indices", ("I", "J"), "int32", "indices"))
     axes = (DenseFixed("I", N), axis)
     function = Function("f", (*bound, *sizes), (), axes=axes, buffers=tuple(buffers))
@@ -86,6 +94,7 @@ def test_an_entry_agrees_with_the_fields(kind):
     fields, axis = set(kind.__struct_fields__), SAMPLES[kind]
     assert fields & OFFSETS == (OFFSETS if is_varied(axis) else set())
     assert fields & COORDINATES == (COORDINATES if AXIS_KINDS[kind].has_indices else set())
+    assert fields & WORDS == (WORDS if AXIS_KINDS[kind].has_words else set())
     assert is_full(axis) == (not index_handles(axis))
 
 
@@ -114,8 +123,9 @@ def test_other_dtypes_are_those_of_the_arrays_that_an_axis_has(kind):
     found = [
         None if array is None else array.dtype for array in (indptr_of(axis), indices_of(axis))
     ]
+    words = "uint64" if AXIS_KINDS[kind].has_words else None
     assert found == [
-        "int64" if is_varied(axis) else None, "uint8" if AXIS_KINDS[kind].has_indices else None,
+        "int64" if is_varied(axis) else None, "uint8" if AXIS_KINDS[kind].has_indices else words,
     ]  # fmt: skip
 
 
@@ -123,6 +133,24 @@ def test_slots_of_a_padded_axis_may_be_unused():
     padded = msgspec.structs.replace(SAMPLES[CompressedFixed], padded=True)
     assert is_padded(padded)
     assert not any(map(is_padded, SAMPLES.values()))
+
+
+def test_a_bitmask_has_a_word_for_each_fiber():
+    module = module_with(SAMPLES[BitmaskVaried])
+    assert indices_of(SAMPLES[BitmaskVaried]).is_searchable
+    offsets = SparseBuffer("J_indptr", ("I",), "int32", "indptr", extra_storage=1)
+    function = module.functions[0]
+    function = msgspec.structs.replace(function, buffers=(*function.buffers, offsets))
+    facts = known_facts(function)
+    assert BitCounts("J_words", "J_indptr", N) in facts
+    damaged = module_with(msgspec.structs.replace(SAMPLES[BitmaskVaried], words_dtype="int64"))
+    assert "verify.axis.dtype" in [found.code for found in diagnostics(damaged)]
+
+
+def test_the_order_of_a_bitmask_is_not_declared():
+    for kind, axis in SAMPLES.items():
+        changed = with_declared_order(axis, sorted=False, unique=False)
+        assert (changed != axis) == AXIS_KINDS[kind].has_indices
 
 
 def test_a_new_kind_of_axis_is_handled_by_its_entry(monkeypatch):

@@ -23,6 +23,8 @@ from gossamer_ir.nodes import (
     Atomic,
     AttachAxis,
     Binary,
+    BitCounts,
+    BitmaskVaried,
     Block,
     BlockIter,
     Broadcast,
@@ -185,6 +187,8 @@ class Generator:
             rules = [self.logic, self.compare, self.cast, self.select]
         elif kind.is_float:
             rules += [self.call, self.reinterpret]
+        elif kind.is_integer and self.flip():
+            rules += [self.call]
         elif kind.scalar == "int64" and not kind.is_vector:
             rules += [self.search] if self.stage in ("position", "loop") else []
         if kind.is_vector:
@@ -238,7 +242,9 @@ class Generator:
         return kind(condition, self.expr(dtype, fuel), self.expr(dtype, fuel))
 
     def call(self, dtype: str, fuel: int) -> Any:
-        function = self.one(tuple(FUNCTIONS.values()))
+        kinds = ("floats" if DType.parse(dtype).is_float else "integers", "numbers")
+        known = [function for function in FUNCTIONS.values() if function.operands in kinds]
+        function = self.one(known)
         args = tuple(self.expr(dtype, fuel) for _ in range(function.arity))
         return Call(function.name, args, dtype)
 
@@ -583,7 +589,11 @@ class Generator:
         first, second = self.one(_INDEX_STORAGE), self.one(_INDEX_STORAGE)
         flags = [self.flip() for _ in range(3)]
         nnz = self.size() if self.flip() else None
-        kind = self.below(3)
+        kind = self.below(4)
+        if kind == 3:
+            words = self.one(("uint8", "uint64"))
+            ends = self.handle(), self.handle()
+            return BitmaskVaried(name, parent, length, nnz, *ends, first, words)
         if kind == 0:
             return DenseVaried(name, parent, length, nnz, self.handle(), first)
         if kind == 1:
@@ -594,7 +604,9 @@ class Generator:
 
     def fact(self) -> Any:
         name = self.one(self.buffers).name
-        match self.below(8):
+        match self.below(9):
+            case 7:
+                return BitCounts(name, self.one(self.buffers).name, self.size())
             case 6:
                 return Distinct(name)
             case 5:

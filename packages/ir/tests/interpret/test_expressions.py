@@ -251,8 +251,37 @@ def test_math_functions(name, args, expected, dtype):
     np.testing.assert_allclose(evaluate(call), expected, rtol=2 * eps, atol=0)
 
 
+BIT_CASES = [
+    ("popcount", (0b1011,), {"int8": 3, "uint16": 3, "int64": 3}),
+    ("popcount", (-1,), {"int8": 8, "int32": 32, "int64": 64}),
+    ("popcount", (2**64 - 1,), {"uint64": 64}),
+    ("ctz", (0b1000,), {"int8": 3, "uint32": 3, "int64": 3}),
+    ("ctz", (0,), {"int8": 8, "uint16": 16, "int64": 64}),
+    ("ctz", (-(2**63),), {"int64": 63}),
+    ("find_nth_bit", (0b10110, 0), {"uint8": 1, "int64": 1}),
+    ("find_nth_bit", (0b10110, 2), {"uint8": 4, "int64": 4}),
+    ("find_nth_bit", (0b10110, 3), {"uint8": 8, "int32": 32}),
+    ("find_nth_bit", (-1, 63), {"int64": 63}),
+    ("find_nth_bit", (-1, -1), {"int64": 64}),
+    ("find_nth_bit", (0, 0), {"uint16": 16, "uint64": 64}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "expected"), BIT_CASES)
+def test_functions_of_bits(name, args, expected):
+    for dtype, count in expected.items():
+        call = Call(name, tuple(constant(arg, dtype) for arg in args), dtype)
+        assert evaluate(call) == count
+
+
+def test_functions_of_bits_work_in_lanes():
+    lanes = Ramp(index(0), index(1), Lanes(4))
+    counts = evaluate(Call("popcount", (lanes,), "int64x4"))
+    np.testing.assert_array_equal(counts, [0, 1, 1, 2])
+
+
 def test_every_math_function_is_among_the_cases():
-    assert {name for name, _, _ in FUNCTION_CASES} == set(FUNCTIONS)
+    assert {name for name, _, _ in (*FUNCTION_CASES, *BIT_CASES)} == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -167,6 +167,40 @@ def test_index_arrays_that_make_no_axis_are_refused(changed, message):
         csr("    for i in T.serial(1):\n        Y[i, 0] = 1\n", **changed)
 
 
+MASKED = """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.bitmask_varied(I, (8, nnz), (indptr, words), words_dtype="uint8")
+    A = T.sp.match_buffer(a, (I, J), "int64")
+    Y = T.sp.match_buffer(y, (I,), "int64")
+    J_indptr = T.sp.match_buffer(indptr, (I,), "int32", extra_storage=1)
+    J_words = T.sp.match_buffer(words, (I,), "uint8")
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0
+                Y[vi] = Y[vi] + A[vi, vj] * T.find_nth_bit(T.int64(J_words[vi]), vj)
+"""
+
+
+def masked(*words):
+    arrays = {"a": np.arange(1, 5), "y": np.zeros(3, np.int64), "indptr": i32(0, 3, 3, 4)}
+    execute(MASKED, arrays | {"words": np.array(words, np.uint8), "m": 3, "nnz": 4})
+    return arrays["y"].tolist()
+
+
+def test_the_coordinates_of_a_bitmask_are_the_bits_of_its_words():
+    assert masked(0b10000101, 0, 0b1000) == [0 + 2 * 2 + 3 * 7, 0, 4 * 3]
+
+
+def test_a_word_has_as_many_bits_as_its_fiber_has_slots():
+    message = "Element 1 of 'words' has 1 bit set; expected 0"
+    with pytest.raises(ArgumentError, match=message) as caught:
+        masked(0b111, 1, 1)
+    assert caught.value.code == "interpret.words"
+
+
 def test_vectors_do_not_index_sparse_buffers():
     body = """
     for i in T.serial(1):

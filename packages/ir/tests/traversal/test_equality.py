@@ -157,6 +157,7 @@ TEXT_FIELDS = {
     "DenseVaried": {"indptr_dtype"},
     "CompressedFixed": {"indices_dtype"},
     "CompressedVaried": {"indptr_dtype", "indices_dtype"},
+    "BitmaskVaried": {"indptr_dtype", "words_dtype"},
     "SparseBuffer": {"dtype"},
     "Buffer": {"dtype"},
     "Param": {"dtype"},

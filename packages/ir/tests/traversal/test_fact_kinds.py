@@ -12,6 +12,7 @@ from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.core.build import ZERO, index, index_var
 from gossamer_ir.nodes import (
     FACTS,
+    BitCounts,
     Buffer,
     Const,
     Distinct,
@@ -49,6 +50,7 @@ SAMPLES = {
     ProductSteps: ProductSteps("X", "Y", "Z"),
     SortedSegments: SortedSegments("X", "Y", unique=True),
     Distinct: Distinct("X"),
+    BitCounts: BitCounts("X", "Y", index_var("n")),
     PaddedSlots: PaddedSlots("X", index_var("n")),
 }
 """One fact of each type, with a value in each field."""

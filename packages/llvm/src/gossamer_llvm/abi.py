@@ -39,7 +39,7 @@ class Abi(msgspec.Struct, frozen=True):
 
     triple: str
     data_layout: str = ""
-    functions: frozenset[str] = frozenset({"sqrt", "abs"})
+    functions: frozenset[str] = frozenset({"sqrt", "abs", "popcount", "ctz"})
     scalable: bool = False
     half_conversions: bool = False
     attributes: tuple[str, ...] = ()

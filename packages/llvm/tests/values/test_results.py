@@ -54,7 +54,7 @@ def run(body, arrays, *, n):
     )
     params = (*(Param(buffer.handle, "handle") for buffer in buffers), Param("n", "int64"))
     flat = Module("flat", (Function("main", params, tuple(body), buffers=buffers),), "main")
-    functions = frozenset({"sqrt", "abs", "floor", "ceil", "fma"})
+    functions = frozenset({"sqrt", "abs", "floor", "ceil", "fma", "popcount", "ctz"})
     source = emit(flat, abi=Abi(llvm.get_process_triple(), functions=functions))
     parsed = llvm.parse_assembly(source)
     parsed.verify()
@@ -260,6 +260,20 @@ def test_math_functions():
     for dtype in ("int32", "uint32"):
         found = evaluate(lambda x: Call("abs", (x,), x.dtype), edges(dtype), result=dtype)
         np.testing.assert_array_equal(found, np.abs(edges(dtype)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_functions_of_bits(dtype):
+    values = edges(dtype)
+    width = values.itemsize * 8
+    patterns = [int(value) & (2**width - 1) for value in values]
+    expected = {
+        "popcount": [pattern.bit_count() for pattern in patterns],
+        "ctz": [(f"1{pattern:0{width}b}"[::-1]).index("1") for pattern in patterns],
+    }
+    for name, wanted in expected.items():
+        found = evaluate(lambda x, name=name: Call(name, (x,), x.dtype), values, result=dtype)
+        np.testing.assert_array_equal(found, np.array(wanted, dtype))
 
 
 def test_a_choice_evaluates_both_sides_or_one():

@@ -17,6 +17,7 @@ from gossamer_lower.inspector.use_inspector_results import use_inspector_results
 from gossamer_lower.iterations.lower_iterations import lower_iterations
 from gossamer_lower.loops.peel_last_iteration import peel_last_iteration
 from gossamer_lower.loops.peel_remainder import peel_remainder
+from gossamer_lower.loops.scan_bits import scan_bits
 from gossamer_lower.loops.split_index_set import split_index_set
 from gossamer_lower.loops.unroll_loops import unroll_loops
 from gossamer_lower.loops.unswitch_on_alignment import unswitch_on_alignment
@@ -63,6 +64,7 @@ __all__ = [
     "peel_last_iteration",
     "peel_remainder",
     "remove_unused_args",
+    "scan_bits",
     "split_index_set",
     "substitute_buffer",
     "unroll_loops",

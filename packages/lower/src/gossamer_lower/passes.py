@@ -26,6 +26,7 @@ from gossamer_lower.inspector.use_inspector_results import use_inspector_results
 from gossamer_lower.iterations.lower_iterations import lower_iterations
 from gossamer_lower.loops.peel_last_iteration import peel_last_iteration
 from gossamer_lower.loops.peel_remainder import peel_remainder
+from gossamer_lower.loops.scan_bits import scan_bits
 from gossamer_lower.loops.split_index_set import split_index_set
 from gossamer_lower.loops.unroll_loops import unroll_loops
 from gossamer_lower.loops.unswitch_on_alignment import unswitch_on_alignment
@@ -117,6 +118,10 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # begin. After `hoist_invariant_loads`, so that both loops use the vectors that were loaded before
     # the first.
     split_index_set,
+    # After `vectorize_loops`: an iteration of a scan needs the result of the one before. After all passes
+    # that prove something about the positions of bits. Before `outline_parallel`, since it proves that the
+    # word may be read before the loop.
+    scan_bits,
     # --- Functions of the flat stage, each run by one thread.
     # After all passes that prove something: an outlined function keeps facts about the buffers that it
     # gets, but not the conditions around its loop.

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import Module
 
 NAME = "generic-cpu"
 _DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
-_CALLS = "sqrt abs fma floor ceil trunc round"
+_CALLS = "sqrt abs fma floor ceil trunc round popcount ctz"
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed scope.local"
 _VERSIONED = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
 

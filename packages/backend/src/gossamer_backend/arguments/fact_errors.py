@@ -13,6 +13,7 @@ import msgspec
 from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.nodes import (
+    BitCounts,
     Distinct,
     Expr,
     Fact,
@@ -33,6 +34,7 @@ from gossamer_ir.support.index_arrays import (
     first_repeated,
     first_unsorted,
     first_wrong_product,
+    first_wrong_word,
     has_value,
     segments_of,
 )
@@ -113,6 +115,11 @@ def _check_distinct(fact: Distinct, passed: PassedArrays) -> None:
     check_distinct(*passed.named(fact.buffer), pad=passed.pads.get(fact.buffer))
 
 
+def _check_bit_counts(fact: BitCounts, passed: PassedArrays) -> None:
+    (name, words), (other, offsets) = passed.named(fact.buffer), passed.named(fact.indptr)
+    check_bit_counts(name, words, offsets=(other, offsets), length=passed.size(fact.length))
+
+
 def _check_padded_slots(_fact: PaddedSlots, _passed: PassedArrays) -> None:
     """Every value is allowed: the fact only says which slots the other facts exclude."""
 
@@ -158,6 +165,7 @@ FACT_CHECKS: Mapping[type, Callable[[Any, PassedArrays], None]] = {
     HasValue: _check_has_value,
     ProductSteps: _check_product_steps,
     Distinct: _check_distinct,
+    BitCounts: _check_bit_counts,
     PaddedSlots: _check_padded_slots,
     SortedSegments: _check_sorted_segments,
     Relation: _check_relation,
@@ -229,6 +237,27 @@ def check_distinct(name: str, array: Array, *, pad: int | None = None) -> None:
             f"Element {where} of '{name}' is {array.reshape(-1)[where]}, as is element {before}.",
             hint="Pass an array without duplicates.",
         )
+
+
+def check_bit_counts(name: str, words: Array, *, offsets: tuple[str, Array], length: int) -> None:
+    """Raise unless as many bits are set in each word as the offsets say, all below `length`."""
+    other, indptr = offsets
+    where = first_wrong_word(words, indptr, length=length)
+    if where is None:
+        return
+    if indptr.size != words.size + 1:
+        raise ArgumentError(
+            "kernel.bits",
+            f"'{other}' has {counted(indptr.size, 'element')}; expected {words.size + 1}, one more than "
+            f"'{name}'.",
+        )
+    steps, word = int(indptr[where + 1]) - int(indptr[where]), int(words.reshape(-1)[where])
+    raise ArgumentError(
+        "kernel.bits",
+        f"Element {where} of '{name}' is {word:#b}; expected a number with {counted(steps, 'bit')} set, "
+        f"below bit {length}.",
+        hint=f"The steps of '{other}' are the numbers of bits that are set.",
+    )
 
 
 def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) -> None:

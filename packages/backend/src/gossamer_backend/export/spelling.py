@@ -11,6 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
     EXPRESSIONS,
+    BitCounts,
     Distinct,
     Expr,
     Fact,
@@ -145,6 +146,12 @@ def _distinct(_fact: Distinct, _names: Names) -> str:
     return "no two values are the same"
 
 
+def _bit_counts(fact: BitCounts, names: Names) -> str:
+    length = expression_text(fact.length, names)
+    indptr = names.get(fact.indptr, fact.indptr)
+    return f"each value has as many bits set as the steps of {indptr} say, all below bit {length}"
+
+
 def _padded_slots(fact: PaddedSlots, names: Names) -> str:
     return f"a value of {expression_text(fact.length, names)} is padding"
 
@@ -161,6 +168,7 @@ FACT_SENTENCES: Mapping[type, Callable[[Any, Names], str]] = {
     ProductSteps: _product_steps,
     SortedSegments: _sorted_segments,
     Distinct: _distinct,
+    BitCounts: _bit_counts,
     PaddedSlots: _padded_slots,
     Relation: _relation,
 }

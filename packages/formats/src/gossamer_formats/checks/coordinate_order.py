@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer_formats.checks.storage_checks import fibers_of, has_repeated
 from gossamer_formats.storage import Storage, with_order
-from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.core.axis_kinds import indices_of, with_declared_order
 from gossamer_ir.nodes import Axis, FormatDescription
 from gossamer_ir.support.index_arrays import Segments, first_unsorted
 
@@ -32,13 +32,12 @@ def with_observed_order(storage: Storage, declared: FormatDescription) -> Storag
 
 def _with_order(storage: Storage, axis: Axis, declared: Axis) -> Axis:
     wanted, indices = indices_of(declared), indices_of(axis)
-    if wanted is None or indices is None:
+    if wanted is None or indices is None or indices.is_mask:
         return axis
     is_sorted, is_unique = _order_of(fibers_of(storage, axis, indices))
-    ordered: Axis = msgspec.structs.replace(
+    return with_declared_order(
         axis, sorted=wanted.sorted and is_sorted, unique=wanted.unique and is_unique
     )
-    return ordered
 
 
 def _order_of(fibers: Segments) -> tuple[bool, bool]:

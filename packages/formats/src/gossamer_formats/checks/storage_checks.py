@@ -21,7 +21,7 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.analysis.axis_facts import facts_of_axis
-from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, is_varied, width_of
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -39,6 +39,7 @@ from gossamer_ir.support.index_arrays import (
     first_decrease,
     first_outside,
     first_unsorted,
+    first_wrong_word,
     segments_of,
 )
 from gossamer_ir.support.index_arrays import (
@@ -183,11 +184,16 @@ def _check_range(indices: Array, *, length: int, is_padded: bool, name: str) -> 
 
 
 def _check_indices_shape(
-    indices: Array, *, count: int, name: str, dtypes: tuple[str, ...] = INDEX_DTYPES
+    indices: Array,
+    *,
+    count: int,
+    name: str,
+    dtypes: tuple[str, ...] = INDEX_DTYPES,
+    reason: str = "one per nonzero",
 ) -> None:
     _require_vector(name, indices)
     require_dtype(name, indices, dtypes)
-    _require_length(name, indices, count, reason="one per nonzero")
+    _require_length(name, indices, count, reason=reason)
 
 
 def _check_map_array(storage: Storage, array: Buffer) -> None:
@@ -244,9 +250,10 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
     if indices is not None:
         _check_indices_shape(
             storage.arrays[indices.handle],
-            count=element_count(storage, axis.name),
+            count=element_count(storage, axis.parent if indices.is_mask else axis.name),
             name=indices.handle,
             dtypes=(indices.dtype,),
+            reason="one per fiber" if indices.is_mask else "one per nonzero",
         )
 
 
@@ -259,7 +266,9 @@ def _check_contents(storage: Storage, axis: Axis) -> None:
         offsets = storage.arrays[indptr.handle]
         segments, total = offsets.size - 1, int(offsets[-1])
         check_indptr(offsets, segments=segments, total=total, name=indptr.handle)
-    if indices is not None:
+    if indptr is not None and indices is not None and indices.is_mask:
+        _check_words(storage, axis, indptr, indices)
+    elif indices is not None:
         coordinates = storage.arrays[indices.handle]
         _check_range(
             coordinates,
@@ -268,6 +277,24 @@ def _check_contents(storage: Storage, axis: Axis) -> None:
             name=indices.handle,
         )
         _check_order(storage, axis, indices)
+
+
+def _check_words(storage: Storage, axis: Axis, indptr: Indptr, indices: Indices) -> None:
+    """Check that as many bits are set in each word as its fiber has slots, all below the length."""
+    words, offsets = storage.arrays[indices.handle], storage.arrays[indptr.handle]
+    length = evaluate(axis.length, storage.sizes)
+    at = first_wrong_word(words, offsets, length=length)
+    if at is None:
+        return
+    word, slots = int(words[at]), int(offsets[at + 1]) - int(offsets[at])
+    if word.bit_length() > length:
+        reason = f"bit {word.bit_length() - 1} set; expected none from bit {length} on"
+    else:
+        reason = (
+            f"{counted(word.bit_count(), 'bit')} set; expected {slots}, since {indptr.handle}[{at + 1}] "
+            f"is {offsets[at + 1]} and {indptr.handle}[{at}] is {offsets[at]}"
+        )
+    raise FormatError("format.words", f"{indices.handle}[{at}] is {word:#b}, which has {reason}.")
 
 
 def _check_uniqueness(storage: Storage) -> None:

@@ -187,7 +187,10 @@ class _Builder:
         lengths = np.bincount(parents, minlength=parent.size)
         starts = np.cumsum(lengths) - lengths
         if indptr is not None:
-            self.arrays[indices.handle] = coordinates[slots.firsts]
+            stored = coordinates[slots.firsts]
+            if indices.is_mask:
+                stored = self._words(axis, indices, stored, parents=parents, size=parent.size)
+            self.arrays[indices.handle] = stored
             self._add_varied(axis, indptr, lengths, slots.numbers)
             return
         width = self.sizes.bind(width_of(axis), int(lengths.max(initial=0)))
@@ -199,6 +202,19 @@ class _Builder:
         stored[parents * width + places] = coordinates[slots.firsts]
         self.arrays[indices.handle] = stored
         self._add_fixed(axis, places[slots.numbers], width)
+
+    def _words(
+        self, axis: Axis, indices: Indices, coordinates: Array, *, parents: Array, size: int
+    ) -> Array:
+        """Return the words of all fibers, in which the bits at the coordinates are set."""
+        require_word(axis, indices, length=self.sizes.value(axis.length))
+        bits = np.left_shift(np.uint64(1), coordinates.astype(np.uint64))
+        words = np.zeros(size, np.uint64)
+        # Coordinates are sorted by fibers, so the bits of a word are together.
+        firsts = np.flatnonzero(np.diff(parents, prepend=-1))
+        if firsts.size:
+            words[parents[firsts]] = np.bitwise_or.reduceat(bits, firsts)
+        return words
 
     def _repetitions(self, axis: Axis, columns: list[Array]) -> Array:
         """Return the number of the slot with the same coordinate that each element goes to.
@@ -281,3 +297,15 @@ class _Builder:
 def _is_unique(axis: Axis) -> bool:
     indices = indices_of(axis)
     return indices is not None and indices.unique
+
+
+def require_word(axis: Axis, indices: Indices, *, length: int) -> None:
+    """Raise `FormatError` (`format.word`) if a word has too few bits for the coordinates of a fiber."""
+    bits = np.iinfo(indices.dtype).bits
+    if length > bits:
+        raise FormatError(
+            "format.word",
+            f"The axis '{axis.name}' has {counted(length, 'coordinate')}, but a word of {indices.dtype} has "
+            f"{bits} bits.",
+            hint="Split the axis: write an axis of words above it.",
+        )

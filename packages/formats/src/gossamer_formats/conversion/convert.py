@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-import msgspec
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
@@ -30,11 +29,14 @@ from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import (
     Array,
     Storage,
+    axes_by_name,
     shape_of,
     values_handle,
+    with_order,
     with_value_dtype,
 )
 from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
@@ -145,7 +147,9 @@ def store_elements(
     permutation[found.positions] = elements.positions
     stored = np.zeros(found.value_count, values.dtype)
     stored[found.positions] = values
-    described = with_index_dtype(target.description, index_dtype or _narrowest_dtype(found.arrays))
+    described = with_index_dtype(
+        target.description, index_dtype or _narrowest_dtype(target.description, found.arrays)
+    )
     described = with_value_dtype(described, values.dtype.name)
     dtypes = index_dtypes(described)
     arrays = {
@@ -178,17 +182,15 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
     Raises `FormatError` (`format.duplicate`) if that axis stores no coordinates.
     """
     name = description.buffer.axes[-1]
-    if not stores_only_elements(description):
+    innermost = indices_of(axes_by_name(description)[name])
+    is_mask = innermost is not None and innermost.is_mask
+    if is_mask or not stores_only_elements(description):
         raise FormatError(
             "format.duplicate",
             f"The format '{description.name}' has one place for each element, so duplicates cannot be kept.",
             hint="Use duplicates='sum'.",
         )
-    axes = tuple(
-        msgspec.structs.replace(axis, unique=False) if axis.name == name else axis
-        for axis in description.axes
-    )
-    return msgspec.structs.replace(description, axes=axes)
+    return with_order(description, unique=False, axes=(name,))
 
 
 def _narrowed(array: Array, handle: str, dtype: str) -> Array:
@@ -210,10 +212,13 @@ def _require_index_dtype(dtype: str | None) -> None:
         )
 
 
-def _narrowest_dtype(arrays: Mapping[str, Array]) -> str:
-    least, most = limits_of("int32")
+def _narrowest_dtype(description: FormatDescription, arrays: Mapping[str, Array]) -> str:
+    """Return the dtype for the index arrays for which a tensor chooses one."""
+    (least, most), declared = limits_of("int32"), index_dtypes(description)
     fits = all(
-        least <= array.min(initial=0) and array.max(initial=0) <= most for array in arrays.values()
+        least <= array.min(initial=0) and array.max(initial=0) <= most
+        for handle, array in arrays.items()
+        if declared[handle] in WIDE
     )
     return "int32" if fits else "int64"
 

@@ -19,6 +19,7 @@ from gossamer_formats.storage import (
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
+from gossamer_ir.support.index_arrays import bits_of_words
 
 
 class Elements(NamedTuple):
@@ -111,9 +112,11 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
         places = _counted_from_zero(lengths)
         positions = elements = np.repeat(starts, lengths) + places
     indices = indices_of(axis)
-    coordinates = (
-        places if indices is None else storage.arrays[indices.handle][elements].astype(np.int64)
-    )
+    coordinates = places
+    if indices is not None:
+        stored = storage.arrays[indices.handle]
+        of_slots = _positions_of_bits(stored) if indices.is_mask else stored
+        coordinates = of_slots[elements].astype(np.int64)
     inner = Slots(
         positions,
         {**slots.elements, axis.name: elements},
@@ -122,6 +125,15 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     if indices is None or not indices.padded:
         return inner
     return inner.select(np.flatnonzero(coordinates < evaluate(axis.length, storage.sizes)))
+
+
+def _positions_of_bits(words: Array) -> Array:
+    """Return the positions of the bits that are set in each word, one word after the other.
+
+    >>> _positions_of_bits(np.array([6, 0, 1], np.uint8))
+    array([1, 2, 0])
+    """
+    return np.nonzero(bits_of_words(words))[1]
 
 
 def _counted_from_zero(lengths: Array) -> Array:

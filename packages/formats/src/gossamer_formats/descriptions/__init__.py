@@ -6,6 +6,7 @@ formats` writes `NAMES` from the files here."""
 from __future__ import annotations
 
 NAMES = (
+    "bitmask",
     "bsr",
     "coo",
     "csc",

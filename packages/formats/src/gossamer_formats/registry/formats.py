@@ -41,6 +41,6 @@ def format_names() -> list[str]:
     """Return the names of all formats: those of the library, then those of other distributions, each once.
 
     >>> format_names()[:4]
-    ['bsr', 'coo', 'csc', 'csf']
+    ['bitmask', 'bsr', 'coo', 'csc']
     """
     return FORMATS.names()

@@ -30,7 +30,7 @@ class NamedObjects(Generic[T]):
     >>> from gossamer_formats import descriptions
     >>> formats = NamedObjects("acme.formats", "format", expected="a format", library=descriptions)
     >>> formats.find("csr").name, formats.find("rows"), formats.names()[:2]
-    ('csr', None, ['bsr', 'coo'])
+    ('csr', None, ['bitmask', 'bsr'])
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.interpret import run
 
 PARAMETERS = {
+    "bitmask": {},
     "bsr": {"block_rows": 3, "block_columns": 2},
     "coo": {},
     "csc": {},

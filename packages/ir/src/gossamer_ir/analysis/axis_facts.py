@@ -9,6 +9,7 @@ from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full
 from gossamer_ir.core.build import ONE, ZERO, add
 from gossamer_ir.nodes import (
     Axis,
+    BitCounts,
     Expr,
     Fact,
     Function,
@@ -54,7 +55,10 @@ def facts_of_axis(
         if last is not None and indptr.nnz is not None:
             yield HasValue(offsets, last, indptr.nnz)
     coordinates = None if indices is None else name_of(indices.handle)
-    if indices is not None and coordinates is not None:
+    if indices is not None and coordinates is not None and indices.is_mask:
+        if offsets is not None:
+            yield BitCounts(coordinates, offsets, axis.length)
+    elif indices is not None and coordinates is not None:
         yield InRange(coordinates, ZERO, add(axis.length, ONE) if indices.padded else axis.length)
         if indices.sorted and (offsets is not None or indptr is None):
             yield SortedSegments(coordinates, offsets, indices.unique)

@@ -14,11 +14,13 @@ from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.interchange.records import LARGEST_SIZE
 from gossamer_ir.nodes import (
     Binary,
     Block,
     BlockIter,
+    Call,
     Cast,
     Const,
     Expr,
@@ -202,6 +204,8 @@ class ValueBounds:
                 return self._of_load(expr)
             case VScale():
                 return LARGEST_VSCALE
+            case Call() if FUNCTIONS[expr.function].counts_bits:
+                return DType.parse(expr.dtype).bits
             case Search():
                 # 1 for the result -1 of a search that finds nothing.
                 return max(self.of(expr.begin), self.of(expr.end), 1)

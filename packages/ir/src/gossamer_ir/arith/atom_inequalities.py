@@ -9,13 +9,14 @@ from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.nonaffine_bounds import (
     bounds_of_binary,
+    bounds_of_call,
     bounds_of_storage,
     remainder_equations,
     unwidened,
 )
 from gossamer_ir.core import build
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Expr, Load, Search, VScale
+from gossamer_ir.nodes import Binary, Call, Expr, Load, Search, VScale
 
 
 class AtomInequalities:
@@ -46,6 +47,8 @@ class AtomInequalities:
             yield from bounds_of_binary(atom, inner)
             if inner.op == "floormod" and not has_constant_form(inner.rhs):
                 yield from self._about_remainder(atom, inner)
+        elif isinstance(inner, Call):
+            yield from bounds_of_call(atom, inner)
         # Only of widened atoms: bounds of int64 itself would let the prover assume that nothing wraps.
         if inner is not atom:
             yield from bounds_of_storage(atom, dtype_of(inner))

@@ -99,7 +99,11 @@ class Elimination:
         self.begin()
         # The directed search first: it succeeds for nearly all goals, and the other one restarts the
         # budget.
-        return self._search(goal, MAX_DEPTH) or self._follows_at_once(goal)
+        return (
+            self._search(goal, MAX_DEPTH)
+            or self._follows_at_once(goal)
+            or self._is_below_product(goal)
+        )
 
     def holds(self, expr: Expr) -> bool:
         """Return whether expr >= 0, a side condition of the current proof, is proved within its budget."""
@@ -129,6 +133,30 @@ class Elimination:
             # worth it.
             if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
+                if self._search(left, MAX_DEPTH):
+                    return True
+        return False
+
+    def _is_below_product(self, goal: Affine) -> bool:
+        """Return whether a goal is proved with one factor in the place of all its products: for W >= 0 and
+        q >= 1, q * W + rest is not less than W + rest.
+
+        Such is the goal that `i * W + w` is less than `m * W`, for a row i and a digit w. Conditions on the
+        digit let the search run out of steps before it has found the multiple of W.
+        """
+        factors = (factor for atom in goal.terms for factor in shared_factors(atom, goal))
+        for factor in dict.fromkeys(factors):
+            multiplier = multiplier_of(factor, goal)
+            rest = multiply(multiplier, affine_of(factor))
+            if rest is None:
+                continue
+            for sign in (expr_of(combine(multiplier, Affine({}, 1), -1)), factor):
+                self.begin()
+                if not self.holds(sign):
+                    break
+            else:
+                self.begin()
+                left = combine(combine(goal, rest, -1), affine_of(factor), 1)
                 if self._search(left, MAX_DEPTH):
                     return True
         return False

@@ -9,7 +9,8 @@ from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Binary, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
+from gossamer_ir.core.math_functions import FUNCTIONS
+from gossamer_ir.nodes import Binary, Call, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
 
 Case = tuple[Expr, Expr]
 """A condition, and a bound of an atom where the condition holds."""
@@ -66,6 +67,13 @@ def bounds_of_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
                 yield scale(difference, 1 if inner.op == "min" else -1)
 
 
+def bounds_of_call(atom: Expr, inner: Call) -> Iterator[Affine]:
+    """Yield forms that are not negative, for a number of bits."""
+    if FUNCTIONS[inner.function].counts_bits:
+        yield Affine({atom: 1}, 0)
+        yield Affine({atom: -1}, DType.parse(inner.dtype).bits)
+
+
 def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator[Affine]:
     """Yield 0 <= dividend - quotient * divisor < divisor; with the signs exchanged for a negative divisor."""
     # Division by 0 gives 0 in this language, for which none of these inequalities holds.
@@ -107,8 +115,8 @@ def bounds_of_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
 
 
 def unwidened(atom: Expr) -> Expr:
-    """Return the operand of a cast to int64 that keeps every value (not so for uint64 and floats); else the
-    atom.
+    """Return the operand of a cast to int64 that keeps every value; else the atom. The cast of a uint64 may
+    change its value, unless that is a number of bits.
 
     >>> from gossamer_ir.nodes import Var
     >>> [unwidened(Cast("int64", Var("v", dtype))).dtype for dtype in ("int32", "uint64")]
@@ -119,12 +127,14 @@ def unwidened(atom: Expr) -> Expr:
     kind = DType.parse(dtype_of(atom.value))
     # A uint64 above 2**63 becomes negative as int64.
     is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
+    is_same |= isinstance(atom.value, Call) and FUNCTIONS[atom.value.function].counts_bits
     return atom.value if is_same and not kind.is_vector else atom
 
 
 __all__ = [
     "Case",
     "bounds_of_binary",
+    "bounds_of_call",
     "bounds_of_storage",
     "cases_of",
     "remainder_equations",

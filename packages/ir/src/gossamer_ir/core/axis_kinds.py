@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer_ir.nodes import (
     Axis,
+    BitmaskVaried,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -32,6 +33,9 @@ class AxisKind(msgspec.Struct, frozen=True):
     has_indices: bool
     """True if the coordinate of each slot is stored. Such a type has the fields `indices`, `indices_dtype`,
     `sorted`, `unique` and `padded`. Otherwise coordinates are positions: 0, 1, ... in each fiber."""
+    has_words: bool = False
+    """True if the coordinates of a fiber are the positions of the bits that are set in a word. Such a type
+    has the fields `words` and `words_dtype`, and no indices."""
 
 
 class Indptr(msgspec.Struct, frozen=True):
@@ -46,17 +50,20 @@ class Indptr(msgspec.Struct, frozen=True):
 
 
 class Indices(msgspec.Struct, frozen=True):
-    """The array of coordinates of a compressed axis, and what is declared about each fiber."""
+    """The array of coordinates of a compressed axis, and what is declared about each fiber.
+
+    The array has one coordinate for each slot; if `is_mask`, one word for each fiber."""
 
     handle: str
     dtype: str
     sorted: bool
     unique: bool
     padded: bool
+    is_mask: bool = False
 
     @property
     def is_searchable(self) -> bool:
-        """True if a binary search finds the one slot of a coordinate."""
+        """True if a lookup finds the one slot of a coordinate."""
         return self.sorted and self.unique
 
 
@@ -65,6 +72,7 @@ AXIS_KINDS: dict[type[Any], AxisKind] = {
     DenseVaried: AxisKind(width=None, has_indices=False),
     CompressedFixed: AxisKind(width=attrgetter("width"), has_indices=True),
     CompressedVaried: AxisKind(width=None, has_indices=True),
+    BitmaskVaried: AxisKind(width=None, has_indices=False, has_words=True),
 }
 """One entry for each type of axis."""
 
@@ -81,7 +89,7 @@ def is_full(axis: Axis) -> bool:
     compilers" (OOPSLA 2018).
     """
     kind = AXIS_KINDS[type(axis)]
-    return kind.width is not None and not kind.has_indices
+    return kind.width is not None and not (kind.has_indices or kind.has_words)
 
 
 def is_padded(axis: Axis) -> bool:
@@ -116,12 +124,17 @@ def indptr_of(axis: Any) -> Indptr | None:
 
 
 def indices_of(axis: Any) -> Indices | None:
-    """Return the array of coordinates of a compressed axis, None for a dense one.
+    """Return the array of coordinates of a compressed axis or a bitmask, None for a dense one.
 
     >>> from gossamer_ir.core.build import index_var
     >>> indices_of(DenseVaried("J", "I", index_var("n"), None, "offsets"))
     """
-    if not AXIS_KINDS[type(axis)].has_indices:
+    kind = AXIS_KINDS[type(axis)]
+    if kind.has_words:
+        return Indices(
+            axis.words, axis.words_dtype, sorted=True, unique=True, padded=False, is_mask=True
+        )
+    if not kind.has_indices:
         return None
     return Indices(axis.indices, axis.indices_dtype, axis.sorted, axis.unique, axis.padded)
 
@@ -138,7 +151,7 @@ def index_handles(axis: Axis) -> tuple[str, ...]:
 
 
 def with_index_dtypes(axis: Axis, *, indptr: str, indices: str) -> Axis:
-    """Return the axis with other dtypes for the index arrays that it has.
+    """Return the axis with other dtypes for the index arrays that it has. Words of bits keep theirs.
 
     >>> from gossamer_ir.core.build import index_var
     >>> axis = DenseVaried("J", "I", index_var("n"), None, "offsets")
@@ -149,3 +162,22 @@ def with_index_dtypes(axis: Axis, *, indptr: str, indices: str) -> Axis:
     dtypes = {"indptr_dtype": indptr} if kind.width is None else {}
     dtypes |= {"indices_dtype": indices} if kind.has_indices else {}
     return msgspec.structs.replace(axis, **dtypes)
+
+
+def with_declared_order(
+    axis: Axis, *, sorted: bool | None = None, unique: bool | None = None
+) -> Axis:
+    """Return the axis with another declaration of the order in each fiber, if it has one: the coordinates of
+    a dense axis and of a bitmask are always sorted and unique. None leaves a declaration as it is.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> axis = CompressedVaried("J", "I", index_var("n"), None, "offsets", "columns")
+    >>> changed = with_declared_order(axis, sorted=False)
+    >>> changed.sorted, changed.unique
+    (False, True)
+    """
+    if not AXIS_KINDS[type(axis)].has_indices:
+        return axis
+    declared = {"sorted": sorted, "unique": unique}
+    changes = {field: value for field, value in declared.items() if value is not None}
+    return msgspec.structs.replace(axis, **changes)

@@ -37,6 +37,9 @@ SCALARS: dict[str, tuple[Kind, int]] = {
 INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
 """The dtypes in which `indptr` and `indices` may be stored; loaded values are widened to int64."""
 
+WORD_STORAGE = ("uint8", "uint16", "uint32", "uint64")
+"""The dtypes of the words of a bitmask."""
+
 _PATTERN = re.compile(r"([a-z]+?\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
 
 

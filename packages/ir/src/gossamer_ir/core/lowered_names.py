@@ -19,6 +19,11 @@ def indices_name(axis: str) -> str:
     return f"{axis}_indices"
 
 
+def words_name(axis: str) -> str:
+    """Return the name of the buffer of the words of a bitmask."""
+    return f"{axis}_words"
+
+
 def data_name(buffer: str) -> str:
     """Return the name of the ordinary buffer of a sparse buffer's elements.
 

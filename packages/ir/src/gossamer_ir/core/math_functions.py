@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+Operands = Literal["floats", "numbers", "integers"]
 
 
 class MathFunction(msgspec.Struct, frozen=True):
-    """A function of `arity` arguments of one dtype, which is also that of the result; with `floats_only`,
-    a floating-point one."""
+    """A function of `arity` arguments of one dtype, which is also that of the result. `operands` says which
+    dtypes these may be. A function of integers counts bits: its result is at most the number of bits."""
 
     name: str
     arity: int
-    floats_only: bool = True
+    operands: Operands = "floats"
+
+    @property
+    def counts_bits(self) -> bool:
+        """True if the result is a number of bits, or the position of a bit."""
+        return self.operands == "integers"
 
 
 FUNCTIONS: dict[str, MathFunction] = {
@@ -37,6 +46,9 @@ FUNCTIONS: dict[str, MathFunction] = {
         MathFunction("round", 1),
         MathFunction("pow", 2),
         MathFunction("fma", 3),
-        MathFunction("abs", 1, floats_only=False),
+        MathFunction("abs", 1, "numbers"),
+        MathFunction("popcount", 1, "integers"),
+        MathFunction("ctz", 1, "integers"),
+        MathFunction("find_nth_bit", 2, "integers"),
     )
 }

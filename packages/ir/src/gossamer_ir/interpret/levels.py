@@ -16,6 +16,7 @@ from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interpret.values import Array, storage_type
 from gossamer_ir.nodes import (
     Axis,
+    BitmaskVaried,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -124,7 +125,7 @@ class Levels(dict[str, Level]):
         """Return the number of fibers of an axis."""
         return self[axis.parent].size if axis.parent is not None else 1
 
-    def indptr(self, axis: DenseVaried | CompressedVaried) -> list[int]:
+    def indptr(self, axis: DenseVaried | CompressedVaried | BitmaskVaried) -> list[int]:
         """Return the checked indptr of a varied axis."""
         array = self._index_array(axis.indptr, axis.indptr_dtype, self.parent_size(axis) + 1)
         offsets: list[int] = array.tolist()
@@ -145,6 +146,13 @@ class Levels(dict[str, Level]):
         array = self._index_array(axis.indices, axis.indices_dtype, size)
         coordinates: list[int] = array.tolist()
         return coordinates
+
+    def words(self, axis: BitmaskVaried) -> list[int]:
+        """Return the word of each fiber of a bitmask."""
+        words: list[int] = self._index_array(
+            axis.words, axis.words_dtype, self.parent_size(axis)
+        ).tolist()
+        return words
 
     def _index_array(self, handle: str, dtype: str, size: int) -> Any:
         array = self._arrays[handle]
@@ -198,9 +206,27 @@ def _compressed_varied(axis: CompressedVaried, levels: Levels) -> Level:
     )
 
 
+def _bitmask_varied(axis: BitmaskVaried, levels: Levels) -> Level:
+    indptr = levels.indptr(axis)
+    words = levels.words(axis)
+    indices: list[int] = []
+    for fiber, word in enumerate(words):
+        bits = [at for at in range(word.bit_length()) if word >> at & 1]
+        indices += bits
+        if len(indices) != indptr[fiber + 1]:
+            raise ArgumentError(
+                "interpret.words",
+                f"Element {fiber} of '{axis.words}' has {counted(len(bits), 'bit')} set; expected "
+                f"{indptr[fiber + 1] - indptr[fiber]}.",
+            )
+    length = levels.number(axis.length)
+    return Level(axis.name, axis.parent, length, indptr[-1], indptr=indptr, indices=indices)
+
+
 LEVELS: dict[type, Callable[[Any, Levels], Level]] = {
     DenseFixed: _dense_fixed,
     DenseVaried: _dense_varied,
     CompressedFixed: _compressed_fixed,
     CompressedVaried: _compressed_varied,
+    BitmaskVaried: _bitmask_varied,
 }

@@ -62,6 +62,32 @@ def _sigmoid(value: Any) -> Any:
     return (np.where(wide < 0, small, 1.0) / (1.0 + small)).astype(value.dtype)[()]
 
 
+def _bits(value: Any) -> int:
+    """Return the bits of an integer as a number that is not negative."""
+    mask: int = (1 << (8 * value.itemsize)) - 1
+    return int(value) & mask
+
+
+def _popcount(value: Any) -> Any:
+    return np.int64(_bits(value).bit_count())
+
+
+def _ctz(value: Any) -> Any:
+    return np.int64(_lowest_bit(_bits(value), width=8 * value.itemsize))
+
+
+def _find_nth_bit(value: Any, number: Any) -> Any:
+    width, bits = 8 * value.itemsize, _bits(value)
+    for _ in range(min(_bits(number), width)):
+        bits &= bits - 1
+    return np.int64(_lowest_bit(bits, width=width))
+
+
+def _lowest_bit(bits: int, *, width: int) -> int:
+    """Return the position of the lowest bit that is set; `width` if none is."""
+    return (bits & -bits).bit_length() - 1 if bits else width
+
+
 def _map_lanes(function: Callable[..., Any], *args: Any) -> Any:
     if np.ndim(args[0]) == 0:
         return function(*args)
@@ -71,6 +97,9 @@ def _map_lanes(function: Callable[..., Any], *args: Any) -> Any:
 _BY_LANE: dict[str, Callable[..., Any]] = {
     "erf": lambda value: np.float64(math.erf(value)),
     "fma": _fma,
+    "popcount": _popcount,
+    "ctz": _ctz,
+    "find_nth_bit": _find_nth_bit,
 }
 _NUMPY: dict[str, Callable[..., Any]] = {
     "exp": np.exp,

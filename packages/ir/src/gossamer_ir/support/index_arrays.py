@@ -182,6 +182,54 @@ def first_wrong_product(array: Array, left: Array, right: Array) -> int | None:
     return None
 
 
+def bit_counts(words: Array) -> Array:
+    """Return the number of bits that are set in each unsigned integer.
+
+    >>> bit_counts(np.array([0, 5, 2**64 - 1], np.uint64)).tolist()
+    [0, 2, 64]
+    """
+    flat = np.ascontiguousarray(words).reshape(-1)
+    of_bytes = _BITS_OF_BYTE[flat.view(np.uint8)].reshape(-1, flat.dtype.itemsize)
+    counts: Array = of_bytes.sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def bits_of_words(words: Array) -> Array:
+    """Return a table with a row for each word, which has the bits of the word, the lowest first.
+
+    >>> bits_of_words(np.array([5], np.uint8)).tolist()
+    [[1, 0, 1, 0, 0, 0, 0, 0]]
+    """
+    size = words.dtype.itemsize
+    flat = np.ascontiguousarray(words.reshape(-1), f"<u{size}")
+    bits: Array = np.unpackbits(flat.view(np.uint8), bitorder="little")
+    return bits.reshape(-1, 8 * size)
+
+
+def first_wrong_word(words: Array, indptr: Array, *, length: int) -> int | None:
+    """Return the first position whose word has another number of bits set than the step of `indptr` there, or
+    a bit set that is not below `length`; None if there is none; 0 if the sizes do not agree.
+
+    >>> first_wrong_word(np.array([1, 4], np.uint8), np.array([0, 1, 2]), length=2)
+    1
+    """
+    flat, offsets = words.reshape(-1), indptr.reshape(-1)
+    if offsets.size != flat.size + 1:
+        return 0
+    width = 8 * flat.dtype.itemsize
+    for low in range(0, flat.size, PIECE):
+        piece = flat[low : low + PIECE]
+        wrong = bit_counts(piece) != _steps(offsets[low : low + piece.size + 1])
+        if length < width:
+            wrong |= (piece >> piece.dtype.type(length)) != 0
+        if wrong.any():
+            return low + int(wrong.argmax())
+    return None
+
+
+_BITS_OF_BYTE = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+
+
 def _steps(array: Array) -> Array:
     wide = array.astype(np.int64)
     return wide[1:] - wide[:-1]

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.axis_kinds import index_handles, with_index_dtypes
+from gossamer_ir.core.axis_kinds import index_handles, indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.core.build import folded
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import INDEX_STORAGE, DType
@@ -134,7 +134,9 @@ def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[
                 f"The indices of axis '{name}' cannot be stored as '{dtypes[name]}'.",
                 hint=f"Expected one of {', '.join(INDEX_STORAGE)}.",
             )
-        storage |= dict.fromkeys(index_handles(axes[name]), dtypes[name])
+        retyped = with_index_dtypes(axes[name], indptr=dtypes[name], indices=dtypes[name])
+        arrays = (indptr_of(retyped), indices_of(retyped))
+        storage |= {array.handle: array.dtype for array in arrays if array is not None}
     return storage
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import (
+    BitCounts,
     Distinct,
     Fact,
     HasValue,
@@ -112,6 +113,12 @@ FACT_KINDS: dict[type[Any], FactKind] = {
         is_of_each_row=_never,
         declares_unused_slots=False,
         of_every_slot=_nothing,
+    ),
+    BitCounts: FactKind(
+        orders_elements=True,
+        is_of_each_row=_never,
+        declares_unused_slots=False,
+        of_every_slot=_itself,
     ),
     PaddedSlots: FactKind(
         orders_elements=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
-from gossamer_ir.core.dtypes import INDEX_STORAGE
+from gossamer_ir.core.dtypes import INDEX_STORAGE, WORD_STORAGE
 from gossamer_ir.nodes import Axis, SparseBuffer
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations import bind_axis
@@ -29,14 +29,25 @@ def check_axes(ctx: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
 
 
 def _check_storage(ctx: VerifyContext, axis: Axis, at: At) -> None:
-    for name, array in (("indptr", indptr_of(axis)), ("indices", indices_of(axis))):
-        if array is not None and array.dtype not in INDEX_STORAGE:
-            ctx.report(
-                "verify.axis.dtype",
-                f"The axis '{axis.name}' stores {name} as {array.dtype}; "
-                f"expected one of {', '.join(INDEX_STORAGE)}.",
-                at,
-            )
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is not None:
+        _check_dtype(ctx, axis, at, stored=("indptr", indptr.dtype), allowed=INDEX_STORAGE)
+    if indices is not None and indices.is_mask:
+        _check_dtype(ctx, axis, at, stored=("words", indices.dtype), allowed=WORD_STORAGE)
+    elif indices is not None:
+        _check_dtype(ctx, axis, at, stored=("indices", indices.dtype), allowed=INDEX_STORAGE)
+
+
+def _check_dtype(
+    ctx: VerifyContext, axis: Axis, at: At, *, stored: tuple[str, str], allowed: tuple[str, ...]
+) -> None:
+    name, dtype = stored
+    if dtype not in allowed:
+        ctx.report(
+            "verify.axis.dtype",
+            f"The axis '{axis.name}' stores {name} as {dtype}; expected one of {', '.join(allowed)}.",
+            at,
+        )
 
 
 def _check_lengths(ctx: VerifyContext, axis: Axis, at: At) -> None:

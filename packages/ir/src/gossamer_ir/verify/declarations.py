@@ -78,12 +78,14 @@ def _check_sparse_buffer(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> No
 
 def bind_axis(ctx: VerifyContext, axis: Axis, at: At) -> None:
     """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
-    `indices` as many as the axis."""
+    `indices` as many as the axis, words of bits as many as the parent."""
     chain = _chain(ctx, axis)
     indptr, indices = indptr_of(axis), indices_of(axis)
     if indptr is not None:
         _bind_index(ctx, indptr, at.down("indptr"), shape=(_structure(chain[:-1]), 1))
-    if indices is not None:
+    if indices is not None and indices.is_mask:
+        _bind_index(ctx, indices, at.down("words"), shape=(_structure(chain[:-1]), 0))
+    elif indices is not None:
         _bind_index(ctx, indices, at.down("indices"), shape=(_structure(chain), 0))
 
 

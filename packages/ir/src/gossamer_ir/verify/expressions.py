@@ -53,6 +53,7 @@ _BINARY: dict[str, Test] = {
     "and": is_bool, "or": is_bool, "bitand": _is_bits, "bitor": _is_bits, "bitxor": _is_bits,
     "shl": is_integer, "shr": is_integer,
 }  # fmt: skip
+_OPERANDS: dict[str, Test] = {"floats": is_float, "numbers": is_number, "integers": is_integer}
 _COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _is_any)
 
 
@@ -247,7 +248,7 @@ def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
             at,
         )
     elif any(dtype not in (None, node.dtype) for dtype in dtypes) or not (
-        is_float(node.dtype) or (is_integer(node.dtype) and not function.floats_only)
+        _OPERANDS[function.operands](node.dtype)
     ):
         ctx.report(
             "verify.call.dtype",

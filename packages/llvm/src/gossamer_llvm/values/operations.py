@@ -38,7 +38,11 @@ _CALLS = {
     "ceil": "ceil",
     "trunc": "trunc",
     "round": "roundeven",
+    "popcount": "ctpop",
+    "ctz": "cttz",
 }
+_FLAGS = {"cttz": ", i1 false"}
+"""Further arguments of an intrinsic: `cttz` of 0 is the number of bits, not poison."""
 
 
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
@@ -170,8 +174,9 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
             f"The function '{node.function}' is not an instruction of the target.",
         )
     values = [widen_to_float32(emitter, emitter.expr(arg)) for arg in node.args]
-    name = f"llvm.{_CALLS[node.function]}.{intrinsic_suffix(values[0].type)}"
-    arguments = ", ".join(value.typed for value in values)
+    intrinsic = _CALLS[node.function]
+    name = f"llvm.{intrinsic}.{intrinsic_suffix(values[0].type)}"
+    arguments = ", ".join(value.typed for value in values) + _FLAGS.get(intrinsic, "")
     result = Value(emitter.call(values[0].type, name, arguments), values[0].dtype)
     return round_to_half(emitter, result, node.dtype) if is_half(node.dtype) else result
 

@@ -1,4 +1,4 @@
-"""Buffers of the position stage for the index arrays (indptr and indices) of a function's axes."""
+"""Buffers of the position stage for the index arrays (indptr, and indices or words) of a function's axes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gossamer_ir.arith.offsets import length_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_varied, width_of
-from gossamer_ir.core.lowered_names import indices_name, indptr_name
+from gossamer_ir.core.lowered_names import indices_name, indptr_name, words_name
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -18,10 +18,11 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer
 from gossamer_lower.axes.axis_tree import AxisTree
+from gossamer_lower.axes.bitmask_slots import coordinate_of_slot
 
 
 class IndexBuffers:
-    """The `indptr` and `indices` buffers of each axis that has them.
+    """The `indptr`, `indices` and `words` buffers of each axis that has them.
 
     Elements are numbered over the whole axis; a position is relative to its fiber. An `indptr` of several
     dimensions can also be indexed by the number of the parent's element, through a second, flat buffer
@@ -52,7 +53,14 @@ class IndexBuffers:
                 handle=indptr.handle,
                 extra_storage=1,
             )
-        if indices is not None:
+        if indices is not None and indices.is_mask:
+            self._buffers[axis.name, "words"] = SparseBuffer(
+                self._namer.fresh(words_name(axis.name)),
+                parents,
+                indices.dtype,
+                handle=indices.handle,
+            )
+        elif indices is not None:
             self._buffers[axis.name, "indices"] = SparseBuffer(
                 self._namer.fresh(indices_name(axis.name)),
                 (*parents, axis.name),
@@ -68,7 +76,15 @@ class IndexBuffers:
 
     def coordinate(self, axis: Axis, positions: tuple[Expr, ...]) -> Expr:
         """Return the coordinate in a slot, given by the positions along the ancestors and the axis."""
+        if (axis.name, "words") in self._buffers:
+            *parents, position = positions
+            word = self.word(axis, tuple(parents))
+            return coordinate_of_slot(word, position, length=axis.length)
         return _load(self._buffers[axis.name, "indices"], positions)
+
+    def word(self, axis: Axis, parents: tuple[Expr, ...]) -> Expr:
+        """Return the bits of a fiber of a bitmask, as an int64."""
+        return _load(self._buffers[axis.name, "words"], parents)
 
     def extent(self, axis: Axis, parents: tuple[Expr, ...]) -> Expr:
         """Return the number of positions in a fiber."""

@@ -31,7 +31,8 @@ def relations_of_fibers(function: Function) -> Iterator[Relation]:
 
 def _is_sorted(axis: Axis) -> bool:
     indices = indices_of(axis)
-    return indices is not None and indices.sorted
+    # The check of a relation compares lists of coordinates.
+    return indices is not None and indices.sorted and not indices.is_mask
 
 
 def _is_numbered_alike(left: Axis, right: Axis, axes: dict[str, Axis]) -> bool:

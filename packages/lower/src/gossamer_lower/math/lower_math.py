@@ -14,7 +14,7 @@ from gossamer_lower.math.helpers.lowered_calls import is_lowered
 
 @lowering_pass(takes=("flat",), on_request=True)
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
-    """Lower calls of math functions, and `//` and `%` of floats, to arithmetic.
+    """Lower calls of math functions, `find_nth_bit`, and `//` and `%` of floats to arithmetic.
 
     `instructions` are the functions that the target has. The arithmetic is in lets before the statement. Half
     precision is computed in float32. Raises `UnsupportedError` (`lower.lower_math.unsupported_call`) for a

@@ -19,7 +19,7 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 
-_ALWAYS = frozenset({"sqrt", "abs"})
+_ALWAYS = frozenset({"sqrt", "abs", "popcount", "ctz"})
 _ROUNDINGS = ("floor", "ceil", "trunc", "round")
 _WITH_FEATURE = {**dict.fromkeys(_ROUNDINGS, "sse4.1"), "fma": "fma"}
 

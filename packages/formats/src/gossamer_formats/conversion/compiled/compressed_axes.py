@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer_formats.conversion.assembly import require_word
 from gossamer_formats.conversion.compiled.assembly_state import (
     Appended,
     AssemblyState,
@@ -21,12 +22,16 @@ from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, is_varied, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis
+from gossamer_ir.support.index_arrays import bit_counts
 
 
 def add_compressed(
     state: AssemblyState, axis: Axis, indptr: Indptr | None, indices: Indices, parent: Place
 ) -> None:
     coordinate = state.coordinates[axis.name]
+    if indptr is not None and indices.is_mask:
+        _add_bits(state, axis, indptr, indices, parent)
+        return
     slot = state.coordinates.get(f"{axis.name} slot")
     if slot is not None:
         add_fixed(state, axis, slot, state.sizes.value(width_of(axis)))
@@ -183,3 +188,24 @@ def _add_marked(
     state.arrays[indices.handle] = fibers.coordinates
     rank = add_ranks(state, axis, parent, fibers, state.coordinates[axis.name])
     state.set_varied(axis, f"b_{axis.name} + {rank}", int(fibers.offsets[-1]))
+
+
+def _add_bits(
+    state: AssemblyState, axis: Axis, indptr: Indptr, indices: Indices, parent: Place
+) -> None:
+    """Add an axis whose coordinates are the bits of words, in which a program sets those of the elements. The
+    slot of a coordinate follows from the bits below it."""
+    require_word(axis, indices, length=state.sizes.value(axis.length))
+    bit = f"(T.uint64(1) << T.uint64({state.coordinates[axis.name]}))"
+    words = np.zeros(parent.slots, np.uint64)
+    state.query(
+        [f"g_ = {parent.text}", f"WORDS[g_] = WORDS[g_] | {bit}"],
+        {"WORDS": Operand(words, parent.size)},
+    )
+    offsets = state.add_offsets(indptr, bit_counts(words))
+    state.arrays[indices.handle] = words
+    begin = state.pass_offsets(axis, offsets, parent).format(parent.text)
+    name = f"WORDS_{axis.name}"
+    state.arguments[name] = Operand(words, parent.size)
+    rank = f"T.int64(T.popcount({name}[{parent.text}] & ({bit} - T.uint64(1))))"
+    state.set_varied(axis, f"{begin} + {rank}", int(offsets[-1]))

@@ -317,6 +317,10 @@ class _Writer:
             if name in self.sorted_axes:
                 self._open(f"for s_{name} in T.serial({begin}, {end}):")
                 self._line(f"e_{name} = {self._sorted_slot(axis)}")
+            elif indices is not None and indices.is_mask:
+                # The slots of a fiber are counted from 0: `find_nth_bit` of such a loop needs few steps.
+                self._open(f"for s_{name} in T.serial({end} - {begin}):")
+                self._line(f"e_{name} = {begin} + s_{name}")
             else:
                 self._open(f"for e_{name} in T.serial({begin}, {end}):")
             self.elements[name] = f"e_{name}"
@@ -326,8 +330,11 @@ class _Writer:
             self._add_fixed(axis, parent)
         if indices is None:
             return
-        self._line(f"c_{name} = {self._indices(axis, indices)}")
         self.coordinates[name] = f"c_{name}"
+        if indices.is_mask:
+            self._line(f"c_{name} = {self._bit(axis, indices, parent)}")
+            return
+        self._line(f"c_{name} = {self._indices(axis, indices)}")
         self.at_position[name] = indices.handle
         if indices.padded:
             self._open(f"if c_{name} < {self._length(axis)}:")
@@ -387,6 +394,13 @@ class _Writer:
         facts = (f"in_range(S_{handle}, 0, {self._length(axis)}{last})",)
         self._add_array(handle, self.counts[axis.name], facts)
         return widened(f"S_{handle}[{self.elements[axis.name]}]", self.dtypes[handle])
+
+    def _bit(self, axis: Axis, indices: Indices, parent: str) -> str:
+        """Add an array of words, and return the text of the coordinate: the position of a bit."""
+        handle = indices.handle
+        self._add_array(handle, self.counts[axis.parent])
+        word = f"T.int64(S_{handle}[{parent}])"
+        return f"T.min(T.find_nth_bit({word}, s_{axis.name}), {self._length(axis)} - 1)"
 
     def _add_array(self, handle: str, size: str, facts: tuple[str, ...] = ()) -> None:
         self.arguments[f"S_{handle}"] = lambda storage, _: Operand(

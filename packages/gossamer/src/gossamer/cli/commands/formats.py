@@ -21,6 +21,7 @@ from gossamer_formats import (
 from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import ignored_operators
+from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError, GossamerError
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 
@@ -131,5 +132,12 @@ def _arrays_of(tensor: SparseTensor) -> list[str]:
 
 def _elements(tensor: SparseTensor, name: str) -> str:
     array = tensor.arrays[name]
-    is_value = array is tensor.storage.values
-    return " ".join(_letter(element) if is_value else str(element) for element in array)
+    if array is tensor.storage.values:
+        return " ".join(map(_letter, array))
+    return " ".join(map(bin if name in _words(tensor) else str, array))
+
+
+def _words(tensor: SparseTensor) -> set[str]:
+    """Return the names of the arrays that have words of bits."""
+    stored = (indices_of(axis) for axis in tensor.description.axes)
+    return {indices.handle for indices in stored if indices is not None and indices.is_mask}

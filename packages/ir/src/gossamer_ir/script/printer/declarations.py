@@ -7,6 +7,8 @@ from typing import Any
 
 from gossamer_ir.nodes import (
     AnyBuffer,
+    BitCounts,
+    BitmaskVaried,
     Buffer,
     CompressedFixed,
     CompressedVaried,
@@ -129,6 +131,13 @@ def _compressed_varied(w: Writer, axis: CompressedVaried) -> None:
     w.put(f"{_flags(axis, is_padded=False)})")
 
 
+def _bitmask_varied(w: Writer, axis: BitmaskVaried) -> None:
+    w.put(f"bitmask_varied({axis.parent}, ")
+    _write_sizes(w, axis.length, "nnz", axis.nnz)
+    w.put(f", ({axis.indptr}, {axis.words}), ")
+    w.put(f'indptr_dtype="{axis.indptr_dtype}", words_dtype="{axis.words_dtype}")')
+
+
 def _write_sizes(w: Writer, length: Expr, name: str, second: Expr | None) -> None:
     w.put("" if second is None else "(")
     write_index(w, length, "length")
@@ -182,6 +191,12 @@ def _sorted_segments(w: Writer, fact: SortedSegments) -> None:
     w.put(f"sorted_segments({fact.buffer}{indptr}, unique={fact.unique})")
 
 
+def _bit_counts(w: Writer, fact: BitCounts) -> None:
+    w.put(f"bit_counts({fact.buffer}, {fact.indptr}, ")
+    write_index(w, fact.length, "length")
+    w.put(")")
+
+
 def _padded_slots(w: Writer, fact: PaddedSlots) -> None:
     w.put(f"padded_slots({fact.buffer}, ")
     write_index(w, fact.length, "length")
@@ -193,6 +208,7 @@ AXES: Mapping[type, Callable[[Writer, Any], None]] = {
     DenseVaried: _dense_varied,
     CompressedFixed: _compressed_fixed,
     CompressedVaried: _compressed_varied,
+    BitmaskVaried: _bitmask_varied,
 }
 FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
     Relation: _relation,
@@ -202,5 +218,6 @@ FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
     ProductSteps: _product_steps,
     SortedSegments: _sorted_segments,
     Distinct: _distinct,
+    BitCounts: _bit_counts,
     PaddedSlots: _padded_slots,
 }

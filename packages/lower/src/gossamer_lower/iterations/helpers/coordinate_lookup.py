@@ -2,7 +2,8 @@
 
 Three cases: where an iterator of the same axis walks the same fiber, the position is the iterator's own.
 Along a dense axis, a coordinate is a position. Along a compressed axis, an exact search among the
-coordinates of the fiber finds the position; if the search finds none, the element is absent.
+coordinates of the fiber finds the position; if the search finds none, the element is absent. Along a bitmask,
+a bit tells whether the element is present, and its position is the number of bits below that are set.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from gossamer_ir.nodes import (
     Relation,
     Search,
 )
+from gossamer_lower.axes.bitmask_slots import has_slot, slot_of_coordinate
 from gossamer_lower.axes.element_location import ElementLocation
 from gossamer_lower.axes.index_buffers import IndexBuffers
 
@@ -137,6 +139,10 @@ class Lookups:
         if indices is None:
             location.add(*self._fiber_bounds(axis, above, path[-1]))
             return coordinate
+        if indices.is_mask:
+            word = self._buffers.word(axis, above)
+            location.add(has_slot(word, coordinate))
+            return slot_of_coordinate(word, coordinate)
         # A binary search needs the order, and with duplicates it would find any one of several elements.
         if not indices.is_searchable:
             raise UnsupportedError(

@@ -12,6 +12,7 @@ from gossamer_lower.math.helpers import (
     roundings,
     trigonometric,
 )
+from gossamer_lower.math.helpers.bit_positions import find_nth_bit
 from gossamer_lower.math.helpers.powers import power
 from gossamer_lower.math.helpers.term_builder import Term
 
@@ -48,13 +49,15 @@ _DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
     "floormod": float_division.floormod,
 }
 
-LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *_DIVISIONS, "rsqrt", "fma"})
-"""The functions that can be lowered. `sqrt` and `abs` are instructions on every target with floats."""
+LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *_DIVISIONS, "rsqrt", "fma", "find_nth_bit"})
+"""The functions that can be lowered. `sqrt`, `abs`, `popcount` and `ctz` are instructions on every target."""
 
 
 def function_value(function: str, args: tuple[Term, ...]) -> Term:
-    """Return the value of a function of float32 or float64 terms."""
+    """Return the value of a function of float32 or float64 terms, or of integers."""
     first = args[0]
+    if function == "find_nth_bit":
+        return find_nth_bit(*args)
     is_wide = first.scalar == "float64"
     if function == "rsqrt":
         return 1.0 / first.code.call("sqrt", first)

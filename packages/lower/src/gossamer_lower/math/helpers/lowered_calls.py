@@ -11,6 +11,8 @@ from gossamer_ir.nodes import Binary, Call, Node
 
 DIVISIONS = ("floordiv", "floormod")
 """Operators of floats that no target has as instructions."""
+INTEGER_FUNCTIONS = ("find_nth_bit",)
+"""Functions of integers that are lowered unless they are instructions."""
 HALVES = ("float16", "bfloat16")
 """Dtypes whose functions are computed in float32."""
 
@@ -23,7 +25,8 @@ def is_lowered(node: Node, instructions: Collection[str]) -> bool:
         return False
     scalar = DType.parse(node.dtype).scalar
     return scalar in HALVES or (
-        node.function not in instructions and DType.parse(node.dtype).is_float
+        node.function not in instructions
+        and (DType.parse(node.dtype).is_float or node.function in INTEGER_FUNCTIONS)
     )
 
 

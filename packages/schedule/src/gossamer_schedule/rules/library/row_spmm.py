@@ -2,7 +2,7 @@
 
 Features are split into tiles of as many vectors as fit the registers. Within a tile every nonzero is read
 once, and its row of the dense operand is accumulated with one fused multiply-add per vector. Rows run in
-parallel, balanced by nonzeros. CSR, ELL, DCSR and ragged rows are scheduled alike.
+parallel, balanced by nonzeros. CSR, ELL, DCSR, ragged rows and bitmasks are scheduled alike.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _tiles(pattern: RowReduction, tiling: Tiling) -> tuple[Decision, VectorLoops
     if loops.tile:
         # Positions inside of tiles: the accumulators of a tile stay in registers during the loop over
         # nonzeros.
-        order = (loops.tile, pattern.position, loops.vector, loops.lane)
+        order = (loops.tile, *pattern.words, pattern.position, loops.vector, loops.lane)
         trace.add("reorder", loops=tuple(loop for loop in order if loop))
     tile = f"{counted(tiling.vectors, 'vector')} of {tiling.lanes} lanes"
     if pattern.features is None or tiling.tiles is None:
@@ -171,7 +171,7 @@ def _in_registers(
         pattern.block,
         buffer=pattern.output,
         holder=loops.tile or pattern.row,
-        reduction=pattern.position,
+        reduction=pattern.reduction,
         inside=inside,
         elements=(pattern.feature,),
         over_iterators=tiling.is_aligned,
@@ -210,12 +210,12 @@ def _single_feature(pattern: RowReduction) -> Decision:
     """Return the decision for one column: a dot product per row."""
     trace = TraceBuilder()
     # The reduction must be innermost for the accumulator to be a scalar.
-    trace.add("reorder", loops=(pattern.feature, pattern.position))
+    trace.add("reorder", loops=(pattern.feature, *pattern.words, pattern.position))
     trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
         holder=pattern.feature,
-        reduction=pattern.position,
+        reduction=pattern.reduction,
     )
     return Decision(
         f"the one feature of a row {pattern.row} in a register",

@@ -77,7 +77,7 @@ def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMat
 def _in_register(pattern: RowReduction) -> Decision:
     trace = TraceBuilder()
     trace.accumulate_locally(
-        pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.position
+        pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.reduction
     )
     return Decision(
         "a row's result in a register",
@@ -87,6 +87,8 @@ def _in_register(pattern: RowReduction) -> Decision:
 
 
 def _vectors(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
+    if pattern.words:
+        return _scalar("the bits of a word are found one after the other")
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
     if pattern.is_contiguous:

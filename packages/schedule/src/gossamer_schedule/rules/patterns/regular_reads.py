@@ -14,6 +14,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 
 
@@ -48,6 +49,29 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
 
     loads = [node for stmt in iteration.body for node in collect(Load, stmt)]
     return all(is_regular(load) for load in loads)
+
+
+def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str) -> bool:
+    """Return whether each load has the variable `lane` at most as its last index, in a dense axis as long as
+    that of the lanes: all lanes of a load are then in bounds, or none is."""
+    axes = {axis.name: axis for axis in function.axes}
+    buffers = {
+        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+    }
+    over = zip(iteration.vars, iteration.axes, strict=True)
+    iterated = {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
+
+    def is_whole(load: Load) -> bool:
+        buffer = buffers.get(load.buffer)
+        if buffer is None:
+            return False
+        *outer, last = load.indices
+        is_outer = all(lane not in free_vars(index) for index in outer)
+        if lane not in free_vars(last):
+            return is_outer
+        return is_outer and _is_within(last, axes[buffer.axes[-1]], iterated)
+
+    return all(is_whole(node) for stmt in iteration.body for node in collect(Load, stmt))
 
 
 def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import msgspec
 
+from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.core.lowered_names import data_name, indptr_name, words_name
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import (
     Axis,
@@ -31,6 +33,7 @@ from gossamer_schedule.definition.made_names import cache_name, copy_block_name,
 from gossamer_schedule.rules.patterns.regular_reads import (
     is_dense_root,
     reads_regularly,
+    reads_whole_rows,
     selects_by_ragged,
 )
 
@@ -40,7 +43,9 @@ class RowReduction(msgspec.Struct, frozen=True):
     old value of `out[i, k...]`.
 
     Rows are those of a dense axis or the stored ones of a compressed axis with one fiber. A fiber is varied
-    (CSR, ragged) or of fixed width (ELL). Names of loops, the block and the output are those of the loop
+    (CSR, ragged) or of fixed width (ELL). A row may have several varied fibers, one for each word of columns
+    (a bitmask): `words` are the loops over these, and their body may have a condition, since the last word
+    extends beyond the row. Names of loops, the block and the output are those of the loop
     stage. `features` is the extent of the loop `feature` (None: symbolic), which is "" if there is no such
     loop. `before` is the text of the number of slots before a row ("": unknown), `width` the slots of each
     row (None: they vary, or are symbolic). `is_contiguous` is true if terms are read from consecutive
@@ -58,6 +63,12 @@ class RowReduction(msgspec.Struct, frozen=True):
     width: int | None
     is_contiguous: bool
     is_regular: bool
+    words: tuple[str, ...] = ()
+
+    @property
+    def reduction(self) -> str:
+        """Return the outermost loop of the reduction."""
+        return (*self.words, self.position)[0]
 
     @property
     def text(self) -> str:
@@ -74,6 +85,7 @@ class _Roles(msgspec.Struct, frozen=True):
 
     roots: tuple[Axis, ...]
     row: Axis
+    words: tuple[Axis, ...]
     fiber: Axis
     features: tuple[Axis, ...]
 
@@ -121,14 +133,27 @@ def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
     """Return the row, its fiber and at most one axis of features, and before a stored row its root."""
     count = 1 if _is_stored_row(axes) else 0
     roots, found = axes[:count], axes[count:]
-    if len(found) not in (2, 3):
+    words = () if roots else _words(found)
+    if len(found) - len(words) not in (2, 3):
         return None
-    row, fiber, *features = found
+    row, fiber, *features = (found[0], *found[1 + len(words) :])
     if not (roots or is_dense_root(row)) or is_full(fiber):
         return None
     dense = tuple(axis for axis in features if is_dense_root(axis))
-    is_reduced = fiber.parent == row.name and len(dense) == len(features)
-    return _Roles(roots, row, fiber, dense) if is_reduced else None
+    above = (row, *words)[-1]
+    is_reduced = fiber.parent == above.name and len(dense) == len(features)
+    return _Roles(roots, row, words, fiber, dense) if is_reduced else None
+
+
+def _words(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Return the dense axes between a row and a bitmask below it."""
+    words: list[Axis] = []
+    for above, axis in pairwise(axes):
+        if axis.parent != above.name or not is_full(axis):
+            indices = indices_of(axis)
+            return tuple(words) if indices is not None and indices.is_mask else ()
+        words.append(axis)
+    return ()
 
 
 def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
@@ -144,13 +169,21 @@ def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
 
 
 def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
-    return iteration.kinds[len(roles.roots) :] == "SR" + "S" * len(roles.features)
+    reduced = "R" * (len(roles.words) + 1)
+    return iteration.kinds[len(roles.roots) :] == f"S{reduced}" + "S" * len(roles.features)
 
 
 def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowReduction | None:
-    row, position, *features = iteration.vars[len(roles.roots) :]
+    row, *others = iteration.vars[len(roles.roots) :]
+    words, (position, *features) = others[: len(roles.words)], others[len(roles.words) :]
+    if roles.words:
+        body, guard = without_guard(iteration.body)
+        if guard is not None and not free_vars(guard).isdisjoint(features):
+            return None
+        iteration = msgspec.structs.replace(iteration, body=body)
     output = _output(function, iteration, element=(row, *features))
     names = {indptr_name(axis.name) for axis in (*roles.roots, roles.row, roles.fiber)}
+    names |= {words_name(roles.fiber.name)} if roles.words else set()
     if output is None:
         return None
     data = data_name(output.name)
@@ -168,10 +201,21 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowRedu
         dtype=output.dtype,
         before=_before(roles, iteration.vars),
         width=_width(roles.fiber),
-        is_contiguous=_is_contiguous(function, iteration, roles.fiber),
-        is_regular=reads_regularly(function, iteration, lane=features[0] if features else position)
+        is_contiguous=not words and _is_contiguous(function, iteration, roles.fiber),
+        is_regular=_is_regular(function, iteration, roles, lane=(features or [position])[0]),
+        words=tuple(words),
+    )
+
+
+def _is_regular(function: Function, iteration: Iteration, roles: _Roles, *, lane: str) -> bool:
+    """Return whether vectors can read and combine the terms. Lanes over the bits of a word cannot: each bit
+    is found from the rest of the word."""
+    if roles.words:
+        return bool(roles.features) and reads_whole_rows(function, iteration, lane=lane)
+    return (
+        reads_regularly(function, iteration, lane=lane)
         and not selects_by_ragged(function, iteration)
-        and (bool(features) or may_reassociate(iteration)),
+        and (bool(roles.features) or may_reassociate(iteration))
     )
 
 
@@ -268,6 +312,9 @@ def may_reassociate(iteration: Iteration) -> bool:
 
 def _before(roles: _Roles, variables: tuple[str, ...]) -> str:
     row = variables[len(roles.roots)]
+    # The number of words is a size of the program, whose product with the row no proof of order knows.
+    if roles.words:
+        return ""
     if not is_varied(roles.row):
         return slots_before(roles.fiber, row, element=row)
     element = f"{slots_before(roles.row, row, element=variables[0])} + {row}"

@@ -14,6 +14,7 @@ from gossamer_testkit.corpus.inputs.fact_inputs import (
     relation_cases,
 )
 from gossamer_testkit.corpus.inputs.format_inputs import (
+    bitmask_cases,
     bsr_cases,
     dcsr_cases,
     elements_cases,
@@ -53,6 +54,7 @@ INPUT_GENERATORS: dict[str, InputGenerator] = {
     "segment_sums_cases": segment_sums_cases,
     "spmm_cases": spmm_cases,
     "spmv_cases": spmv_cases,
+    "bitmask_cases": bitmask_cases,
     "tiled_csr_cases": tiled_csr_cases,
     "truths": truths,
     "vectors": vectors,

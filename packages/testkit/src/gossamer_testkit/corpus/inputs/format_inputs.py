@@ -64,6 +64,11 @@ def row_groups_cases(options: Options) -> Iterator[Case]:
     return _cases(options, _row_groups)
 
 
+def bitmask_cases(options: Options) -> Iterator[Case]:
+    """The distinct elements of every matrix, with a word of bits for each 64 columns of a row."""
+    return _cases(options, _bitmask)
+
+
 def tiled_csr_cases(options: Options) -> Iterator[Case]:
     """Whole tiles of 16 columns; those after the last column of the matrix are empty."""
     return _cases(options, _tiled_csr)
@@ -137,6 +142,26 @@ def _dcsr(matrix: Csr, options: Options) -> dict[str, Any]:
         "indices_j": matrix.indices,
         "stored": kept.size,
         "nnz": matrix.nnz,
+    }
+
+
+def _bitmask(matrix: Csr, options: Options) -> dict[str, Any]:
+    (rows, columns), kind = matrix.shape, matrix.indptr.dtype
+    words = -(-columns // 64)
+    places = matrix.rows * words * 64 + matrix.indices
+    places, firsts = np.unique(places, return_index=True)
+    bits = np.zeros(rows * words, np.uint64)
+    np.bitwise_or.at(bits, places // 64, np.uint64(1) << (places % 64).astype(np.uint64))
+    lengths = np.bincount(places // 64, minlength=rows * words)
+    return {
+        "m": rows,
+        "n": columns,
+        "nnz": len(places),
+        "a": matrix.data[firsts],
+        "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
+        "words": bits,
+        "b": integers((columns, options["features"]), options["dtype"]),
+        "c": _untouched_values((rows, options["features"]), matrix),
     }
 
 

@@ -9,6 +9,7 @@ from gossamer_testkit.corpus.case import Expected, Values
 from gossamer_testkit.corpus.oracles.elementwise_results import casts, elementwise
 from gossamer_testkit.corpus.oracles.program_results import PROGRAMS
 from gossamer_testkit.corpus.oracles.sparse_results import (
+    bitmask,
     bsr,
     csr_row_sums,
     csrmm,
@@ -28,6 +29,7 @@ ORACLES: dict[str, Oracle] = {
     **PROGRAMS,
     "bsr": bsr,
     "casts": casts,
+    "bitmask": bitmask,
     "csrmm": csrmm,
     "csrmv": csrmv,
     "dcsr": dcsr,

@@ -10,6 +10,14 @@ import numpy as np
 from gossamer_testkit.corpus.case import Expected, Values
 from gossamer_testkit.matrices.csr_matrix import Array
 
+
+def _bits(values: Array) -> Array:
+    """The bits of integers along a new last axis, the lowest first."""
+    places = np.arange(8 * values.itemsize, dtype=values.dtype)
+    bits: Array = (values[..., np.newaxis] >> places) & values.dtype.type(1)
+    return bits
+
+
 ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -38,6 +46,8 @@ ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "select": lambda x, z: np.where(x < z, x, z),
     "if_then_else": lambda x, z: np.where(x < z, z, x),
     "abs": lambda x, z: np.abs(x),
+    "popcount": lambda x, z: _bits(x).sum(axis=-1),
+    "ctz": lambda x, z: np.where(x == 0, 8 * x.itemsize, _bits(x).argmax(axis=-1)),
     "sqrt": lambda x, z: np.sqrt(x),
     "floor": lambda x, z: np.floor(x),
     "ceil": lambda x, z: np.ceil(x),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gossamer_ir.nodes import (
     AXES,
     Axis,
+    BitmaskVaried,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -114,6 +115,27 @@ def compressed_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     )
 
 
+def bitmask_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
+    """Read `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
+    names = "parent shape data idtype indptr_dtype words_dtype"
+    given = bind(ctx, call, names, required=3)
+    data = items(ctx, given["data"], "(indptr, words)")
+    if len(data) != 2:
+        raise ctx.error("axis_data", "Expected (indptr, words).", given["data"])
+    length, nnz = _sizes(ctx, given["shape"])
+    words = given.get("words_dtype")
+    return BitmaskVaried(
+        name,
+        axis_argument(ctx, given["parent"]),
+        length,
+        nnz,
+        handle_argument(ctx, data[0]),
+        handle_argument(ctx, data[1]),
+        _storage(ctx, given, "indptr_dtype"),
+        "uint64" if words is None else dtype_argument(ctx, words),
+    )
+
+
 def _sizes(ctx: ParserContext, node: ast.expr) -> tuple[Expr, Expr | None]:
     parts: Sequence[ast.expr] = [node]
     if isinstance(node, ast.Tuple | ast.List):
@@ -138,6 +160,7 @@ AXIS_READERS: Mapping[str, AxisReader] = {
     "sp.dense_varied": dense_varied,
     "sp.compressed_fixed": compressed_fixed,
     "sp.compressed_varied": compressed_varied,
+    "sp.bitmask_varied": bitmask_varied,
     "dense_fixed": dense_fixed,
     "dense_variable": dense_varied,
     "dense_varied": dense_varied,

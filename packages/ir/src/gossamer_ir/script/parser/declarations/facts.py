@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import (
+    BitCounts,
     Distinct,
     Fact,
     HasValue,
@@ -118,6 +119,12 @@ def _distinct(ctx: ParserContext, call: ast.Call) -> Fact:
     return Distinct(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
 
 
+def _bit_counts(ctx: ParserContext, call: ast.Call) -> Fact:
+    given = bind(ctx, call, "buffer indptr length", required=3)
+    indptr = plain_buffer_named(ctx, given["indptr"]).name
+    return BitCounts(_buffer(ctx, given), indptr, index_expr(ctx, given["length"]))
+
+
 def _padded_slots(ctx: ParserContext, call: ast.Call) -> Fact:
     given = bind(ctx, call, "buffer length", required=2)
     return PaddedSlots(_buffer(ctx, given), index_expr(ctx, given["length"]))
@@ -135,6 +142,7 @@ FACT_READERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
     "product_steps": _product_steps,
     "sorted_segments": _sorted_segments,
     "distinct": _distinct,
+    "bit_counts": _bit_counts,
     "padded_slots": _padded_slots,
 }
 """The readers of facts, by their name in `T.assume`."""

@@ -1,0 +1,158 @@
+"""Replaces the position of the s-th bit of a word, in a loop over s, by a scan of the bits.
+
+`find_nth_bit(word, s)` takes dozens of instructions without hardware support. The positions for s = 0, 1, ...
+are found by two instructions each: the number of zeros below the lowest bit, and `rest & (rest - 1)`, which
+clears that bit (strength reduction).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.arith.affine import distance
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Call,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.walk import collect, statements
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
+from gossamer_lower.statements.point_visitor import PointVisitor
+from gossamer_lower.statements.rebuild import with_body
+
+
+@lowering_pass(takes=("loop",), without=("blocks",))
+def scan_bits(module: Module) -> Module:
+    """Find the bits of a word one after the other, in serial loops that count them.
+
+    It runs after vectorization, since each iteration needs the rest of the one before. The word must be the
+    same in all iterations, and what it reads must be in bounds whenever the loop has an iteration.
+
+    >>> from gossamer_testkit.examples import program
+    >>> from gossamer_testkit.show import body_text
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for s in T.serial(T.popcount(P[i])):
+    ...         Y[i] = Y[i] + X[T.find_nth_bit(P[i], s)]
+    ... ''')
+    >>> print(body_text(scan_bits(before)))
+    for i in T.serial(n):
+        if T.popcount(P[i]) > 0:
+            rest = T.alloc_buffer((1,), "int64", scope="local")
+            rest[0] = P[i]
+            for s in T.serial(T.popcount(P[i])):
+                bit: T.int64 = T.ctz(rest[0])
+                Y[i] = Y[i] + X[bit]
+                rest[0] = rest[0] & rest[0] - 1
+    """
+    return map_functions(module, _scan_function)
+
+
+def _scan_function(function: Function) -> Function:
+    if Call not in kinds_in(function):
+        return function
+    return with_body(function, _BitScanner(function).body(function.body))
+
+
+class _BitScanner(PointVisitor):
+    """Rewrites the loops of one function."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function)
+        written = self.point.written
+        self._shapes = {
+            buffer.name: buffer.shape
+            for buffer in function.buffers
+            if isinstance(buffer, Buffer) and buffer.name not in written
+        }
+
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        return self._loop(stmt) if isinstance(stmt, For) else (self.inside(stmt),)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        calls = self._calls(loop) if _is_serial(loop) else []
+        if not calls:
+            return (self.inside(loop),)
+        starts: list[Stmt] = []
+        bits: list[Stmt] = []
+        steps: list[Stmt] = []
+        found: dict[Expr, Var] = {}
+        for call in calls:
+            rest = Buffer(self.namer.fresh("rest"), (build.ONE,), "int64", scope="local")
+            left = Load(rest.name, (build.ZERO,), "int64")
+            found[call] = build.index_var(self.namer.fresh("bit"))
+            starts += [Allocate(rest), Store(rest.name, left.indices, call.args[0])]
+            # Of 0 as many as there are bits, which is also what `find_nth_bit` gives past the last bit.
+            bits.append(Let(found[call], Call("ctz", (left,), "int64")))
+            # Not `build.sub`: the least number wraps.
+            lower = Binary("sub", left, build.ONE)
+            steps.append(Store(rest.name, left.indices, Binary("bitand", left, lower)))
+        body = tuple(rewrite(stmt, lambda node: _bit(node, found)) for stmt in loop.body)
+        scanned = msgspec.structs.replace(loop, body=(*bits, *body, *steps))
+        both: tuple[Stmt, ...] = (*starts, self.inside(scanned))
+        if (build.integer_value(loop.extent) or 0) > 0:
+            return both
+        # What the word reads exists only if the loop has an iteration.
+        return (If(Compare("gt", loop.extent, build.ZERO), both),)
+
+    def _calls(self, loop: For) -> list[Call]:
+        """Return the calls that find the bit with the number of the iteration, each once."""
+        calls = [
+            call
+            for call in dict.fromkeys(collect(Call, *loop.body))
+            if call.function == "find_nth_bit"
+            and call.dtype == "int64"
+            and _counts(loop, call.args[1])
+        ]
+        invariant = [call for call in calls if is_invariant(call.args[0], (loop,), self.function)]
+        if not invariant:
+            return []
+        with self.point.inside(loop):
+            return [call for call in invariant if self._exists(call.args[0])]
+
+    def _exists(self, word: Expr) -> bool:
+        """Return whether all reads of an expression are in bounds, given that the loop has an iteration."""
+        return all(
+            load.predicate is None
+            and load.buffer in self._shapes
+            and all(
+                self.point.is_in_range(index, extent)
+                for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
+            )
+            for load in collect(Load, word)
+        )
+
+
+def _counts(loop: For, number: Expr) -> bool:
+    """Return whether a number is that of the iteration: 0, 1, ..."""
+    return distance(build.sub(build.index_var(loop.var), loop.start), number) == 0
+
+
+def _is_serial(loop: For) -> bool:
+    """Return whether a loop and all loops inside it are serial, and thus stay in one function."""
+    return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
+
+
+def _bit(node: Any, found: dict[Expr, Var]) -> Var | None:
+    return found.get(node) if isinstance(node, Call) else None
+
+
+__all__ = ["scan_bits"]
