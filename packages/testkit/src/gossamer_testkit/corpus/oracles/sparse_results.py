@@ -65,7 +65,8 @@ def row_groups(values: Values, options: Mapping[str, Any]) -> dict[str, Expected
 def bitmask(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """C = A @ B; the values are those of the bits that are set, row by row."""
     bits = np.unpackbits(values["words"].astype("<u8").view(np.uint8), bitorder="little")
-    is_stored = bits.reshape(values["m"], -1)[:, : values["n"]].astype(bool)
+    width = 64 * -(-values["n"] // 64)
+    is_stored = bits.reshape(values["m"], width)[:, : values["n"]].astype(bool)
     dense = np.zeros((values["m"], values["n"]))
     dense[is_stored] = values["a"]
     return {"c": Expected(dense @ values["b"])}
