@@ -17,6 +17,7 @@ from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import (
     Axis,
     Binary,
+    BitmaskVaried,
     Buffer,
     Call,
     CompressedFixed,
@@ -131,7 +132,9 @@ class _Data:
         self._forest.add(axis)
 
     def _index_arrays(
-        self, axis: DenseVaried | CompressedVaried | CompressedFixed, length: int
+        self,
+        axis: DenseVaried | CompressedVaried | CompressedFixed | BitmaskVaried,
+        length: int,
     ) -> None:
         count = 1 if axis.parent is None else self._forest[axis.parent].size
         rows = [self._row(length) for _ in range(count)]
@@ -147,7 +150,10 @@ class _Data:
         total = sum(map(len, rows))
         if getattr(axis, "nnz", None) is not None and self._number(axis.nnz, total) != total:
             raise Undecided(f"as many elements of '{axis.name}' as of another axis")
-        if not isinstance(axis, DenseVaried):
+        if isinstance(axis, BitmaskVaried):
+            words = np.array([sum(1 << at for at in {*row}) for row in rows], axis.words_dtype)
+            self._arrays.setdefault(axis.words, words)
+        elif not isinstance(axis, DenseVaried):
             found = np.array([at for row in rows for at in row], axis.indices_dtype)
             self._arrays.setdefault(axis.indices, found)
 

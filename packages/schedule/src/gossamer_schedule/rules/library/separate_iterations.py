@@ -49,7 +49,11 @@ def separate_iterations(
     made: dict[str, int] = {}
     matched: list[str] = []
     rows: list[tuple[Iteration, str]] = []
+    private = {buffer.name for buffer in function.buffers if buffer.scope != "global"}
     for number, iteration in enumerate(iterations):
+        # Each thread would have a buffer of its own, without what another iteration stored to it.
+        if private & buffers_accessed(iteration):
+            continue
         alone = replace(module, functions=(replace(function, body=(iteration,)),))
         own = _decisions(alone, target, context)
         if own is not None:
