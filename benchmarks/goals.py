@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.contenders import OURS
+from benchmarks.contenders import CHOSEN, OURS
+from benchmarks.matrices import GENERATED, KINDS
 from benchmarks.operators import OPERATORS
 from benchmarks.records import Cell
 
@@ -27,13 +28,29 @@ def geometric_mean(values: Sequence[float]) -> float:
 class Goal:
     """A goal for the ratios over the cells of an operator: their geometric mean, and the least of them. Of
     the `contenders` that took part in a cell, the fastest counts. `expected` are those without which the
-    result is incomplete."""
+    result is incomplete.
+
+    A goal may be that of one contender of ours (`who`), about some `matrices` of a group with a name (`on`)
+    and some numbers of `features`, and for processors of one vendor."""
 
     op: str
     mean: float
     least: float
     contenders: tuple[str, ...] = LIBRARIES
     expected: tuple[str, ...] = LIBRARIES
+    who: str = ""
+    on: str = ""
+    matrices: tuple[str, ...] = ()
+    features: tuple[int, ...] = ()
+    vendor: str = ""
+
+    def is_about(self, cell: Cell) -> bool:
+        """Return whether a cell counts."""
+        return (
+            cell.op == self.op
+            and (not self.matrices or cell.matrix in self.matrices)
+            and (not self.features or cell.features in self.features)
+        )
 
     def ratio(self, cell: Cell, ours: str = OURS) -> float | None:
         """Return the time of the fastest other contender over ours, or None if either is missing."""
@@ -43,7 +60,7 @@ class Goal:
     def outcome(self, cells: Iterable[Cell], ours: str = OURS) -> Outcome | None:
         """Return the outcome over the cells of the operator, or None if none was measured. Disturbed cells
         count only if there are no others."""
-        measured = [cell for cell in cells if cell.op == self.op and self.ratio(cell, ours)]
+        measured = [cell for cell in cells if self.is_about(cell) and self.ratio(cell, ours)]
         if not measured:
             return None
         quiet = [cell for cell in measured if not cell.is_disturbed]
@@ -90,7 +107,11 @@ class Outcome:
         measured = {name for cell in self.cells for name in cell.figures}
         parts = (
             ("", self.goal.expected, measured),
-            ("K=", usual.feature_sizes, {cell.features for cell in self.cells}),
+            (
+                "K=",
+                self.goal.features or usual.feature_sizes,
+                {cell.features for cell in self.cells},
+            ),
             ("", usual.dtypes, {cell.dtype for cell in self.cells}),
             ("threads=", usual.threads, {cell.threads for cell in self.cells}),
         )
@@ -118,6 +139,10 @@ PYTHON_SHARES = {
 CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0
 """Goals for the time of SciPy divided by that of gossamer over all conversions: geometric mean, and least."""
 
+CHOICE_OF_BEST, CHOICE_OF_CSR = 0.9, 0.95
+"""Goals for the time of the fastest format, and of CSR, divided by that of the chosen format, in each
+case."""
+
 GOALS = (
     Goal("spmm", mean=1.15, least=0.9),
     Goal("spmv", mean=1.0, least=0.8),
@@ -137,6 +162,46 @@ GOALS = (
     ),
 )
 """The goals; the first one of an operator is about all its contenders."""
+
+PRUNED = tuple(name for name in KINDS["weights"])
+REAL_GRAPHS = tuple(name for name in KINDS["graph"] if name not in GENERATED)
+IRREGULAR = (*KINDS["graph"], *KINDS["road"], *KINDS["circuit"])
+FINITE_ELEMENTS = ("bcsstk16", "cavity14")
+"""Matrices by what chosen formats can do for them: tiles for pruned weights, blocks for finite elements with
+several unknowns in each node, slices of rows for rows of varied length."""
+
+PREPARED_GOALS = (
+    Goal(
+        "spmm",
+        mean=1.6,
+        least=1.1,
+        who=CHOSEN,
+        on="pruned weights",
+        matrices=PRUNED,
+        features=(32, 64, 128, 256, 512),
+        vendor="Intel",
+    ),
+    Goal(
+        "spmm",
+        mean=2.5,
+        least=1.1,
+        who=CHOSEN,
+        on="pruned weights",
+        matrices=PRUNED,
+        features=(32, 64, 128, 256, 512),
+        vendor="AMD",
+    ),
+    Goal("spmm", 1.7, 1.0, who=CHOSEN, on="finite elements", matrices=FINITE_ELEMENTS),
+    Goal("spmm", 1.4, 1.0, who=CHOSEN, on="real graphs", matrices=REAL_GRAPHS),
+    Goal("spmv", 1.2, 1.0, who=CHOSEN, on="rows of varied length", matrices=IRREGULAR),
+    Goal("bsr_spmm", 2.5, 2.5, ("mkl",), ("mkl",), who=CHOSEN, on="blocks, found in CSR"),
+)
+"""The goals for a matrix in the format that `gossamer.prepare` chooses, by groups of matrices."""
+
+
+def goals_for(vendor: str) -> tuple[Goal, ...]:
+    """Return the goals for processors of a vendor."""
+    return tuple(goal for goal in (*GOALS, *PREPARED_GOALS) if goal.vendor in ("", vendor))
 
 
 def main_goal(op: str) -> Goal:

@@ -28,6 +28,7 @@ PARTS = (
     "batches",
     "conversions",
     "programs",
+    "choice",
 )
 QUICK_MATRICES = (
     "cora",

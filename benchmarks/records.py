@@ -216,6 +216,35 @@ class ProgramTime(msgspec.Struct, frozen=True):
     relative_error: float
 
 
+class ChoiceTime(msgspec.Struct, frozen=True):
+    """Milliseconds of an operator with a matrix in each format, by the text of the format, the one that the
+    model of `gossamer.prepare` chose, and the cycles that the model expected."""
+
+    matrix: str
+    op: str
+    features: int
+    dtype: str
+    threads: int
+    chosen: str
+    expected_cycles: dict[str, float]
+    times_ms: dict[str, float]
+
+    @property
+    def best(self) -> str:
+        """The fastest format."""
+        return min(self.times_ms, key=self.times_ms.__getitem__)
+
+    @property
+    def of_best(self) -> float:
+        """The time of the fastest format over that of the chosen one."""
+        return self.times_ms[self.best] / self.times_ms[self.chosen]
+
+    @property
+    def of_csr(self) -> float:
+        """The time of CSR over that of the chosen format."""
+        return self.times_ms["csr"] / self.times_ms[self.chosen]
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of the benchmark. `name` is that of its options in names of files, none for the defaults;
     `foreign` is the mean of processors that other processes used (None: not recorded)."""
@@ -234,6 +263,7 @@ class Run(msgspec.Struct, frozen=True):
     conversion_times: tuple[ConversionTime, ...] = ()
     format_builds: tuple[FormatBuild, ...] = ()
     program_times: tuple[ProgramTime, ...] = ()
+    choice_times: tuple[ChoiceTime, ...] = ()
     missing: dict[str, str] = {}
     name: str = ""
     foreign: float | None = None

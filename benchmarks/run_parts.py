@@ -25,6 +25,7 @@ from benchmarks.machine.meter import foreign_share, read_meter
 from benchmarks.machine.roofline import Roofline, measure_roofline
 from benchmarks.parts import (
     call_overhead,
+    choice,
     compile_time,
     conversions,
     mini_batches,
@@ -37,6 +38,7 @@ from benchmarks.records import (
     FAILED,
     CallCost,
     Cell,
+    ChoiceTime,
     CompileTime,
     ConversionTime,
     FormatBuild,
@@ -89,6 +91,7 @@ class Findings:
     conversion_times: tuple[ConversionTime, ...] = ()
     format_builds: tuple[FormatBuild, ...] = ()
     program_times: tuple[ProgramTime, ...] = ()
+    choice_times: tuple[ChoiceTime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,7 @@ def measure_run(job: Job, console: Console) -> Run:
         conversion_times=findings.conversion_times,
         format_builds=findings.format_builds,
         program_times=findings.program_times,
+        choice_times=findings.choice_times,
         missing=findings.missing,
         name=options.run_name(job.chosen),
         foreign=round(foreign_share(before, read_meter([job.cpu_seconds])), 3),
@@ -271,6 +275,22 @@ def measure_programs(job: Job, findings: Findings, bar: Bar) -> None:
     findings.program_times = programs.measure_programs(program_threads(job), bar)
 
 
+def choice_cases(job: Job) -> list[choice.Case]:
+    """Return the cases in which the choice of a format is measured."""
+    chosen = job.chosen
+    return choice.cases_of(chosen.op, chosen.features, chosen.dtype, chosen.threads)
+
+
+def estimate_choices(job: Job) -> float:
+    return choice.estimated_seconds(choice.chosen_matrices(job.chosen.matrix), choice_cases(job))
+
+
+def measure_choices(job: Job, findings: Findings, bar: Bar) -> None:
+    """Measure all formats of each matrix, and the choice of one."""
+    matrices = choice.chosen_matrices(job.chosen.matrix)
+    findings.choice_times = choice.measure_choices(matrices, choice_cases(job), bar)
+
+
 PARTS = {
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
@@ -281,4 +301,5 @@ PARTS = {
     "batches": Part(estimate_mini_batches, measure_mini_batches),
     "conversions": Part(estimate_conversions, measure_conversions),
     "programs": Part(estimate_programs, measure_programs),
+    "choice": Part(estimate_choices, measure_choices),
 }

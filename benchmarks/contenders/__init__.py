@@ -16,7 +16,7 @@ CONTENDERS = {
     OURS: Contender("gossamer", "prepare_bound", packages=GOSSAMER),
     "gossamer_op": Contender("gossamer", "prepare_operator", ops=ALL[:4], usual=()),
     SLICED: Contender("gossamer", "prepare_sliced", ops=("spmv",), packages=GOSSAMER),
-    CHOSEN: Contender("gossamer", "prepare_chosen", ops=("spmm", "spmv"), packages=GOSSAMER),
+    CHOSEN: Contender("gossamer", "prepare_chosen", ops=PRODUCTS, packages=GOSSAMER),
     "scipy": Contender(
         "scipy", ops=(*PRODUCTS, "attention"), packages=("numpy", "scipy"), threaded=False
     ),

@@ -43,15 +43,17 @@ def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
 def prepare_chosen(case: OperatorCase, threads: int) -> Prepared:
     """Call the public operator with the matrix in the format that `gossamer.prepare` chooses for many calls.
     The time of the conversion is that of the second one, as the first compiles it."""
-    convert = partial(gossamer.prepare, case.csr, case.op, calls=MANY_CALLS)
-    if case.op == "spmm":
+    # A matrix of blocks is given in CSR, so that its blocks must be found.
+    op = "spmv" if case.op == "spmv" else "spmm"
+    convert = partial(gossamer.prepare, case.csr, op, calls=MANY_CALLS)
+    if op == "spmm":
         convert = partial(convert, features=case.features)
     gossamer.set_num_threads(threads)
     convert()
     begin = time.perf_counter()
     matrix = convert()
     seconds = time.perf_counter() - begin
-    call = partial(operator_named(case.op), matrix, *case.operands, out=case.out)
+    call = partial(operator_named(op), matrix, *case.operands, out=case.out)
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
 
 

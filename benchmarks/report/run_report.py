@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.contenders import CHOSEN, OURS, SLICED
-from benchmarks.goals import GOALS, Outcome, geometric_mean, main_goal
+from benchmarks.goals import Goal, Outcome, geometric_mean, goals_for, main_goal
 from benchmarks.records import (
     FAILED,
     CallCost,
@@ -20,6 +20,7 @@ from benchmarks.records import (
     Run,
     Startup,
 )
+from benchmarks.report.choice_tables import choices_sheet, format_times_sheet
 from benchmarks.report.conversion_tables import (
     builds_sheet,
     conversion_times_sheet,
@@ -68,7 +69,7 @@ def summary(run: Run) -> str:
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
     """Goals, ratios to the fastest other contender, and what is not about kernels."""
     if run.cells:
-        yield goals_sheet(run.cells, ours)
+        yield goals_sheet(run.cells, ours, goals_for(run.machine.vendor))
     for name in ours:
         if any(name in cell.figures for cell in run.cells):
             yield best_sheet(run.cells, name)
@@ -89,6 +90,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield builds_sheet(run.format_builds)
     if run.program_times:
         yield programs_sheet(run.program_times)
+    if run.choice_times:
+        yield choices_sheet(run.choice_times)
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -100,6 +103,8 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield conversion_times_sheet(run.conversion_times)
     if run.program_times:
         yield program_times_sheet(run.program_times)
+    if run.choice_times:
+        yield format_times_sheet(run.choice_times)
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)
@@ -293,17 +298,17 @@ def mean_text(cells: Iterable[Cell], other: str, ours: str) -> str:
     return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else "-"
 
 
-def goals_sheet(cells: Sequence[Cell], ours: Sequence[str]) -> Sheet:
+def goals_sheet(cells: Sequence[Cell], ours: Sequence[str], goals: Sequence[Goal]) -> Sheet:
     """Each goal, the result, and whether the goal is met."""
-    columns = ("who", "op", "best of", "cells", "mean", "wanted", "least", "wanted", "in", "")
-    sheet = Sheet("goals", columns, words=3)
-    for goal in GOALS:
-        for name in ours:
+    columns = ("who", "op", "on", "best of", "cells", "mean", "wanted", "least", "wanted", "in", "")
+    sheet = Sheet("goals", columns, words=4)
+    for goal in goals:
+        for name in (goal.who,) if goal.who else ours:
             outcome = goal.outcome(cells, name)
             # The first one has each operator; others have some of them.
             if outcome is None and name != ours[0]:
                 continue
-            row = (name, goal.op, " ".join(goal.contenders))
+            row = (name, goal.op, goal.on or "all", " ".join(goal.contenders))
             limits = (f"{goal.mean:.2f}", f"{goal.least:.2f}")
             if outcome is None:
                 sheet.rows.append((*row, "0", "-", limits[0], "-", limits[1], "", "not measured"))

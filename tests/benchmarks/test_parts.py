@@ -16,6 +16,7 @@ from benchmarks import goals
 from benchmarks.harness.progress import progress_bar
 from benchmarks.parts import (
     call_overhead,
+    choice,
     conversions,
     fresh_process,
     mini_batches,
@@ -23,7 +24,8 @@ from benchmarks.parts import (
     python_share,
     startup,
 )
-from benchmarks.records import ConversionTime, FormatBuild, ProgramTime
+from benchmarks.records import ChoiceTime, ConversionTime, FormatBuild, ProgramTime
+from benchmarks.report.choice_tables import choices_sheet, format_times_sheet
 from benchmarks.report.conversion_tables import (
     builds_sheet,
     conversion_times_sheet,
@@ -102,6 +104,37 @@ def test_formats_are_built_in_a_fresh_process():
     assert {build.format for build in builds} == set(conversions.BUILDS)
     assert all(isinstance(build, FormatBuild) and build.is_met for build in builds)
     assert [row[-1] for row in builds_sheet(builds).rows] == ["met"] * len(builds)
+
+
+def test_the_chosen_format_is_timed_beside_all_others(monkeypatch):
+    monkeypatch.setattr(choice, "SAMPLE_SECONDS", 0.0)
+    nodes = sparse.random_array((20, 80), density=0.3, rng=np.random.default_rng(0))
+    matrix = sparse.kron(nodes, np.ones((2, 2)), format="csr").astype(np.float32)
+    formats = choice.StoredFormats(gs.from_scipy(matrix))
+    cases = choice.cases_of(["spmm", "sddmm", "spmv"], [16], None, None)
+    assert [(case.op, case.features) for case in cases] == [("spmm", 16), ("spmv", 1)]
+    times = [ChoiceTime(matrix="tiny", **choice.time_case(formats, case)) for case in cases]
+    product, vector = times
+    assert {"csr", "hyb (c=1)", "tiled_csr (tile_columns=64)"} <= product.times_ms.keys()
+    assert "bsr (block_rows=2, block_columns=2)" in product.times_ms
+    assert {"csr", "sell (height=8, sigma=4096)"} <= vector.times_ms.keys()
+    for one in times:
+        assert one.chosen in one.times_ms
+        assert 0 < one.of_best <= 1
+        assert one.expected_cycles["csr"] > 0
+    assert len(choices_sheet(times).rows) == len(format_times_sheet(times).rows) == 2
+
+
+def test_a_bad_choice_is_below_the_goals():
+    ms = {"csr": 1.0, "bsr": 1.5, "hyb": 0.9}
+    chosen = [
+        ChoiceTime("tiny", "spmm", 16, "float32", 1, name, expected_cycles={}, times_ms=ms)
+        for name in ms
+    ]
+    assert [one.best for one in chosen] == ["hyb"] * 3
+    sheet = choices_sheet(chosen)
+    assert [row[-1] for row in sheet.rows] == ["", "BELOW", ""]
+    assert "MISSED by 1 of 3" in sheet.note
 
 
 def test_a_program_of_a_paper_is_compared_with_baselines():

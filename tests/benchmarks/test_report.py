@@ -53,6 +53,26 @@ def test_the_parts_of_a_goal_that_were_not_measured_are_named():
     )
 
 
+def test_goals_of_prepared_matrices_are_about_groups_of_matrices():
+    figures = {"gossamer": figure(2.0), "gossamer_prepared": figure(1.0), "mkl": figure(2.0)}
+    found = [
+        cell(matrix=name, features=size, figures=figures)
+        for name in ("dlmc_tr_mag80_dec3_ffn1", "cora")
+        for size in (16, 32)
+    ]
+    rows = {
+        row[2]: row
+        for row in run_report.goals_sheet(found, ["gossamer"], goals.goals_for("Intel")).rows
+    }
+    pruned = rows["pruned weights"]
+    assert pruned[:2] == ("gossamer_prepared", "spmm")
+    assert pruned[4:9] == ("1", "2.00", "1.60", "2.00", "1.10")
+    assert rows["real graphs"][4:6] == ("2", "2.00")
+    assert "finite elements" not in rows
+    (amd,) = [goal for goal in goals.goals_for("AMD") if goal.on == "pruned weights"]
+    assert (amd.mean, amd.vendor) == (2.5, "AMD")
+
+
 def test_a_run_is_the_same_after_it_was_stored(tmp_path):
     run = run_of(cell(), cell(threads=1, bound_ms=None))
     path = records.save(run, tmp_path)

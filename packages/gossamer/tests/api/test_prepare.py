@@ -104,6 +104,18 @@ def test_a_vector_needs_no_number_of_features():
     assert np.array_equal(gs.spmv(prepared, vector), matrix @ vector)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_short_rows_are_stored_in_slices_for_a_vector(dtype):
+    matrix = pruned((4000, 3000), density=0.002, dtype=dtype)
+    prepared = gs.prepare(matrix, "spmv", calls=MANY)
+    assert isinstance(prepared, SparseTensor)
+    assert prepared.format == "sell"
+    assert gs.explain(prepared).chosen.parameters == {"height": 8, "sigma": 4096}
+    vector = integers(3000, dtype)
+    assert np.array_equal(gs.spmv(prepared, vector), matrix @ vector)
+    assert np.array_equal(gs.spmm(prepared, vector[:, None]), (matrix @ vector)[:, None])
+
+
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [

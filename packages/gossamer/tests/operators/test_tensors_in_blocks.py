@@ -9,7 +9,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.operators.spmm import operands
 from gossamer.operators.spmm_bsr import BlockMatrix
-from gossamer_ir.errors import FormatError
+from gossamer_ir.errors import ArgumentError, FormatError
 
 
 def integers(shape, dtype=np.float32, seed=1):
@@ -60,3 +60,46 @@ def test_blocks_of_a_borrowed_tensor_are_checked_at_each_call():
     stored.indices[0] = 99
     with pytest.raises(FormatError):
         gs.spmm(tensor, dense)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_later_calls_use_a_plan(dtype):
+    matrix, tensor = blocks((24, 60), (2, 3), dtype)
+    gs.spmm.forget()
+    for seed in (1, 2, 3):
+        dense = integers((60, 7), dtype, seed)
+        assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+        out = np.full((24, 7), np.nan, dtype)
+        assert gs.spmm(tensor, dense, out=out) is out
+        assert np.array_equal(out, matrix @ dense)
+        assert len(gs.spmm.plans) == 1
+    # A matrix with blocks of the same size and other values.
+    other, tensor = blocks((48, 30), (2, 3), dtype)
+    dense = integers((30, 7), dtype)
+    assert np.array_equal(gs.spmm(tensor, dense), other @ dense)
+    assert len(gs.spmm.plans) == 1
+
+
+def test_unusual_operands_of_later_calls_are_converted_or_refused():
+    matrix, tensor = blocks((24, 60), (2, 3))
+    dense = integers((60, 8))
+    expected = matrix @ dense
+    gs.spmm(tensor, dense)
+    assert np.array_equal(gs.spmm(tensor, np.asfortranarray(dense)), expected)
+    assert np.array_equal(
+        gs.spmm(tensor, integers((60, 16))[:, ::2]), matrix @ integers((60, 16))[:, ::2]
+    )
+    assert np.array_equal(gs.spmm(tensor, dense[:, 0].copy()), expected[:, 0])
+    assert gs.spmm(tensor, dense[:, :0]).shape == (24, 0)
+    memory = np.zeros((84, 8), np.float32)
+    wrong = [
+        (dense[:57], None),
+        (dense[:-1], None),
+        (dense.astype(np.float64), None),
+        (dense, np.empty((24, 8), order="F", dtype=np.float32)),
+        (dense, np.empty((12, 2, 8), np.float32)),
+        (memory[:60], memory[40:64]),
+    ]
+    for operand, out in wrong:
+        with pytest.raises(ArgumentError):
+            gs.spmm(tensor, operand, out=out)

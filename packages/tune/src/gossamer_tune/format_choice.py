@@ -9,16 +9,20 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
 from gossamer_tune.model.csr_times_dense import csr_times_dense
+from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.slices_times_vector import slices_times_vector
 from gossamer_tune.model.tiles_times_dense import tiles_times_dense
 from gossamer_tune.model.workload import Workload
 
 MODELS: tuple[Callable[[MatrixFeatures, Workload], tuple[Estimate, ...]], ...] = (
     csr_times_dense,
+    csr_times_vector,
+    slices_times_vector,
     tiles_times_dense,
     blocks_times_dense,
 )
-"""The models of costs, one file each. The first one is that of CSR, which every matrix has."""
+"""The models of costs, one file each. There is one of CSR for each operator."""
 
 LEAST_GAIN = 1.05
 """Expected speedup over CSR from which another format is chosen: the model is not more exact than that."""
@@ -74,8 +78,13 @@ class FormatChoice(NamedTuple):
 
 
 @typed
-def choose_format(features: MatrixFeatures, workload: Workload, *, calls: int) -> FormatChoice:
+def choose_format(
+    features: MatrixFeatures, workload: Workload, *, calls: int, adds_zeros: bool = True
+) -> FormatChoice:
     """Return the format with the least expected time of its conversion and so many calls.
+
+    Unless it `adds_zeros`, the format has no slots filled up with zeros, so that results are the same for
+    infinite operands.
 
     >>> from scipy.sparse import block_diag
     >>> import numpy as np
@@ -88,8 +97,9 @@ def choose_format(features: MatrixFeatures, workload: Workload, *, calls: int) -
     'csr'
     """
     found = [estimate for model in MODELS for estimate in model(features, workload)]
-    best = min(found, key=lambda estimate: estimate.total(calls))
-    csr = found[0]
+    allowed = [estimate for estimate in found if adds_zeros or not estimate.adds_zeros]
+    best = min(allowed, key=lambda estimate: estimate.total(calls))
+    csr = next(estimate for estimate in found if estimate.format == "csr")
     chosen = best if best.total(calls) * LEAST_GAIN <= csr.total(calls) else csr
     return FormatChoice(chosen, tuple(sorted(found, key=lambda each: each.cycles)), calls)
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from gossamer_tune import features_of
 from gossamer_tune.features.matrix_features import BLOCKS
 from gossamer_tune.features.row_sample import GROUP, MOST_ELEMENTS, sample_rows
+from gossamer_tune.features.slices import HEIGHT, SIGMA, slice_fill
 
 
 def features(matrix):
@@ -57,3 +58,13 @@ def test_the_band_of_a_diagonal_is_narrow_and_that_of_random_columns_is_wide():
     assert 0.2 < features(random_matrix((1000, 1000), density=0.01)).bandwidth < 0.5
     wide = sparse.eye_array(100, 1000, k=900, format="csr")
     assert features(wide).bandwidth > 0.4
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 4096, 4099, 9000])
+def test_the_fill_of_slices_is_that_of_the_longest_row_of_each(rows):
+    lengths = np.random.default_rng(0).integers(0, 30, rows)
+    slots = 0
+    for begin in range(0, rows, SIGMA):
+        window = sorted(lengths[begin : begin + SIGMA].tolist(), reverse=True)
+        slots += sum(HEIGHT * window[first] for first in range(0, len(window), HEIGHT))
+    assert slice_fill(lengths) == (lengths.sum() / slots if slots else 1.0)

@@ -8,8 +8,11 @@ from scipy import sparse
 
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_tune import Workload, features_of
+from gossamer_tune.features.slices import slice_fill
 from gossamer_tune.format_choice import MODELS
+from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.operand_loads import load_cycles
+from gossamer_tune.model.slices_times_vector import slices_times_vector
 
 MATRIX = sparse.random_array((400, 600), density=0.1, format="csr", rng=np.random.default_rng(0))
 FEATURES = features_of(MATRIX.shape, MATRIX.indptr, MATRIX.indices)
@@ -37,6 +40,30 @@ def test_double_precision_costs_more(model):
     assert all(a.cycles < b.cycles for a, b in zip(single, double, strict=True))
 
 
-def test_only_csr_is_expected_for_a_vector():
-    found = [estimate.format for model in MODELS for estimate in model(FEATURES, Workload("spmv"))]
-    assert found == ["csr"]
+def formats(workload):
+    return [estimate.format for model in MODELS for estimate in model(FEATURES, workload)]
+
+
+def test_each_workload_has_one_estimate_for_csr():
+    assert formats(Workload("spmv")) == ["csr", "sell"]
+    assert formats(Workload("spmm", 1)) == ["csr"]
+    assert formats(Workload("spmm", 16)).count("csr") == 1
+
+
+def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
+    def gain(lengths):
+        features = FEATURES._replace(
+            rows=lengths.size,
+            nnz=int(lengths.sum()),
+            mean_row=lengths.mean(),
+            row_deviation=lengths.std(),
+            slice_fill=slice_fill(lengths),
+        )
+        csr, sell = (
+            model(features, Workload("spmv"))[0]
+            for model in (csr_times_vector, slices_times_vector)
+        )
+        return csr.cycles / sell.cycles
+
+    rng = np.random.default_rng(1)
+    assert gain(rng.integers(40, 49, 10_000)) < 1 < 1.3 < gain(rng.integers(1, 9, 10_000))

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import overload
 
 from gossamer.api.compile import Program, specialized_module
-from gossamer.api.prepare import Prepared, choice_of
+from gossamer.api.prepare import choice_of
+from gossamer.operator_calls.chosen_format import Stored
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import schedule_report
 from gossamer.resolve_target import resolve_elsewhere
@@ -17,7 +18,7 @@ from gossamer_tune import FormatChoice
 
 
 @overload
-def explain(program: Prepared) -> FormatChoice: ...
+def explain(program: Stored) -> FormatChoice: ...
 
 
 @overload
@@ -32,7 +33,7 @@ def explain(
 
 
 def explain(
-    program: Program | Prepared,
+    program: Program | Stored,
     *,
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
@@ -46,8 +47,8 @@ def explain(
     `stats` are those of the matrix, as in `SparseTensor.stats`; rules, and so the reasons, use those of its
     class (`Stats.rounded`). `schedule` of the result is the same schedule
     that a compile with these arguments uses.
-    For a matrix that `prepare` has returned, the result is its `FormatChoice`: the expected cost of each
-    format.
+    For a matrix that `prepare` has returned, or a tensor with which enough products were computed, the result
+    is its `FormatChoice`: the expected cost of each format.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target, or for a
     matrix that was not prepared.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
 from gossamer.operators import operator_named
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_formats import Decomposition, SparseTensor, decompose
-from gossamer_formats.descriptions.tiled_csr import tiled_csr
+from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
@@ -25,11 +25,6 @@ from gossamer_tune import (
     features_of,
     measure_formats,
 )
-
-Prepared = SparseTensor | Decomposition
-
-_MEMO = "gossamer.api.prepare"
-"""The name under which a matrix keeps its choice."""
 
 _REPEATED = 5
 """The number of calls whose median time is measured, after one that compiles."""
@@ -44,7 +39,7 @@ def prepare(
     calls: int = 1000,
     measure: bool = False,
     target: str | Target = DEFAULT_TARGET,
-) -> Prepared:
+) -> Stored:
     """Return a matrix in the format in which an operator is expected to compute fastest.
 
     A is a `SparseTensor` or a SciPy matrix, `op` is "spmm" or "spmv", and `features` the number of columns of
@@ -71,27 +66,27 @@ def prepare(
     rows, columns = matrix.shape
     found = features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
     choice = choose_format(found, workload, calls=calls)
-    stored: dict[str, Prepared] = {}
+    stored: dict[str, Stored] = {}
 
-    def stored_as(estimate: Estimate) -> Prepared:
+    def stored_as(estimate: Estimate) -> Stored:
         if estimate.text not in stored:
-            stored[estimate.text] = _stored(matrix, estimate)
+            stored[estimate.text] = in_format(matrix, estimate)
         return stored[estimate.text]
 
     if measure:
         seconds = _seconds_of_calls(matrix, workload, target, stored_as)
         choice = measure_formats(choice, seconds)
     prepared = stored_as(choice.chosen)
-    prepared.memo[_MEMO] = choice
+    prepared.memo[CHOICE] = choice
     return prepared
 
 
-def choice_of(matrix: Prepared) -> FormatChoice:
+def choice_of(matrix: Stored) -> FormatChoice:
     """Return the choice that `prepare` has made for a matrix.
 
     Raises `ArgumentError` (`prepare.unknown`) for any other matrix.
     """
-    choice: FormatChoice | None = matrix.memo.get(_MEMO)
+    choice: FormatChoice | None = matrix.memo.get(CHOICE)
     if choice is None:
         raise ArgumentError(
             "prepare.unknown",
@@ -119,27 +114,11 @@ def _workload(op: str, features: int | None, calls: int, target: str | Target) -
     raise ArgumentError("prepare.op", f"The operator is '{op}'; expected 'spmm' or 'spmv'.")
 
 
-def _stored(matrix: SparseTensor, estimate: Estimate) -> Prepared:
-    """Return the matrix in the format of an estimate."""
-    parameters: dict[str, Any] = dict(estimate.parameters)
-    match estimate.format:
-        case "csr":
-            # A tensor of its own, which keeps its choice: the given one may have others.
-            return SparseTensor.of_checked(matrix.storage)
-        case "tiled_csr":
-            width = parameters["tile_columns"]
-            whole = matrix.shape[1] // width * width
-            tiles = (tiled_csr(is_whole=True), lambda _, columns: columns < whole, parameters)
-            return decompose(matrix, [tiles, "csr"])
-        case name:
-            return matrix.asformat(name, **parameters)
-
-
 def _seconds_of_calls(
     matrix: SparseTensor,
     workload: Workload,
     target: str | Target,
-    stored_as: Callable[[Estimate], Prepared],
+    stored_as: Callable[[Estimate], Stored],
 ) -> Callable[[Estimate], float]:
     """Return the function that measures the operator with the matrix in a format."""
     shape = (matrix.shape[1], workload.features) if workload.op == "spmm" else matrix.shape[1:]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 import numpy as np
 
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
+from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
 from gossamer.operator_calls.format_operators import format_operator
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
@@ -24,7 +25,7 @@ from gossamer.operator_calls.portions import BoundPortions, portions_of
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.run_program import run_program
 from gossamer_backend import BoundCall, CallPlan
-from gossamer_formats import Array
+from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.typed_calls import typed
@@ -35,10 +36,11 @@ P = ParamSpec("P")
 class Operator(Generic[P]):
     """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
 
-    `program` is compiled for the dtypes and sizes of the operands. A call first tries the plan of an earlier
-    one: operands in their usual form are checked by straight-line code. If a distribution registers this
-    operator for the tensor's format, its function is called. Everything else is left to `function`, which
-    converts operands or raises the error.
+    `program` is compiled for the dtypes and sizes of the operands. A tensor with which many products were
+    computed is converted to a faster format (`repeated_products.py`). A call then first tries the plan of an
+    earlier one: operands in their usual form are checked by straight-line code. If a distribution registers
+    this operator for the tensor's format, its function is called. Everything else is left to `function`,
+    which converts operands or raises the error.
     """
 
     def __init__(
@@ -94,6 +96,8 @@ class Operator(Generic[P]):
             **named: Any,
         ) -> Array:
             if len(operands) > 1 and not named:
+                if target is None and type(operands[0]) is SparseTensor:
+                    operands = (in_format_for_calls(self.name, *operands[:2]), *operands[1:])
                 result = self._plans.run(operands[0], operands[1:], out, target)
                 if result is not None:
                     return result

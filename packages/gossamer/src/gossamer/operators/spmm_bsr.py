@@ -8,10 +8,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gossamer.operator_calls.kernels import KernelRequest, default_check
+from gossamer.operator_calls.operands.blocks import (
+    BLOCK_NAMES,
+    block_key,
+    blocks_of,
+    is_in_whole_blocks,
+)
 from gossamer.operator_calls.operands.csr_matrix import CHECKED, VALUES
 from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import Array, SparseTensor, check_storage
-from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
 
 SCRIPT = """\
@@ -69,13 +74,13 @@ class BlockMatrix(NamedTuple):
         return self.indptr, self.indices, self.data
 
     @property
-    def plan_key(self) -> None:
-        """None: calls with blocks have no plans."""
-        return None
+    def plan_key(self) -> object:
+        """Its dtypes, and the size of its blocks."""
+        return block_key(*self.memory)
 
     @property
     def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return (), ()
+        return BLOCK_NAMES
 
     @property
     def verified(self) -> tuple[str, ...]:
@@ -117,16 +122,9 @@ def block_matrix(matrix: Any) -> BlockMatrix | None:
         if getattr(matrix, "format", "") != "bsr" or getattr(matrix, "blocksize", ()) == (1, 1):
             return None
         return BlockMatrix(*borrow_blocks(matrix), matrix.shape)
-    if not is_format(matrix.description, "bsr"):
-        return None
-    block = matrix.sizes["block_rows"], matrix.sizes["block_columns"]
-    if block == (1, 1) or any(
-        length % size for length, size in zip(matrix.shape, block, strict=True)
-    ):
+    if not is_in_whole_blocks(matrix):
         return None
     if matrix.is_borrowed:
         # The caller can write to its arrays.
         check_storage(matrix.storage, check=default_check())
-    arrays = matrix.arrays
-    blocks = arrays["data"].reshape(-1, *block)
-    return BlockMatrix(arrays["indptr"], arrays["indices"], blocks, matrix.shape)
+    return BlockMatrix(*blocks_of(matrix), matrix.shape)

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_tune.features.row_sample import Array, RowSample, sample_rows
+from gossamer_tune.features.row_sample import GROUP, Array, RowSample, sample_rows
+from gossamer_tune.features.slices import slice_fill
 
 BLOCKS = (2, 3, 4, 6, 8, 16)
 """The sizes of square blocks whose fill is measured."""
@@ -20,9 +21,11 @@ class MatrixFeatures(NamedTuple):
     `mean_row` and `row_deviation` are the mean and the standard deviation of the number of elements in a row.
     `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
     blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
-    of the number of columns.
+    of the number of columns. `fresh` is the fraction of elements whose column occurs for the first time in a
+    group of 48 neighboring rows, which have `group_columns` different columns. `slice_fill` is the fraction
+    of the slots of SELL that are elements.
 
-    >>> MatrixFeatures(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1).density
+    >>> MatrixFeatures(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1, 1.0, 8.0, 1.0).density
     0.25
     """
 
@@ -35,6 +38,9 @@ class MatrixFeatures(NamedTuple):
     empty_rows: int
     block_fill: Mapping[int, float]
     bandwidth: float
+    fresh: float
+    group_columns: float
+    slice_fill: float
 
     @property
     def density(self) -> float:
@@ -58,6 +64,7 @@ def features_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matrix
     rows, columns = shape
     lengths = np.diff(indptr)
     sample = sample_rows(indptr, indices)
+    distinct, groups = _columns_of_groups(sample, columns)
     return MatrixFeatures(
         rows=rows,
         columns=columns,
@@ -68,6 +75,9 @@ def features_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matrix
         empty_rows=int(rows - np.count_nonzero(lengths)),
         block_fill={size: _block_fill(sample, size, columns) for size in BLOCKS},
         bandwidth=_bandwidth(sample, shape),
+        fresh=distinct / max(sample.columns.size, 1),
+        group_columns=distinct / max(groups, 1),
+        slice_fill=slice_fill(lengths),
     )
 
 
@@ -85,3 +95,10 @@ def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
         return 0.0
     diagonal = sample.rows * (columns / rows)
     return float(np.abs(sample.columns - diagonal).mean() / columns)
+
+
+def _columns_of_groups(sample: RowSample, columns: int) -> tuple[int, int]:
+    """Return the number of different columns in each group of rows, summed over groups, and the number of
+    groups."""
+    groups = sample.rows // GROUP
+    return np.unique(groups * columns + sample.columns).size, np.unique(groups).size

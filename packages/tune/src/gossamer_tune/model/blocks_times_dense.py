@@ -5,14 +5,17 @@ from __future__ import annotations
 from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES, ROW_CYCLES
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import load_cycles
+from gossamer_tune.model.operand_loads import gather_cycles
 from gossamer_tune.model.workload import Workload
 
 LEAST_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
-SLOT_CYCLES = 1.1
-"""Cycles for the multiply-add of a slot and a vector."""
+SLOT_CYCLES = 0.6
+"""Cycles for the multiply-add of a slot and a vector in registers."""
+
+BROADCAST_CYCLES, BROADCAST_VECTORS = 1.5, 4
+"""Cycles to broadcast a slot, which is multiplied by so many vectors at most."""
 
 CONVERSION_CYCLES = 120.0
 """Cycles for a slot that is converted."""
@@ -31,11 +34,14 @@ def blocks_times_dense(features: MatrixFeatures, workload: Workload) -> tuple[Es
 
 def _estimate(features: MatrixFeatures, workload: Workload, size: int, fill: float) -> Estimate:
     slots = features.nnz / fill
-    operand = features.columns * workload.features * workload.element_bytes
-    # A row of the operand is loaded once for all rows of a block.
-    load = max(load_cycles(operand, workload.hardware) - 1, 0.0) / size
-    cycles = slots * workload.vectors * (SLOT_CYCLES + load)
+    row_bytes = workload.features * workload.element_bytes
+    # A vector of the operand is loaded once for all rows of a block.
+    load = gather_cycles(features, row_bytes, workload.hardware) / size
+    broadcasts = -(-workload.vectors // BROADCAST_VECTORS)
+    cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + broadcasts * BROADCAST_CYCLES)
     cycles += features.rows / size * ROW_CYCLES + features.rows * workload.vectors * RESULT_CYCLES
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}
-    return Estimate("bsr", parameters, cycles, slots * CONVERSION_CYCLES, reason)
+    return Estimate(
+        "bsr", parameters, cycles, slots * CONVERSION_CYCLES, reason, adds_zeros=fill < 1
+    )

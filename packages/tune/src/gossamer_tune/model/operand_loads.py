@@ -1,36 +1,52 @@
-"""The cost of a load of a vector from the rows of a dense operand, by the cache that holds them."""
+"""The cost of a load of a vector from the rows of a dense operand, by the cache that holds them.
+
+Figures are cycles for a vector of 64 bytes and its multiply-add, measured on one thread with sparse times
+dense. The clock rate is not known exactly, but only ratios of costs matter:
+
+| rows at random in | AMD Zen 4 | Intel Ice Lake | Intel Sapphire Rapids | here |
+|---|--:|--:|--:|--:|
+| the first-level cache | 1.0 to 1.2 | 1.0 to 1.2 | 0.9 to 1.2 | 1.0 |
+| the second level | 1.6 to 2.4 | 1.4 to 2.2 | 1.3 to 2.2 | 1.7 |
+| the third level | 2.7 to 4 | 5 to 8 | 4 to 8 | 5.0 |
+| memory, with prefetches | 13 to 18 | 11 to 13 | 10 to 13 | 13.0 |
+"""
 
 from __future__ import annotations
 
 from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_tune.features.matrix_features import MatrixFeatures
 
 FIRST_CACHE = 32 << 10
 """Bytes of the first-level cache of nearly every CPU; targets do not state it."""
 
-LOAD_CYCLES = (1.25, 1.6, 2.6, 3.4)
-"""Cycles for a vector of 64 bytes and its multiply-add, with rows at random in the first, the second, and the
-nearer and the farther part of the third level (measured on Zen 4; the prefetchers of an Intel Xeon of the Ice
-Lake generation find less of the third level: 1.3, 1.9, 3.5 and 7)."""
-
-MEMORY_CYCLES = 16.0
-"""The same for rows in memory, with prefetches (measured on a graph of 170,000 rows, 128 features)."""
+LOAD_CYCLES = (1.0, 1.7, 5.0, 13.0)
+"""Cycles for rows in the first, the second and the third level, and in memory."""
 
 
 def load_cycles(operand_bytes: float, hardware: HardwareParams) -> float:
-    """Return the cycles of a load and multiply-add, for rows at random in an operand of this size.
+    """Return the mean cycles of a load and multiply-add, for rows at random in an operand of this size.
 
-    >>> load_cycles(1 << 14, HardwareParams()), load_cycles(4 << 20, HardwareParams())
-    (1.25, 2.6)
+    Each level holds a part of the operand; the rest is loaded from the next one. Half of the private cache is
+    left to the matrix and the result.
+
+    >>> load_cycles(1 << 14, HardwareParams()), load_cycles(1 << 20, HardwareParams())
+    (1.0, 3.328125)
     """
-    first, second, third, far = LOAD_CYCLES
-    if operand_bytes <= FIRST_CACHE:
-        return first
-    if operand_bytes <= hardware.private_cache // 2:
-        return second
-    if operand_bytes <= hardware.shared_cache // 4:
-        return third
-    if operand_bytes <= hardware.shared_cache:
-        return far
-    # The part of the operand that the cache cannot hold is read from memory.
-    missing = 1 - hardware.shared_cache / operand_bytes
-    return far + missing * (MEMORY_CYCLES - far)
+    sizes = (FIRST_CACHE, hardware.private_cache // 2, hardware.shared_cache)
+    cycles = LOAD_CYCLES[0]
+    for size, near, far in zip(sizes, LOAD_CYCLES, LOAD_CYCLES[1:], strict=False):
+        cycles += max(0.0, 1 - size / max(operand_bytes, 1.0)) * (far - near)
+    return cycles
+
+
+def gather_cycles(features: MatrixFeatures, row_bytes: float, hardware: HardwareParams) -> float:
+    """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
+    rows.
+
+    A row of the operand that was used by a neighboring row of the matrix is still in a cache that holds the
+    rows of the operand for these; the rows in between are half of those of a group, on average. Others are
+    anywhere in the operand.
+    """
+    near = load_cycles(features.group_columns * row_bytes / 2, hardware)
+    anywhere = load_cycles(features.columns * row_bytes, hardware)
+    return (1 - features.fresh) * min(near, anywhere) + features.fresh * anywhere

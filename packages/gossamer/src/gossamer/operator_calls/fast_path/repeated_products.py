@@ -1,0 +1,195 @@
+"""Formats for repeated products: a tensor in CSR is converted once its calls would have paid for it.
+
+The number of calls with a tensor is not known. Each product in CSR costs more than one in the best format;
+the tensor is converted when the sum of these differences reaches the cost of the conversion. Whenever the
+calls end, they then take at most twice the time that they would have taken with the best decision (the ski
+rental problem; Karlin and others, "Competitive snoopy caching", 1988). The times are those that the model of
+`gossamer_tune` expects, so that a program does the same each time that it runs.
+
+Only tensors that own their arrays are converted: nobody can write to these. Formats that fill up blocks with
+zeros are not chosen here, because zero times infinity is not zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy import ndarray
+
+from gossamer.bounded_dict import put_bounded
+from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
+from gossamer.operator_calls.portions import is_much_work
+from gossamer.targets import DEFAULT_TARGET
+from gossamer_backend.fork import compiling
+from gossamer_formats import SparseTensor
+from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_ir.core.axis_kinds import indices_of
+
+if TYPE_CHECKING:
+    from gossamer_tune import FormatChoice
+
+OPERATORS = {"spmm": 1, "spmv": 0}
+"""The operators for which a format is chosen, with the number of sizes of their dense operand after the first
+one."""
+
+LEAST_NONZEROS = 1 << 14
+"""Calls with fewer nonzeros take a few microseconds, most of them in Python."""
+
+PRODUCTS_BEFORE_CHOICE = 1 << 27
+"""The products after which the features of a matrix are computed: as much time as these take, 10 ms."""
+
+COMPILE_CYCLES = 1.5e9
+"""Cycles to compile the conversion and the kernel for another format, half a second, unless they are
+cached."""
+
+MANY_CALLS = 10**9
+"""Calls for which any conversion pays."""
+
+MOST_STORED = 2
+"""The number of formats in which a tensor is kept besides CSR: one for products with vectors, one for
+others."""
+
+MEMORY_PART = 8
+"""A tensor is converted if it has at most this part of the available memory."""
+
+MOST_HISTORIES = 64
+"""The number of operators and numbers of columns whose calls are counted."""
+
+_MEMO = "gossamer.operator_calls.fast_path.repeated_products"
+"""The name under which a tensor keeps its `RepeatedProducts`; None if it is never converted."""
+
+NEVER = 1 << 62
+"""The number of the call at which something is due if nothing is."""
+
+
+class RepeatedProducts:
+    """The calls with a tensor by operator and number of columns, and the tensor in the formats for them. The
+    tensor keeps this object, which ends with it."""
+
+    def __init__(self) -> None:
+        self._histories: dict[tuple[str, tuple[int, ...]], _History] = {}
+        self._stored: dict[str, Stored] = {}
+
+    def stored_for(
+        self, matrix: SparseTensor, operator: str, sizes: tuple[int, ...]
+    ) -> Stored | None:
+        """Count a call, and return the matrix in the format for it; None for CSR. `sizes` are those of the
+        dense operand after the first one."""
+        history = self._histories.get((operator, sizes))
+        if history is None:
+            history = _history(matrix, operator, sizes)
+            put_bounded(self._histories, (operator, sizes), history, limit=MOST_HISTORIES)
+        history.calls += 1
+        if history.calls >= history.due:
+            self._advance(matrix, operator, sizes, history)
+        return history.stored
+
+    def _advance(
+        self, matrix: SparseTensor, operator: str, sizes: tuple[int, ...], history: _History
+    ) -> None:
+        """Choose a format, or convert the matrix to the chosen one."""
+        with compiling:
+            if history.calls < history.due:
+                # Another thread was here in the meantime.
+                return
+            if history.choice is None:
+                history.choice = _choice(matrix, operator, sizes)
+                history.due = _paying_calls(history.choice)
+            choice = history.choice
+            if history.calls >= history.due:
+                history.due = NEVER
+                history.stored = self._converted(matrix, choice)
+            if history.stored is None:
+                choice = choice._replace(chosen=choice.csr)
+            matrix.memo[CHOICE] = choice._replace(calls=history.calls)
+
+    def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> Stored | None:
+        """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
+        from gossamer_formats.memory.available_memory import available_memory
+
+        text = choice.chosen.text
+        if text not in self._stored:
+            is_large = MEMORY_PART * matrix.nbytes > available_memory()
+            if is_large or len(self._stored) >= MOST_STORED:
+                return None
+            stored = in_format(matrix, choice.chosen)
+            # The features are those of a sample, so that a block elsewhere may not be full.
+            is_filled = choice.chosen.format == "bsr" and stored.nnz != matrix.nnz
+            if is_filled:
+                return None
+            self._stored[text] = stored
+        return self._stored[text]
+
+
+class _History:
+    """The number of calls so far, the number at which something is due, and what was decided."""
+
+    __slots__ = ("calls", "choice", "due", "stored")
+
+    def __init__(self, due: int) -> None:
+        self.calls = 0
+        self.due = due
+        self.choice: FormatChoice | None = None
+        self.stored: Stored | None = None
+
+
+def in_format_for_calls(operator: str, matrix: SparseTensor, dense: Any) -> Stored:
+    """Count a call with a tensor, and return the tensor, or the matrix in another format."""
+    if type(dense) is not ndarray:
+        return matrix
+    memo: dict[str, Any] = matrix.memo
+    products: RepeatedProducts | None = memo.get(_MEMO)
+    if products is None:
+        if _MEMO in memo:
+            return matrix
+        products = memo.setdefault(_MEMO, _repeated_products(matrix))
+        if products is None:
+            return matrix
+    stored = products.stored_for(matrix, operator, dense.shape[1:])
+    return matrix if stored is None else stored
+
+
+def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
+    """Return a new count of the calls with a tensor in CSR; None if it is never converted, because it is
+    small, borrows its arrays, was prepared, or has duplicates, which a conversion would add."""
+    if matrix.is_borrowed or CHOICE in matrix.memo or not is_format(matrix.description, "csr"):
+        return None
+    columns = indices_of(matrix.description.axes[-1])
+    if columns is None or not columns.unique or matrix.nnz < LEAST_NONZEROS:
+        return None
+    return RepeatedProducts()
+
+
+def _history(matrix: SparseTensor, operator: str, sizes: tuple[int, ...]) -> _History:
+    features = sizes[0] if len(sizes) == 1 else 1
+    products = matrix.nnz * features
+    # A product of parts cannot be interrupted between portions, and that of `spmm` with a vector is one of
+    # `spmv`. Such calls are never due.
+    is_counted = OPERATORS.get(operator) == len(sizes)
+    if not is_counted or not products or is_much_work(products):
+        return _History(due=NEVER)
+    return _History(due=PRODUCTS_BEFORE_CHOICE // products + 1)
+
+
+def _choice(matrix: SparseTensor, operator: str, sizes: tuple[int, ...]) -> FormatChoice:
+    """Return the choice among formats in which results are the same but for rounding."""
+    from gossamer.resolve_target import resolve_elsewhere
+    from gossamer_ir.machine.hardware_params import hardware_params
+    from gossamer_tune import Workload, choose_format, features_of
+
+    rows, columns = matrix.shape
+    found = features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
+    features = sizes[0] if sizes else 1
+    workload = Workload(
+        "spmm" if operator == "spmm" else "spmv", features, matrix.dtype.name, hardware
+    )
+    return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)
+
+
+def _paying_calls(choice: FormatChoice) -> int:
+    """Return the number of calls that would have paid for the conversion."""
+    gain = choice.csr.cycles - choice.chosen.cycles
+    if gain <= 0:
+        return NEVER
+    return int((choice.chosen.conversion_cycles + COMPILE_CYCLES) / gain) + 1

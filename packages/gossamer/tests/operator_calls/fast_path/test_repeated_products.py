@@ -1,0 +1,168 @@
+"""Tensors that are converted when their calls have paid for it: when, in which format, and the results."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
+from gossamer_formats import Decomposition
+from gossamer_ir.errors import ArgumentError
+from gossamer_tune.features.row_sample import sample_rows
+
+MOST_CALLS = 100_000
+
+
+def integers(shape, dtype=np.float32, seed=1):
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def pruned(dtype=np.float32, density=0.2, shape=(512, 1030)):
+    rng = np.random.default_rng(0)
+    matrix = sparse.random_array(shape, density=density, format="csr", dtype=dtype, rng=rng)
+    matrix.data = integers(matrix.nnz, dtype)
+    return matrix
+
+
+def blocks(size, *, fill=1.0, count=128):
+    """Dense blocks at random, of whose slots some are not stored."""
+    rng = np.random.default_rng(2)
+    nodes = sparse.random_array((count, count), density=0.1, format="coo", rng=rng)
+    matrix = sparse.kron(nodes, np.ones((size, size)), format="csr")
+    matrix.data = np.where(rng.random(matrix.nnz) < fill, integers(matrix.nnz) + 5, 0)
+    matrix.eliminate_zeros()
+    return sparse.csr_array(matrix.astype(np.float32))
+
+
+def convert(tensor, operator, sizes):
+    """Count calls without computing until the tensor is converted; return it in its format, and their
+    number."""
+    dense = np.empty((0, *sizes), tensor.dtype)
+    for number in range(1, MOST_CALLS):
+        stored = in_format_for_calls(operator, tensor, dense)
+        if stored is not tensor:
+            return stored, number
+    return None, MOST_CALLS
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_tensor_is_converted_when_its_calls_have_paid(dtype):
+    matrix = pruned(dtype)
+    tensor, dense = gs.from_scipy(matrix), integers((1030, 64), dtype)
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+    stored, calls = convert(tensor, "spmm", (64,))
+    assert isinstance(stored, Decomposition)
+    assert 10 < calls < MOST_CALLS
+    choice = gs.explain(tensor)
+    assert (choice.chosen.format, choice.calls) == ("tiled_csr", calls + 1)
+    for _ in range(2):
+        assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+        assert np.array_equal(tensor @ dense, matrix @ dense)
+        out = np.full((512, 64), np.nan, dtype)
+        assert gs.spmm(tensor, dense, out=out) is out
+        assert np.array_equal(out, matrix @ dense)
+
+
+def test_the_choice_is_explained_before_it_is_made():
+    tensor = gs.from_scipy(pruned())
+    dense = np.empty((1030, 64), np.float32)
+    while "gossamer.operator_calls.chosen_format" not in tensor.memo:
+        assert in_format_for_calls("spmm", tensor, dense) is tensor
+    choice = gs.explain(tensor)
+    assert choice.chosen.format == "csr"
+    assert choice.estimates[0].format == "tiled_csr"
+
+
+def test_other_numbers_of_columns_have_choices_of_their_own():
+    matrix = pruned()
+    tensor = gs.from_scipy(matrix)
+    assert convert(tensor, "spmm", (64,))[0] is not None
+    for features in (1, 7, 64, 65):
+        dense = integers((1030, features))
+        assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+
+
+def test_full_blocks_are_chosen():
+    matrix = blocks(4)
+    tensor, dense = gs.from_scipy(matrix), integers((512, 64))
+    stored, _ = convert(tensor, "spmm", (64,))
+    assert stored.format == "bsr"
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+
+
+def test_infinite_operands_meet_no_zeros_that_fill_blocks():
+    matrix = blocks(4, fill=0.95)
+    assert gs.explain(gs.prepare(matrix, features=64, calls=10**9)).chosen.format == "bsr"
+    tensor = gs.from_scipy(matrix)
+    stored, _ = convert(tensor, "spmm", (64,))
+    assert getattr(stored, "format", "") != "bsr"
+    dense = np.full((512, 64), np.inf, np.float32)
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+
+
+def test_a_slot_that_is_not_stored_is_found_outside_of_the_sample():
+    elements = blocks(16, count=200).tocoo()
+    csr = elements.tocsr()
+    sampled = np.unique(sample_rows(csr.indptr, csr.indices).rows)
+    missing = int(np.flatnonzero(~np.isin(elements.row, sampled))[0])
+    kept = np.arange(elements.nnz) != missing
+    coordinates = (elements.row[kept], elements.col[kept])
+    tensor = gs.from_scipy(sparse.csr_array((elements.data[kept], coordinates), elements.shape))
+    stored, _ = convert(tensor, "spmm", (64,))
+    assert stored is None
+
+
+def test_a_vector_counts_for_spmv():
+    matrix = pruned()
+    tensor, vector = gs.from_scipy(matrix), integers(1030)
+    for operator in (gs.spmm, gs.spmv):
+        assert np.array_equal(operator(tensor, vector), matrix @ vector)
+    assert convert(tensor, "spmm", ())[0] is None
+
+
+@pytest.mark.parametrize("operator", ["sddmm", "attention"])
+def test_other_operators_keep_the_tensor_as_it_is(operator):
+    tensor = gs.from_scipy(pruned())
+    assert convert(tensor, operator, (64,))[0] is None
+
+
+def test_errors_are_those_of_csr():
+    tensor, dense = gs.from_scipy(pruned()), integers((1030, 64))
+    errors = []
+    for _ in range(2):
+        for wrong in (dense[:-1], dense.astype(np.float64)):
+            with pytest.raises(ArgumentError) as caught:
+                gs.spmm(tensor, wrong)
+            errors.append((caught.value.code, str(caught.value)))
+        convert(tensor, "spmm", (64,))
+    assert errors[:2] == errors[2:]
+
+
+def test_converted_formats_end_with_the_tensor():
+    tensor = gs.from_scipy(pruned())
+    stored, _ = convert(tensor, "spmm", (64,))
+    reference = weakref.ref(stored)
+    del stored, tensor
+    assert reference() is None
+
+
+def test_which_tensors_are_never_converted():
+    matrix = pruned()
+    repeated = sparse.csr_array(
+        (np.ones(40_000, np.float32), np.zeros(40_000, np.int32), np.arange(0, 40_001, 400)),
+        shape=(100, 5),
+    )
+    never = [
+        gs.from_scipy(pruned(density=0.01)),
+        gs.prepare(matrix, features=64, calls=1),
+        gs.from_scipy(repeated),
+        gs.from_scipy(matrix, copy=False),
+        gs.from_scipy(matrix).asformat("coo"),
+    ]
+    for tensor in never:
+        assert convert(tensor, "spmm", (64,))[0] is None
+        assert convert(tensor, "spmv", ())[0] is None
