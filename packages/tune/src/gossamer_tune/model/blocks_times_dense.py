@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_tune.features.matrix_features import MatrixFeatures
-from gossamer_tune.model.csr_times_dense import RESULT_CYCLES, ROW_CYCLES
+from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles
 from gossamer_tune.model.workload import Workload
@@ -16,6 +16,9 @@ SLOT_CYCLES = 0.6
 
 BROADCAST_CYCLES, BROADCAST_VECTORS = 1.5, 4
 """Cycles to broadcast a slot, which is multiplied by so many vectors at most."""
+
+BLOCK_ROW_CYCLES = 25.0
+"""Cycles for a row of blocks, besides its blocks and its results."""
 
 CONVERSION_CYCLES = 120.0
 """Cycles for a slot that is converted."""
@@ -39,7 +42,9 @@ def _estimate(features: MatrixFeatures, workload: Workload, size: int, fill: flo
     load = gather_cycles(features, row_bytes, workload.hardware) / size
     broadcasts = -(-workload.vectors // BROADCAST_VECTORS)
     cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + broadcasts * BROADCAST_CYCLES)
-    cycles += features.rows / size * ROW_CYCLES + features.rows * workload.vectors * RESULT_CYCLES
+    cycles += (
+        features.rows / size * BLOCK_ROW_CYCLES + features.rows * workload.vectors * RESULT_CYCLES
+    )
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}
     return Estimate(
