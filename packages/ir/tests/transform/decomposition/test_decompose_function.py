@@ -2,28 +2,17 @@
 
 import numpy as np
 import pytest
+from decomposed_programs import ROW_SUMS
 from msgspec.structs import replace
 
 from gossamer_ir.interpret import run
-from gossamer_ir.script import parse_format, parse_module
+from gossamer_ir.script import parse_format
 from gossamer_ir.transform.decomposition.decompose_function import decompose_function
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
 from gossamer_ir.verify import verify
 
-ROW_SUMS = parse_module("""
-@T.prim_func
-def sums(a: T.handle, y: T.handle, p: T.handle, x: T.handle, m: T.int64, n: T.int64) -> None:
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, n, (p, x), "int32")
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    Y = T.sp.match_buffer(y, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
-        with T.init():
-            Y[i] = 0.0
-        Y[i] = Y[i] + A[i, j]
-""")
 ELL = parse_format("""
 @T.format
 def ell(data: T.handle, indices: T.handle, m: T.int64, n: T.int64, width: T.int64) -> None:

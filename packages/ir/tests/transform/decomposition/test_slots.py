@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from decomposed_programs import ROW_SUMS
 
 from gossamer_ir.nodes import If
-from gossamer_ir.script import parse_format, parse_module, print_expr
+from gossamer_ir.script import parse_format, print_expr
 from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
 from gossamer_ir.traversal.walk import statements
 from gossamer_ir.verify import verify
 
-ROW_SUMS = parse_module("""
-@T.prim_func
-def sums(a: T.handle, y: T.handle, p: T.handle, x: T.handle, m: T.int64, n: T.int64) -> None:
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, n, (p, x), "int32")
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    Y = T.sp.match_buffer(y, (I,), "float32")
-    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
-        with T.init():
-            Y[i] = 0.0
-        Y[i] = Y[i] + A[i, j]
-""")
 TILED = """
 @T.format
 def tiled(data: T.handle, indptr: T.handle, indices: T.handle, m: T.int64, n: T.int64, nnz: T.int64,
