@@ -11,7 +11,7 @@ from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.assembly import assemble
 from gossamer_formats.conversion.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.conversion_target import ConversionTarget
-from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
+from gossamer_formats.conversion.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.distinct import distinct
 from gossamer_formats.conversion.dtypes import (
     WIDE,
@@ -25,6 +25,7 @@ from gossamer_formats.conversion.elements import (
     sorted_elements,
     stored_elements,
 )
+from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import (
     Array,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import Array, Storage
-
-__all__ = ["UNSTORED", "ConvertedStorage"]
 
 
 class ConvertedStorage(NamedTuple):

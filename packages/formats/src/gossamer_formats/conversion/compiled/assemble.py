@@ -49,7 +49,7 @@ from gossamer_formats.conversion.compiled.slot_axes import add_slots
 from gossamer_formats.conversion.compiled.sorted_slots import sorted_slots
 from gossamer_formats.conversion.compiled.vector_runs import vector_run
 from gossamer_formats.conversion.conversion_target import ConversionTarget
-from gossamer_formats.conversion.converted_storage import UNSTORED, ConvertedStorage
+from gossamer_formats.conversion.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.dtypes import (
     index_dtypes,
     limits_of,
@@ -58,6 +58,7 @@ from gossamer_formats.conversion.dtypes import (
 )
 from gossamer_formats.memory.new_arrays import NewArray, new_arrays, without_end
 from gossamer_formats.memory.ownership import is_owned
+from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import (
     Array,
     Storage,
