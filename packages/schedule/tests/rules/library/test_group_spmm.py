@@ -101,9 +101,15 @@ def test_rows_of_a_large_operand_are_prefetched_and_large_results_stored_around_
     assert {"prefetch"} == added & {"align", "prefetch", "store_nontemporal"}
 
 
-@pytest.mark.parametrize(("height", "times"), [(1, 2), (3, 1)])
-def test_rows_of_a_large_result_are_prefetched_in_groups_of_one_row(height, times):
+@pytest.mark.parametrize(
+    ("height", "features", "distances"),
+    [(1, 32, [8]), (1, 128, [2]), (1, 256, []), (3, 128, [])],
+)
+def test_short_rows_of_a_large_result_are_prefetched_in_groups_of_one_row(
+    height, features, distances
+):
     large = Stats(rows=100_000, columns=100_000, nnz=900_000, longest_row=9, empty_rows=0)
-    found = schedule_report(program(height=height, features=128), TARGET, large)
+    found = schedule_report(program(height=height, features=features), TARGET, large)
     steps = [step for decision in found.decisions for step in decision.steps]
-    assert sum(step.op == "prefetch" for step in steps) == times
+    ahead = [step.args for step in steps if step.op == "prefetch"]
+    assert [args["distance"] for args in ahead if args["buffer"] == "C_data"] == distances
