@@ -70,7 +70,11 @@ class StoredMatrix(NamedTuple):
     ) -> KernelRequest:
         """Return the request for the kernel of a program."""
         variant = Variant(dtype, features=features)
-        return KernelRequest(program, variant, _stats(self.storage), self.format)
+        # Parts of one format share a kernel, whichever rows they have. Those in tiles have stats, since their
+        # panels of rows are divided among threads.
+        has_stats = self.format.is_whole or self.format.description.name == "tiled_csr"
+        stats = _stats(self.storage) if has_stats else None
+        return KernelRequest(program, variant, stats, self.format)
 
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
