@@ -138,3 +138,19 @@ def test_a_buffer_of_the_group_is_allocated_in_both_forms():
 def test_what_is_no_group_stays(name):
     before = program(KEPT[name])
     assert peel_remainder(before) == before
+
+
+def test_registers_are_not_selected_by_a_variable():
+    before = program("""
+Z = T.alloc_buffer((2, 1), "float32", scope="local")
+for i in T.serial((n + 1) // 2):
+    for u in T.unroll(2):
+        if i * 2 + u < n:
+            for j in T.unroll(1):
+                Z[u, j] = Z[u, j] + X[i * 2 + u]
+if 0 < n:
+    Y[0] = Z[0, 0] + Z[1, 0]
+""")
+    after = peel_remainder(before)
+    assert {loop.kind for loop in nodes(after, For) if loop.var.startswith("u")} == {"unrolled"}
+    same_results(before, after)

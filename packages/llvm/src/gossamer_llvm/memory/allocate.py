@@ -1,5 +1,6 @@
 """Allocates buffers: small ones of constant shape on the stack, where LLVM can promote them to registers, all
-others on the heap. The memory is cleared, so that no program reads an undefined value."""
+others on the heap, at the start of a cache line. The memory is cleared, so that no program reads an undefined
+value."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from math import prod
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Allocate, Buffer
 from gossamer_llvm.abi import OUT_OF_MEMORY
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
@@ -67,13 +69,20 @@ def _allocate_on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
     # The slot is freed on every path out of the function, also if the allocation was never reached.
     text.at_entry(f"store ptr null, ptr {slot}, align 8")
     count = _checked_count(emitter, buffer)
-    # calloc checks the product with the size of an element itself, and returns zeros.
-    arguments = f"i64 {count.text}, i64 {element_bytes(buffer.dtype)}"
-    address = emitter.call("noalias ptr", "calloc", arguments)
-    text.line(f"store ptr {address}, ptr {slot}, align 8")
-    emitter.stop_if(text.value(f"icmp eq ptr {address}, null"), str(OUT_OF_MEMORY))
+    size = element_bytes(buffer.dtype)
+    # As unsigned numbers, the sum does not overflow. calloc checks the product itself, and returns zeros.
+    reserved = text.value(f"add i64 {count.text}, {-(-LINE_BYTES // size)}")
+    allocated = emitter.call("noalias ptr", "calloc", f"i64 {reserved}, i64 {size}")
+    text.line(f"store ptr {allocated}, ptr {slot}, align 8")
+    emitter.stop_if(text.value(f"icmp eq ptr {allocated}, null"), str(OUT_OF_MEMORY))
     emitter.heap.append(slot)
-    emitter.buffers[buffer.name] = BufferAddress(buffer, address)
+    emitter.buffers[buffer.name] = BufferAddress(buffer, _aligned(emitter, allocated))
+
+
+def _aligned(emitter: FunctionEmitter, address: str) -> str:
+    """Return the first cache line from an address: vectors of a packed buffer must not cross lines."""
+    beyond = emitter.text.value(f"getelementptr i8, ptr {address}, i64 {LINE_BYTES - 1}")
+    return emitter.call("ptr", "llvm.ptrmask.p0.i64", f"ptr {beyond}, i64 {-LINE_BYTES}")
 
 
 def _checked_count(emitter: FunctionEmitter, buffer: Buffer) -> Value:

@@ -29,9 +29,11 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     Let,
+    Load,
     Module,
     Node,
     Stmt,
+    Store,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.effects import buffers_named, declared_names
@@ -39,7 +41,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_ir.traversal.walk import statements
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies, with_body
 
@@ -116,6 +118,7 @@ class _RemainderPeeler:
 
     def __init__(self, function: Function) -> None:
         self._function = function
+        self._registers = _local_buffers(function.body)
         self._namer = namer_of(function)
         self._overflow = overflow_of(function)
 
@@ -193,7 +196,10 @@ class _RemainderPeeler:
         main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
         # Names are unique in a function, so the second version needs its own.
         remainder = simplify_body(
-            tuple(_rolled(stmt, group) for stmt in with_fresh_names(every, self._namer))
+            tuple(
+                _rolled(stmt, group, self._registers)
+                for stmt in with_fresh_names(every, self._namer)
+            )
         )
         kept = tuple(stmt for stmt in before if stmt not in private)
         return kept, If(group.whole, main, remainder), after
@@ -225,12 +231,35 @@ def _without_bound(node: Any, group: _UnrolledGroup, counts: dict[str, int]) -> 
     return map_children(node, lambda child: _without_bound(child, group, counts))
 
 
-def _rolled(node: Any, group: _UnrolledGroup) -> Any:
-    """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once,
-    and each copy would be under a branch."""
-    if isinstance(node, For) and node.kind == "unrolled":
-        return _loop_to_bound(msgspec.structs.replace(node, kind="serial"), group)
-    return map_children(node, lambda child: _rolled(child, group))
+def _rolled(node: Any, group: _UnrolledGroup, registers: frozenset[str]) -> Any:
+    """Return a statement with its outermost unrolled loops made serial: the remainder runs at most once, and
+    each copy would be under a branch.
+
+    A loop that selects elements of a local buffer from outside of the group stays unrolled: the elements are
+    in registers, which no variable can select, and in memory they would be for the whole groups, too.
+    """
+    if not isinstance(node, For) or node.kind != "unrolled":
+        return map_children(node, lambda child: _rolled(child, group, registers))
+    if _selects_element(node, registers):
+        return node
+    return _loop_to_bound(msgspec.structs.replace(node, kind="serial"), group)
+
+
+def _selects_element(loop: For, buffers: frozenset[str]) -> bool:
+    """Return whether the variable of a loop selects elements of one of the buffers."""
+    return any(
+        access.buffer in buffers and loop.var in free_vars(*access.indices)
+        for access in collect((Load, Store), loop)
+    )
+
+
+def _local_buffers(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Return the local buffers that statements allocate, at any depth."""
+    return frozenset(
+        stmt.buffer.name
+        for stmt in statements(body)
+        if isinstance(stmt, Allocate) and stmt.buffer.scope == "local"
+    )
 
 
 def _loop_to_bound(loop: For, group: _UnrolledGroup) -> For:
