@@ -10,7 +10,7 @@ from gossamer_generic_cpu import plugin
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.codegen.compiler import assembly, llvm_text
 from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_generic_cpu.target.caches import cache_bytes
+from gossamer_generic_cpu.target.caches import MESH_BYTES, cache_bytes, shared_cache_bytes
 from gossamer_generic_cpu.target.cpus import cpu_names
 from gossamer_generic_cpu.target.host import are_gathers_slow
 from gossamer_ir.core.build import index, index_var
@@ -84,6 +84,13 @@ def test_caches_are_read_by_level_without_that_of_instructions(tmp_path):
     written(tmp_path / "index3", level="3", type="Unified", size="54M")
     sizes = [cache_bytes(level, tmp_path) for level in (1, 2, 3, 4)]
     assert sizes == [32 << 10, 1 << 20, 32 << 20, 0]
+
+
+@pytest.mark.parametrize(("size", "counted"), [("300M", MESH_BYTES), ("8M", 8 << 20), ("", 0)])
+def test_a_schedule_counts_on_a_part_of_a_mesh(tmp_path, size, counted):
+    written(tmp_path / "index3", level="3", type="Unified", size=size)
+    assert shared_cache_bytes("GenuineIntel", tmp_path) == counted
+    assert shared_cache_bytes("AuthenticAMD", tmp_path) == cache_bytes(3, tmp_path)
 
 
 @pytest.mark.parametrize("size", ["", "K", "many", "-1K", "0K", "12", "1e3K"])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer_generic_cpu.target.architecture import architecture, vector_bits
-from gossamer_generic_cpu.target.caches import cache_bytes
+from gossamer_generic_cpu.target.caches import cache_bytes, shared_cache_bytes
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 
 _CPUINFO = "/proc/cpuinfo"
@@ -45,12 +45,16 @@ def host() -> Host:
     else:
         flags, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
     content = f"{sys.platform} {architecture()} {known}".encode()
-    return Host(f"host-{hashlib.sha256(content).hexdigest()[:12]}", _model(flags))
+    return Host(
+        f"host-{hashlib.sha256(content).hexdigest()[:12]}",
+        _model(flags, fields.get("vendor_id", "")),
+    )
 
 
-def _model(flags: frozenset[str]) -> dict[str, str]:
+def _model(flags: frozenset[str], vendor: str) -> dict[str, str]:
     """Return the options that describe this machine; without those that are unknown."""
-    sizes = {f"l{level}": str(cache_bytes(level)) for level in (2, 3) if cache_bytes(level)}
+    caches = {"l2": cache_bytes(2), "l3": shared_cache_bytes(vendor)}
+    sizes = {name: str(size) for name, size in caches.items() if size}
     gathers = "slow" if are_gathers_slow() else "fast"
     return {"vector_bits": vector_bits(flags), **sizes, "gathers": gathers}
 
