@@ -53,6 +53,11 @@ def numbered_name(name: str, number: int) -> str:
     return f"{name}_{number}" if number else name
 
 
+def unit_loop_name(name: str) -> str:
+    """Return the name of the loop of one iteration around a loop or block (`add_unit_loop`)."""
+    return f"{name}_unit"
+
+
 def region_loop_name(buffer: str, dimension: int) -> str:
     """Return the name of the loop over a dimension in the copy of a region (`cache_region`).
 

@@ -20,6 +20,7 @@ from gossamer_schedule.definition.made_names import (
     partial_name,
     region_loop_name,
     split_loop_names,
+    unit_loop_name,
 )
 
 
@@ -146,6 +147,11 @@ class TraceBuilder:
         combines them."""
         self.add("rfactor", loop=loop)
         return PartialSums(partial_name(block), partial_name(buffer))
+
+    def add_unit_loop(self, name: str) -> str:
+        """Insert a loop of one iteration around a loop or block. Return it."""
+        self.add("add_unit_loop", name=name)
+        return unit_loop_name(name)
 
     def cache_region(
         self, block: str, *, buffer: str, loop: str, scope: str, dimensions: int

@@ -9,6 +9,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import unit_loop_name
 from gossamer_schedule.definition.primitive import primitive
 
 
@@ -35,6 +36,6 @@ def add_unit_loop(root: Cursor, name: str, *, function: str | None = None) -> Ch
     """
     cursor = find_named(root, name=name)
 
-    unit = For(namer_of(root.function).fresh(f"{name}_unit"), ZERO, ONE, (cursor.node,))
+    unit = For(namer_of(root.function).fresh(unit_loop_name(name)), ZERO, ONE, (cursor.node,))
 
     return Change(cursor.replaced_by((unit,)), (unit.var,))

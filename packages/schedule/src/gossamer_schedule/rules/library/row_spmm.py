@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
-from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.feature_tiles import (
     PREFETCH,
@@ -26,10 +24,10 @@ from gossamer_schedule.rules.cost.feature_tiles import (
 from gossamer_schedule.rules.cost.gathered_rows import prefetched, why_not_prefetched
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
-from gossamer_schedule.rules.patterns.gathers import Gather, gathered_operand
+from gossamer_schedule.rules.patterns.gathers import Gather, gather_of
 from gossamer_schedule.rules.patterns.row_reduction import (
     RowReduction,
-    axes_of,
+    has_rows_and_init,
     single_iteration,
     sparse_reduction,
 )
@@ -66,9 +64,9 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     elif pattern.features == 1:
         decisions = (_single_feature(pattern), _parallel(pattern, 1))
     else:
-        gather = _gather(*program, pattern)
+        gather = gather_of(*program, pattern)
         # In a part, the row is an iterator of the block around all parts.
-        has_rows = context.part is None and _has_rows_and_init(*program)
+        has_rows = context.part is None and has_rows_and_init(*program)
         decisions = _in_tiles(pattern, gather, hardware, context, has_rows=has_rows)
     return PatternMatch(pattern.text, decisions)
 
@@ -106,22 +104,6 @@ def _in_tiles(
         prefetching,
         _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
     )
-
-
-def _gather(function: Function, iteration: Iteration, pattern: RowReduction) -> Gather:
-    """Return the rows of the dense operand that the loop over nonzeros gathers."""
-    operand = gathered_operand(
-        function, iteration, column=pattern.position, feature=pattern.feature
-    )
-    return Gather(
-        operand, pattern.features, pattern.dtype, pattern.block, pattern.position, pattern.feature
-    )
-
-
-def _has_rows_and_init(function: Function, iteration: Iteration) -> bool:
-    """Return whether the first iterator is the row of the output, and the output is initialized."""
-    row = axes_of(function, iteration)[0]
-    return is_full(row) and integer_value(row.length) != 1 and bool(iteration.init)
 
 
 def _tiles(pattern: RowReduction, tiling: Tiling) -> tuple[Decision, VectorLoops]:

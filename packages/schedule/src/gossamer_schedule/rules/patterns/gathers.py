@@ -11,7 +11,7 @@ from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration, Load, SparseBuffer
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.rules.patterns.row_reduction import has_taken
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction, has_taken
 
 
 def gathered_operand(function: Function, iteration: Iteration, *, column: str, feature: str) -> str:
@@ -57,3 +57,13 @@ class Gather(NamedTuple):
     def operand_bytes(self, stats: Stats | None) -> int:
         """Return the bytes of all rows, one for each column of the matrix; 0 if unknown."""
         return 0 if stats is None else stats.columns * self.row_bytes
+
+
+def gather_of(function: Function, iteration: Iteration, pattern: RowReduction) -> Gather:
+    """Return the rows of the dense operand that the loop over the elements of a row gathers."""
+    operand = gathered_operand(
+        function, iteration, column=pattern.position, feature=pattern.feature
+    )
+    return Gather(
+        operand, pattern.features, pattern.dtype, pattern.block, pattern.position, pattern.feature
+    )

@@ -305,6 +305,12 @@ def _accumulates(store: Store) -> bool:
     return match_reduction(store) is not None
 
 
+def has_rows_and_init(function: Function, iteration: Iteration) -> bool:
+    """Return whether the first iterator is the row of the output, and the output is initialized."""
+    row = axes_of(function, iteration)[0]
+    return is_full(row) and integer_value(row.length) != 1 and bool(iteration.init)
+
+
 def may_reassociate(iteration: Iteration) -> bool:
     """Return whether lanes may hold partial results: of a sum, but not of differences."""
     return all(isinstance(stmt, Store) and match_reduction(stmt) for stmt in iteration.body)

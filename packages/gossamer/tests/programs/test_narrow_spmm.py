@@ -1,0 +1,72 @@
+"""Long rows times few features, scheduled by the rule for them, against SciPy in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.pipeline import default_schedule, flat_module
+from gossamer.resolve_target import resolve_elsewhere
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.nodes import Allocate
+from gossamer_ir.script import parse_module
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import collect
+from gossamer_testkit import retyped, script
+
+LONG = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
+
+
+def rows_of_every_length(columns, dtype):
+    """A matrix whose rows have 0, 1, 2, ... elements, so that every number of elements is left over."""
+    random = np.random.default_rng(columns)
+    whole = random.integers(1, 5, (columns + 1, columns)).astype(dtype)
+    for row in range(columns + 1):
+        whole[row, random.permutation(columns)[row:]] = 0
+    return sparse.csr_array(whole)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_of_every_length(dtype, lanes, threads):
+    matrix = rows_of_every_length(45, dtype)
+    features = lanes * 64 // np.dtype(dtype).itemsize
+    dense = np.random.default_rng(1).integers(-3, 4, (45, features)).astype(dtype)
+    result = np.full((46, features), 7, dtype)
+    text = script("csr_spmm")
+    module = specialize(
+        retyped(parse_module(text), dtype=dtype, index_dtype="int32"), {"feat_size": features}
+    )
+    assert gs.explain(module, stats=LONG).rule == "narrow_spmm"
+    resolved = resolve_elsewhere("generic-cpu")[1]
+    before = gs.get_num_threads()
+    gs.set_num_threads(threads)
+    try:
+        kernel = gs.compile(module, schedule=default_schedule(module, resolved, LONG))
+        kernel(a=matrix.data, b=dense, c=result, indptr=matrix.indptr, indices=matrix.indices)
+    finally:
+        gs.set_num_threads(before)
+    np.testing.assert_array_equal(result, matrix.astype(np.float64) @ dense)
+
+
+def test_the_operator_uses_partial_sums():
+    random = np.random.default_rng(0)
+    matrix = sparse.random_array(
+        (300, 200), density=0.2, format="csr", dtype=np.float32, random_state=random
+    )
+    dense = random.random((200, 16), dtype=np.float32)
+    np.testing.assert_allclose(gs.spmm(matrix, dense), matrix @ dense, rtol=1e-5)
+
+
+def test_sums_are_in_registers_and_the_operand_is_packed():
+    module = specialize(parse_module(script("csr_spmm")), {"feat_size": 16})
+    flat = flat_module(module, stats=LONG)
+    found = {
+        node.buffer.name: node.buffer.scope
+        for function in flat.functions
+        for node in collect(Allocate, *function.body)
+    }
+    assert found == {"B_data_global": "global", "C_data_rf": "local"}
