@@ -401,11 +401,31 @@ def test_prefetches_look_as_far_ahead_as_lines_are_short():
     assert steps["split"]["factors"][-2:] == (8, 16)
 
 
-@pytest.mark.parametrize(("gathers", "rest"), [("fast", "masked"), ("slow", None)])
-def test_remainders_are_masked_where_gathers_are_fast(gathers, rest):
+@pytest.mark.parametrize(
+    ("gathers", "rest"), [("fast", "masked"), ("moderate", "masked"), ("slow", None)]
+)
+def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
     target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
     steps = default_schedule(module_of(PROGRAMS["dots"]), target, Stats(100, 100, 3000, 50, 0)).loop
     assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == [rest]
+
+
+@pytest.mark.parametrize(
+    ("gathers", "mean", "rest"),
+    [
+        ("fast", 2, []),
+        ("fast", 4, ["masked"]),
+        ("fast", 100, ["masked"]),
+        ("moderate", 4, []),
+        ("moderate", 100, [None]),
+        ("slow", 4, []),
+    ],
+)
+def test_short_and_long_rows_use_gathers_that_are_fast(gathers, mean, rest):
+    target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
+    stats = Stats(100, 100, 100 * mean, 2 * mean, 0)
+    steps = default_schedule(module_of(PROGRAMS["dots"]), target, stats).loop
+    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
 
 
 def test_rows_that_are_gathered_often_are_aligned_up_to_the_whole_shared_cache():

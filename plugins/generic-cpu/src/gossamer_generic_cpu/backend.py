@@ -51,9 +51,8 @@ class GenericCpu:
     def instructions(self, target: Target) -> frozenset[str]:
         """Return the functions for which the target's CPU has instructions."""
         from gossamer_generic_cpu.codegen import compiler
-        from gossamer_generic_cpu.target import cpus
 
-        return compiler.abi_of(cpus.resolve_cpu(target)).functions
+        return compiler.abi_of(target).functions
 
     def probe(self, target: Target) -> Probe:
         """Return whether this machine has the features of the target's CPU."""
@@ -85,7 +84,7 @@ class GenericCpu:
         require_compilable(self, module, target)
         cpu = cpus.resolve_cpu(target)
         threads.parallelism_of(target)
-        compiled = compiler.object_code(module, cpu)
+        compiled = compiler.object_code(module, target)
         facts = {
             "triple": machine.triple(),
             "cpu": cpu.name,

@@ -12,13 +12,26 @@ from gossamer_generic_cpu.codegen.compiler import assembly, llvm_text
 from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.caches import MESH_BYTES, cache_bytes, shared_cache_bytes
 from gossamer_generic_cpu.target.cpus import cpu_names
-from gossamer_generic_cpu.target.host import are_gathers_slow
+from gossamer_generic_cpu.target.host import are_gathers_slow, gather_speed
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.cpu_options import GATHER_SPEEDS
 from gossamer_ir.nodes import Buffer, Call, For, Load, Store
+from gossamer_ir.script import parse_module
 
 HOST = Target.parse("generic-cpu")
+VENDORS = {"GenuineIntel": "fast", "AuthenticAMD": "moderate", "": "moderate"}
+GATHER = """
+@T.prim_func
+def gather(x: T.handle, p: T.handle, y: T.handle, n: T.int64) -> None:
+    T.stage("flat")
+    X = T.match_buffer(x, (n,), "float32")
+    P = T.match_buffer(p, (8,), "int32")
+    Y = T.match_buffer(y, (8,), "float32")
+    T.assume(in_range(P, 0, n))
+    Y[T.ramp(0, 1, 8)] = X[T.cast(P[T.ramp(0, 1, 8)], "int64x8")]
+"""
 ON_X86 = pytest.mark.skipif(architecture() != "x86_64", reason="names CPUs of x86-64")
 
 
@@ -60,7 +73,7 @@ def test_resolved_target_tells_machines_apart_and_compiles_alike(spmm):
     resolved = Target.parse(backend.probe(HOST).resolved)
     assert resolved.option("features").startswith("host-")
     assert resolved.option("vector_bits") in ("128", "256", "512")
-    assert resolved.option("gathers") in ("fast", "slow")
+    assert resolved.option("gathers") in GATHER_SPEEDS
     assert backend.compile(spmm(16), resolved).code == backend.compile(spmm(16), HOST).code
 
 
@@ -113,6 +126,14 @@ def test_gathers_are_slow_where_their_mitigation_is_active(tmp_path, state, slow
     written(tmp_path / "of", gds=state)
     assert are_gathers_slow(tmp_path / "of" / "gds") is slow
     assert not are_gathers_slow(tmp_path / "missing")
+    speeds = {vendor: gather_speed(vendor, tmp_path / "of" / "gds") for vendor in VENDORS}
+    assert speeds == (dict.fromkeys(VENDORS, "slow") if slow else VENDORS)
+
+
+@pytest.mark.parametrize(("gathers", "count"), [("fast", 1), ("moderate", 0), ("slow", 0)])
+def test_few_lanes_are_gathered_by_an_instruction_where_gathers_are_fast(gathers, count):
+    text = llvm_text(parse_module(GATHER), Target.parse(f"generic-cpu:gathers={gathers}"))
+    assert text.count("= call <8 x float> @llvm.masked.gather") == count
 
 
 @ON_X86

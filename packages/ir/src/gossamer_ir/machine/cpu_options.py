@@ -1,7 +1,7 @@
 """The options of a target that describe a CPU to the rules for schedules: the one list of them.
 
-A backend for CPUs adds them to a resolved target and checks those that a user gives. Rules read them. They do
-not change how code is compiled.
+A backend for CPUs adds them to a resolved target and checks those that a user gives. Rules read them. Of code
+generation, they change only how gathers are compiled.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Target
 
+GATHER_SPEEDS = ("fast", "moderate", "slow")
+"""How long a vector of gathered elements takes compared with loads of its elements one by one: less, about as
+long, or longer."""
+
 
 class CpuOption(NamedTuple):
     """An option: its name, the parameter of `HardwareParams` that it sets, the function that parses a value
@@ -18,11 +22,11 @@ class CpuOption(NamedTuple):
 
     name: str
     parameter: str
-    parse: Callable[[str], int | None]
-    default: int
+    parse: Callable[[str], int | str | None]
+    default: int | str
     expected: str
 
-    def value_of(self, target: Target) -> int:
+    def value_of(self, target: Target) -> int | str:
         """Return the value that a target gives, the default if it gives none that is valid.
 
         >>> CPU_OPTIONS[0].value_of(Target.parse("generic-cpu:vector_bits=256"))
@@ -49,10 +53,10 @@ CPU_OPTIONS = (
     CpuOption("l3", "shared_cache", _bytes, 32 << 20, "a number of bytes"),
     CpuOption(
         "gathers",
-        "has_fast_gathers",
-        {"fast": True, "slow": False}.get,
-        default=True,
-        expected="one of fast, slow",
+        "gathers",
+        {speed: speed for speed in GATHER_SPEEDS}.get,
+        "moderate",
+        f"one of {', '.join(GATHER_SPEEDS)}",
     ),
 )
 """The defaults describe a server with vectors of 512 bits."""

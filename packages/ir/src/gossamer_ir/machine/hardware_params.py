@@ -19,8 +19,8 @@ class HardwareParams(NamedTuple):
     """The parameters of a CPU, each with the default of its option in `CPU_OPTIONS`. Machines with narrower
     vectors split those of the default.
 
-    `private_cache` and `shared_cache` are bytes of the second and of the last level. `has_fast_gathers` is
-    true if a vector of gathered elements is loaded faster than its elements one by one.
+    `private_cache` and `shared_cache` are bytes of the second and of the last level. `gathers` is one of
+    `GATHER_SPEEDS`.
 
     >>> HardwareParams(vector_bits=256).lanes("float64"), HardwareParams().accumulators
     (4, 16)
@@ -29,7 +29,7 @@ class HardwareParams(NamedTuple):
     vector_bits: int = 512
     private_cache: int = 1 << 20
     shared_cache: int = 32 << 20
-    has_fast_gathers: bool = True
+    gathers: str = "moderate"
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register; a bool takes a byte of memory.
@@ -55,7 +55,7 @@ def hardware_params(target: Target) -> HardwareParams:
     not given has its default.
 
     >>> hardware_params(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
-    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, has_fast_gathers=False)
+    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, gathers='slow')
     """
     values: dict[str, Any] = {option.parameter: option.value_of(target) for option in CPU_OPTIONS}
     return HardwareParams(**values)

@@ -9,6 +9,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
+from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import (
@@ -28,10 +29,6 @@ from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 
 LEAST_NONTEMPORAL = 16
 """Minimum bytes of a vector that is stored around the caches: those of the narrowest vector register."""
-
-MOST_INSERTED = 8
-"""The maximum number of lanes for which a gather becomes scalar loads, and a scatter scalar stores (measured
-on SpMV: 1.4 times faster with 8)."""
 
 
 def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
@@ -122,12 +119,13 @@ def _emit_gather(emitter: FunctionEmitter, node: Load, address: Address, mask: V
 
 
 def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | None:
-    """Return a gather of few lanes as scalar loads, which is faster on many CPUs and slower on none; None for
-    other loads."""
+    """Return a gather of few lanes as scalar loads, which is faster on most CPUs; None for other loads."""
     dtype = DType.parse(node.dtype)
     last = without_unit_dimensions(emitter.buffers[node.buffer], node.indices)[-1:]
     # A ramp with a stride is left to LLVM, which may combine its loads with shuffles.
-    if not _is_short(dtype) or (last and isinstance(last[0], Ramp)):
+    if not _is_short(dtype, emitter.unit.abi.inserted_lanes) or (
+        last and isinstance(last[0], Ramp)
+    ):
         return None
     loads = loads_of_lanes(node, dtype.lanes)
     if loads is None:
@@ -140,9 +138,9 @@ def _gather_as_scalar_loads(emitter: FunctionEmitter, node: Load) -> Value | Non
     return Value(vector, node.dtype)
 
 
-def _is_short(dtype: DType) -> bool:
-    """Return whether the lanes of a gather or scatter are accessed one by one."""
-    return not dtype.scalable and 1 < dtype.lanes <= MOST_INSERTED
+def _is_short(dtype: DType, most: int) -> bool:
+    """Return whether the lanes of a gather or scatter are accessed one by one, at most so many."""
+    return not dtype.scalable and 1 < dtype.lanes <= most
 
 
 def _scatter_as_scalar_stores(emitter: FunctionEmitter, node: Store, value: Value) -> bool:
@@ -150,7 +148,7 @@ def _scatter_as_scalar_stores(emitter: FunctionEmitter, node: Store, value: Valu
     anything, for other stores."""
     dtype = DType.parse(value.dtype)
     last = without_unit_dimensions(emitter.buffers[node.buffer], node.indices)[-1:]
-    if not _is_short(dtype) or (last and isinstance(last[0], Ramp)):
+    if not _is_short(dtype, INSERTED_LANES) or (last and isinstance(last[0], Ramp)):
         return False
     # As a load, whose lanes are known how to address.
     loads = loads_of_lanes(Load(node.buffer, node.indices, value.dtype), dtype.lanes)

@@ -11,13 +11,14 @@ import llvmlite.binding as llvm
 from gossamer_generic_cpu.codegen.passes import optimize
 from gossamer_generic_cpu.codegen.single_lane_stores import scalarize_single_lane_stores
 from gossamer_generic_cpu.target.architecture import architecture
-from gossamer_generic_cpu.target.cpus import resolve_cpu
+from gossamer_generic_cpu.target.cpus import gathers_of, resolve_cpu
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
 from gossamer_generic_cpu.target.machine import data_layout, target_machine, triple
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
+from gossamer_llvm.abi import INSERTED_LANES
 
 _ALWAYS = frozenset({"sqrt", "abs", "popcount", "ctz"})
 _ROUNDINGS = ("floor", "ceil", "trunc", "round")
@@ -31,9 +32,13 @@ class Compiled(NamedTuple):
     times: tuple[tuple[str, str], ...]
 
 
+def abi_of(target: Target) -> Abi:
+    """Return the properties of a target that the emitter needs."""
+    return _abi(resolve_cpu(target), gathers_of(target))
+
+
 @cache
-def abi_of(cpu: Cpu) -> Abi:
-    """Return the properties of a CPU that the emitter needs."""
+def _abi(cpu: Cpu, gathers: str) -> Abi:
     # The base instruction set of AArch64 has all of these.
     has_all = architecture() == "aarch64"
     functions = {name for name, word in _WITH_FEATURE.items() if has_all or word in cpu.required}
@@ -42,27 +47,28 @@ def abi_of(cpu: Cpu) -> Abi:
         data_layout=data_layout(cpu),
         functions=_ALWAYS | functions,
         half_conversions=has_all or "f16c" in cpu.required,
+        inserted_lanes=1 if gathers == "fast" else INSERTED_LANES,
         attributes=('"prefer-vector-width"="512"',),
     )
 
 
 def llvm_text(module: Module, target: Target) -> str:
     """Return the LLVM IR of a flat module as it is emitted, before any pass."""
-    return emit(module, abi=abi_of(resolve_cpu(target)))
+    return emit(module, abi=abi_of(target))
 
 
 def assembly(module: Module, target: Target) -> str:
     """Return the assembly of a flat module."""
     cpu = resolve_cpu(target)
-    machine, text = target_machine(cpu), emit(module, abi=abi_of(cpu))
+    machine, text = target_machine(cpu), emit(module, abi=abi_of(target))
     return str(machine.emit_assembly(_optimized(parse(text), text, machine)))
 
 
-def object_code(module: Module, cpu: Cpu) -> Compiled:
+def object_code(module: Module, target: Target) -> Compiled:
     """Compile a flat module to an object file that exports `gossamer_kernel`."""
-    machine = target_machine(cpu)
+    machine = target_machine(resolve_cpu(target))
     marks = [time.perf_counter()]
-    text = emit(module, abi=abi_of(cpu))
+    text = emit(module, abi=abi_of(target))
     marks.append(time.perf_counter())
     parsed = parse(text)
     marks.append(time.perf_counter())

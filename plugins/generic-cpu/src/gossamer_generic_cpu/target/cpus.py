@@ -86,7 +86,7 @@ def is_host(target: Target) -> bool:
 
 def explicit(target: Target) -> str:
     """Return the target with a digest of the machine's CPU if it is `host`, and with what rules for schedules
-    use: the width of vector registers, and of this machine the caches and whether gathers are fast."""
+    use: the width of vector registers, and of this machine the caches and the speed of gathers."""
     options = dict(target.options)
     if is_host(target):
         options |= {"cpu": "host", "features": host().digest}
@@ -96,6 +96,16 @@ def explicit(target: Target) -> str:
     else:
         model = {"vector_bits": vector_bits(resolve_cpu(target).required)}
     return Target(target.backend, tuple((options | model | dict(target.options)).items())).text
+
+
+def gathers_of(target: Target) -> str:
+    """Return for which of `GATHER_SPEEDS` code is compiled: that of the target, or of this machine if code is
+    compiled for it."""
+    given = _MODEL["gathers"].parse(target.option("gathers"))
+    if given is not None:
+        return str(given)
+    is_this = resolve_cpu(target) is host_cpu()
+    return host().model["gathers"] if is_this else str(_MODEL["gathers"].default)
 
 
 def missing_features(required: frozenset[str]) -> tuple[str, ...]:

@@ -15,19 +15,23 @@ from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import TraceBuilder
 
+FEW_TERMS = 3
+"""Minimum mean number of gathered terms per row for vectors to pay where gathers are fast (measured: 1.3 to
+2.2 times faster than scalar code at 4 to 7 terms, 0.8 at 2)."""
+
 MIDDLE_ROW = 16
-"""Minimum mean number of gathered terms per row for vectors to pay. Where gathers are fast, the remainder
-is one masked vector, since the exit of a remainder loop would be mispredicted (measured at 30 terms: 1.4 to
-2.2 times faster than scalar code, with a remainder loop 1.3 to 2.2 times). Where they are slow, it is a
-loop (measured with 16 to 48 terms: 1.2 times faster than a masked vector, 2 to 4 times on short rows)."""
+"""The minimum elsewhere. Where gathers are not slow, the remainder is one masked vector, since the exit of a
+remainder loop would be mispredicted (measured at 30 terms: 1.4 to 2.2 times faster than scalar code, with a
+remainder loop 1.3 to 2.2 times). Where they are slow, it is a loop (measured with 16 to 48 terms: 1.2 times
+faster than a masked vector, 2 to 4 times on short rows)."""
 
 LONG_ROW = 48
-"""Minimum mean number of gathered terms per row for a scalar remainder loop to cost less than a fast masked
-gather (measured: 1.05 to 1.15 times faster at 60 terms)."""
+"""Minimum mean number of gathered terms per row for a scalar remainder loop to cost less than a masked gather
+that is not fast (measured: 1.05 to 1.15 times faster at 60 terms)."""
 
 GATHERED_LANES = 8
 """Partial sums of gathered terms. Gathers load one element at a time, so that more lanes only lengthen the
-remainder of a row."""
+remainder of a row (measured with fast gathers: 16 lanes are 0.85 to 1.2 times as fast)."""
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code on contiguous terms: the branches of short rows of equal length
@@ -105,22 +109,28 @@ def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | No
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
-    if mean < MIDDLE_ROW:
+    least = FEW_TERMS if hardware.gathers == "fast" else MIDDLE_ROW
+    if mean < least:
         return _scalar(
-            f"rows have {mean:.3g} terms on average, and gathers pay from {MIDDLE_ROW}; the processor "
-            "overlaps short rows"
+            f"rows have {mean:.3g} terms on average, and gathers pay from {least}; the processor overlaps "
+            "short rows"
         )
-    rest, why = "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
-    if mean >= LONG_ROW:
-        rest, why = "scalar", f"{LONG_ROW} or more: a remainder loop costs little"
-    elif not hardware.has_fast_gathers:
-        rest, why = (
-            "scalar",
-            "and gathers are slow on this machine: a remainder loop costs less than one",
-        )
+    rest, why = _rest(mean, hardware)
     return _vectorized(
         pattern, GATHERED_LANES, rest=rest, why=f"rows have {mean:.3g} terms on average, {why}"
     )
+
+
+def _rest(mean: float, hardware: HardwareParams) -> tuple[str, str]:
+    """Return how the remainder of a row runs, and why."""
+    if hardware.gathers == "fast":
+        return "masked", "and gathers are fast on this machine: the remainder is one of them"
+    if mean >= LONG_ROW:
+        return "scalar", f"{LONG_ROW} or more: a remainder loop costs little"
+    if hardware.gathers == "slow":
+        why = "and gathers are slow on this machine: a remainder loop costs less than one"
+        return "scalar", why
+    return "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
 
 
 def _contiguous(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
