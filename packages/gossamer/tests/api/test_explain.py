@@ -12,7 +12,7 @@ from gossamer.resolve_target import resolve
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.trace.codec import step_to_python
 
-WIDE = "generic-cpu:vector_bits=512,l2=1048576,l3=33554432,gathers=fast"
+WIDE = "generic-cpu:vector_bits=512,l2=1048576,l3=33554432,gathers=moderate"
 SHORT = Stats(rows=100, columns=200, nnz=300, longest_row=9, empty_rows=1)
 LARGE = Stats(rows=100_000, columns=100_000, nnz=6_000_000, longest_row=900, empty_rows=0)
 
@@ -76,7 +76,7 @@ def test_the_command_prints_every_decision_with_its_steps(command):
 
 
 def test_the_command_looks_at_a_matrix(command, matrix_file):
-    found = command("show", "spmv", "--schedule", "--matrix", matrix_file)
+    found = command("show", "spmv", "--schedule", "--matrix", matrix_file, "--target", WIDE)
     assert (found.status, found.err) == (0, "")
     assert "30 by 40, 240 nonzeros; rows of 8 on average" in found.out
     assert "rows have 8 terms on average, and gathers pay from 16" in found.out
