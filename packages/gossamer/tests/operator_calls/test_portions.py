@@ -117,16 +117,15 @@ def test_ctrl_c_is_noticed_between_portions(monkeypatch):
     np.testing.assert_array_equal(gs.spmm(A, B), np.full((rows, features), 1_000))
 
 
-@pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm", "attention", "bsr"])
+@pytest.mark.parametrize("op", ["spmm", "spmv", "sddmm", "attention"])
 @pytest.mark.parametrize("work", [1, 64])
 def test_bound_calls_are_made_in_portions_and_read_new_values(monkeypatch, op, work):
     A, random = matrix(np.float32), np.random.default_rng(4)
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {
-        "spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V), "bsr": (Y,),
+        "spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V),
     }[op]  # fmt: skip
-    function = gs.spmm if op == "bsr" else getattr(gs, op)
-    A = A.tobsr((4, 5)) if op == "bsr" else A
+    function = getattr(gs, op)
     wanted, doubled = function(A, *dense), function(A, *dense[:-1], 2 * dense[-1])
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     out = np.full(wanted.shape, np.nan, np.float32)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.operands.stored_matrix import stored_format
+from gossamer.operator_calls.operands.stored_matrix import stored_matrix
 from gossamer.operators.spmm import PROGRAM as SPMM
 from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import SparseTensor, from_scipy
@@ -146,8 +146,8 @@ def test_several_threads_give_the_same_result():
 def test_formats_without_such_a_schedule_are_converted_once(name):
     stored = matrix((50, 40))
     A, B = from_scipy(stored).asformat(name), integers((40, 5))
-    assert stored_format(SPMV, A) is None
-    assert stored_format(SPMM, A) is None
+    assert stored_matrix(SPMV, A) is None
+    assert stored_matrix(SPMM, A) is None
     for _ in range(2):
         assert np.array_equal(gs.spmv(A, B[:, 0]), stored @ B[:, 0])
         assert np.array_equal(gs.spmm(A, B), stored @ B)

@@ -6,22 +6,30 @@ valid. They may have been written to since, so they are checked here before any 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
     check_storage,
     require_value_dtype,
 )
 from gossamer_formats.conversion.csr_matrices import csr_storage
+from gossamer_formats.conversion.dtypes import with_dtypes_of
+from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.scipy_matrices.matrix_checks import require_matrix
 from gossamer_formats.scipy_matrices.shared_formats import (
+    SHARED_FORMATS,
     check_before_conversion,
     compressed_arrays,
 )
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.index_arrays import FactChecker
 
 # A row pointer of this length takes 8 MB, which is always available.
@@ -48,21 +56,32 @@ def borrow_scipy(
     return storage
 
 
-def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
-    """Return row pointer, block columns and values (blocks by height by width) of a SciPy BSR matrix.
+def borrow_blocks(matrix: Any) -> Storage:
+    """Return checked BSR arrays of a SciPy BSR matrix, copied only if they need a conversion.
 
-    The arrays are checked, and copied only if they are not contiguous. They are valid until the matrix is
-    written to, as with `borrow_scipy`.
+    The result is valid until the matrix is written to, as with `borrow_scipy`. Raises `FormatError`.
 
     >>> from scipy.sparse import bsr_array
-    >>> indptr, indices, data = borrow_blocks(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
-    >>> indptr, indices, data.shape
-    (array([0, 2], dtype=int32), array([0, 1], dtype=int32), (2, 2, 2))
+    >>> storage = borrow_blocks(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
+    >>> storage.description.name, storage.sizes["blocks"]
+    ('bsr', 2)
     """
     require_matrix(matrix)
     check_before_conversion(matrix)
-    arrays = compressed_arrays(matrix, None)
-    return arrays["indptr"], arrays["indices"], arrays["data"]
+    layout = SHARED_FORMATS["bsr"].layout(matrix, None)
+    rows, columns = require_shape(matrix.shape, rank=2)
+    indptr, indices, values = (layout.arrays[name] for name in ("indptr", "indices", "data"))
+    sizes = {"m": rows, "n": columns, "blocks": indices.size, **layout.sizes}
+    return Storage(_blocks(indptr.dtype, indices.dtype, values.dtype), sizes, layout.arrays)
+
+
+# Cached, because operators ask at each call.
+@lru_cache(maxsize=64)
+def _blocks(indptr: Any, indices: Any, values: Any) -> FormatDescription:
+    """Return the description of blocks in any order in arrays of these dtypes."""
+    dtypes = {"indptr": indptr, "indices": indices, "data": values}
+    arrays = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
+    return with_dtypes_of(without_order(bsr()), arrays)
 
 
 def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:

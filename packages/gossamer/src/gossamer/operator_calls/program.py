@@ -51,11 +51,13 @@ PART = "part"
 
 class StoredFormat(msgspec.Struct, frozen=True):
     """The format of a matrix that is not in CSR, and the sizes for which its kernel is compiled. If it
-    `is_whole`, its kernel also initializes rows that have no element; otherwise it is a part of a matrix."""
+    `is_whole`, its kernel also initializes rows that have no element; otherwise it is a part of a matrix. If
+    it `has_whole_blocks`, no block extends beyond the matrix."""
 
     description: FormatDescription
     sizes: tuple[tuple[str, int], ...]
     is_whole: bool = False
+    has_whole_blocks: bool = False
 
 
 FACTOR = "alpha"
@@ -88,6 +90,7 @@ def module_of(
 def _over_format(module: Module, format: StoredFormat) -> Module:
     """Return the module with this format instead of the buffers that have the axes of the matrix. If it
     initializes its result, then only the elements that are visited, unless it is the whole matrix."""
+    from gossamer.operator_calls.rewrites.whole_blocks import without_partial_blocks
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
     from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
@@ -100,7 +103,7 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
     sizes = {PART: dict(format.sizes)}
     rows = RowsOfParts() if format.is_whole else RowsOfParts((PART,), are_all=True)
     try:
-        return program_in_parts(
+        rewritten = program_in_parts(
             module,
             buffers,
             {PART: format.description},
@@ -109,6 +112,7 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
         )
     except DecompositionError as error:
         raise FormatError("format.program", str(error)) from None
+    return without_partial_blocks(rewritten) if format.has_whole_blocks else rewritten
 
 
 @lru_cache(maxsize=16)

@@ -12,7 +12,6 @@ from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matri
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled
-from gossamer.operators.spmm_bsr import block_matrix
 from gossamer.operators.spmv import spmv
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
@@ -51,7 +50,7 @@ PROGRAM = OperatorProgram(
 
 def operands(A: Any, B: Array) -> Operands[MatrixOperand]:  # noqa: N803
     """Return the checked operands of `spmm`."""
-    matrix = block_matrix(A) or matrix_operand(PROGRAM, A)
+    matrix = matrix_operand(PROGRAM, A)
     (rows, columns), dtype = matrix.shape[:2], matrix.dtype
     dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
     features = dense.shape[1]
@@ -74,7 +73,7 @@ def spmm(
     float32 or both float64. A tensor that is not in CSR is converted to it once, unless a rule for schedules
     makes that superfluous; a decomposition is multiplied part by part. A tensor in CSR is converted to a
     faster format once its calls have paid for it (docs/formats.md, "Repeated products"). A SciPy matrix is
-    checked at each call, must not be changed during it, and is converted to CSR unless it is in blocks.
+    checked at each call, must not be changed during it, and is converted to CSR unless it is in BSR.
     Columns of A may be unsorted; duplicates are added. `out` is C-contiguous, writable, of the result's
     dtype and shape, and does not overlap an input. It is read if beta is not 0. A vector B (n) gives a
     vector (m). Raises `ArgumentError`, `FormatError`; nothing was written then.

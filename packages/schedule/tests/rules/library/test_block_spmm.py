@@ -89,6 +89,32 @@ def test_blocks_are_recognized_with_their_sizes():
     assert (found.output, found.before) == ("C_data", "T.int64(JO_indptr[io])")
 
 
+COUNTED = (
+    COORDINATE.replace("(IO, II, K)", "(I, K)")
+    .replace("C[io, ii, k]", "C[io * bh + ii, k]")
+    .replace("    II =", "    I = T.sp.dense_fixed(mb * bh)\n    II =")
+)
+
+
+@pytest.mark.parametrize("height", [2, 5, 16, 29])
+def test_rows_may_be_counted_over_all_blocks(height):
+    module = sized(COUNTED, height=height, width=2, features=16)
+    found = block_reduction(module)
+    assert found.counts_rows
+    assert not pattern_of(height=height).counts_rows
+    assert replace(found, counts_rows=False) == pattern_of(height=height, width=2, features=16)
+    assert height % best_tile(found, hardware_params(WIDE)).rows == 0
+    adding = parse_module(print_module(module).replace(INIT.format(height), ""))
+    assert not adding.functions[0].body[0].init
+    assert block_reduction(adding) == found
+
+
+INIT = """\
+        with T.init():
+            C[io * {} + ii, k] = 0.0
+"""
+
+
 ANY_ORDER = COORDINATE.replace('[IO, JO, II, JI, K], "SRSRS"', '[K, IO, II, JI, JO], "SSSRR"')
 ANY_ORDER = ANY_ORDER.replace("as [io, jo, ii, ji, k]", "as [k, io, ii, ji, jo]")
 

@@ -15,12 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer.operator_calls.operands.blocks import (
-    block_key,
-    block_size,
-    blocks_of,
-    is_in_whole_blocks,
-)
 from gossamer.operator_calls.operands.csr_matrix import DTYPE_NUMBERS, CsrMatrix
 from gossamer.operator_calls.operands.long_rows import LONG_ROW
 from gossamer.operator_calls.operands.stored_matrix import (
@@ -41,14 +35,11 @@ from gossamer_ir.interchange.records import size_class
 
 
 class Structure(NamedTuple):
-    """A matrix: the key of plans that fit it, and arguments for them. `arrays` keeps the memory alive.
-    `block` has the rows and the columns of the blocks in which a tensor is multiplied; it is None without
-    blocks."""
+    """A matrix: the key of plans that fit it, and arguments for them. `arrays` keeps the memory alive."""
 
     key: object
     arguments: FixedArguments
     arrays: tuple[Array, ...]
-    block: tuple[int, int] | None = None
 
 
 _MEMO = "gossamer.operator_calls.fast_path.plan_arguments"
@@ -104,22 +95,11 @@ def _of_stored(tensor: SparseTensor) -> Structure | None:
     with the format."""
     if tensor.ndim != 2 or not tensor.storage.values.size:
         return None
-    if is_in_whole_blocks(tensor):
-        return _of_blocks(tensor)
     format = format_of_storage(tensor.storage)
     arrays, sizes = structure_values(tensor.storage, format)
     return Structure(
         format_key(tensor.storage, format), fixed_arguments(arrays, sizes), tuple(arrays)
     )
-
-
-def _of_blocks(tensor: SparseTensor) -> Structure:
-    arrays = indptr, indices, data = blocks_of(tensor)
-    height, width = block = block_size(tensor)
-    rows, columns = tensor.shape
-    sizes = (rows // height, columns // width, len(data))
-    arguments = fixed_arguments(arrays, sizes)
-    return Structure(block_key(indptr, indices, data), arguments, arrays, block)
 
 
 def _of_scipy(matrix: Any) -> Structure | None:
@@ -157,7 +137,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
     ends = (at_indptr + indptr.nbytes, at_indices + indices.nbytes, at_data + data.nbytes)
     arguments = new(FixedArguments, (starts, (rows, columns, nnz), ends, check))
     key = (number, size_class(rows, columns, nnz))
-    structure: Structure = new(Structure, (key, arguments, arrays, None))
+    structure: Structure = new(Structure, (key, arguments, arrays))
     return structure
 
 

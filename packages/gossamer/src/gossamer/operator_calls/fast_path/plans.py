@@ -69,36 +69,6 @@ class PlanPair(NamedTuple):
             return None
 
 
-def _run_in_blocks(
-    pair: PlanPair,
-    arguments: FixedArguments,
-    block: tuple[int, int],
-    dense: tuple[Any, ...],
-    out: Array | None,
-) -> Array | None:
-    """Return the result for a matrix in blocks, whose kernels take the dense operand and the output in blocks
-    of rows; None if the plan refuses the arrays."""
-    (height, width), (block_rows, block_columns, _) = block, arguments.scalars
-    operand, *others = dense
-    if others or operand.ndim != 2 or not operand.shape[1]:
-        return None
-    features = operand.shape[1]
-    shape = (height * block_rows, features)
-    is_usual = operand.shape[0] == width * block_columns and operand.flags.c_contiguous
-    if out is not None:
-        # Only a contiguous output has a view in blocks; any other one would be copied.
-        is_usual = is_usual and type(out) is ndarray and out.shape == shape
-        is_usual = is_usual and out.flags.c_contiguous
-    if not is_usual:
-        return None
-    blocks = operand.reshape(block_columns, width, features)
-    target = None if out is None else out.reshape(block_rows, height, features)
-    result = pair.run(arguments, (blocks,), target)
-    if result is None or out is not None:
-        return None if result is None else out
-    return result.reshape(shape)
-
-
 Adapt: TypeAlias = Callable[..., tuple[Any, ...]]
 """Returns dense operands of a call as arrays for the kernel; none if kernels do not take them."""
 
@@ -141,19 +111,17 @@ class Plans:
         structure = structure_of(matrix)
         if structure is None:
             return None
-        key, arguments, _, block = structure
+        key, arguments, _ = structure
         pair = self.by_key.get((key, target, sizes))
         if pair is None:
             # Perhaps an earlier call converted the tensor, since it does not compute with the format.
             structure = converted_structure(matrix)
             if structure is None:
                 return None
-            key, arguments, _, block = structure
+            key, arguments, _ = structure
             pair = self.by_key.get((key, target, sizes))
             if pair is None:
                 return None
-        if block is not None:
-            return _run_in_blocks(pair, arguments, block, dense, out)
         return pair.run(arguments, dense if self._adapt is None else self._adapt(*dense), out)
 
     def joint_plan(

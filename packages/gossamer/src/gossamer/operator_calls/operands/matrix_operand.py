@@ -8,11 +8,7 @@ from typing import Any, Protocol
 from gossamer.operator_calls.kernels import KernelRequest
 from gossamer.operator_calls.operands.csr_matrix import CsrMatrix, csr_matrix, csr_pattern
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
-from gossamer.operator_calls.operands.stored_matrix import (
-    StoredMatrix,
-    checked_storage,
-    stored_format,
-)
+from gossamer.operator_calls.operands.stored_matrix import stored_matrix
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer_formats import Array, Decomposition
 
@@ -62,14 +58,11 @@ class KernelMatrix(MatrixOperand, Protocol):
 
 
 def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
-    """Return a matrix as the operand of a program: a decomposition in its parts, a tensor in its format if
-    that needs no conversion, anything else in CSR. Errors as those of `csr_matrix`."""
+    """Return a matrix as the operand of a program: a decomposition in its parts, a matrix in its own format
+    if the program needs no conversion of that, anything else in CSR. Errors as those of `csr_matrix`."""
     if isinstance(matrix, Decomposition):
         return MatrixInParts(matrix)
-    format = stored_format(program, matrix)
-    if format is None:
-        return csr_matrix(matrix)
-    return StoredMatrix(checked_storage(matrix), format)
+    return stored_matrix(program, matrix) or csr_matrix(matrix)
 
 
 def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix | MatrixInParts:

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.long_rows import LONG_ROW
@@ -21,10 +22,11 @@ from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, check_storage
 from gossamer_formats.conversion.recognized_formats import is_format
 from gossamer_formats.registry.formats import format_named
-from gossamer_formats.storage import Storage, shape_of
-from gossamer_ir.core.axis_kinds import is_full
+from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
+from gossamer_formats.storage import Storage, evaluate, shape_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_full
 from gossamer_ir.interchange.records import Stats, size_class
-from gossamer_ir.nodes import FormatDescription, Var
+from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
 
 SHAPE = ("m", "n")
@@ -84,9 +86,9 @@ class StoredMatrix(NamedTuple):
         return {**dict(zip(names, values, strict=True)), **dense}
 
 
-def stored_format(program: OperatorProgram, matrix: Any) -> StoredFormat | None:
-    """Return the format in which a program computes with a tensor that is not in CSR; None if it computes
-    with CSR.
+def stored_matrix(program: OperatorProgram, matrix: Any) -> StoredMatrix | None:
+    """Return a tensor, or a matrix of SciPy in BSR, as a matrix in its own format; None if a program computes
+    with CSR instead. Arrays that the caller can write to are checked (`FormatError`).
 
     It computes with a format if the program over this format has a schedule that makes the conversion
     superfluous, which its rule declares (`replaces_conversion`).
@@ -95,32 +97,49 @@ def stored_format(program: OperatorProgram, matrix: Any) -> StoredFormat | None:
     >>> from gossamer.operators.spmv import PROGRAM
     >>> from gossamer_formats import from_scipy
     >>> matrix = from_scipy(eye_array(9))
-    >>> stored_format(PROGRAM, matrix.asformat("sell")).sizes, stored_format(PROGRAM, matrix.asformat("coo"))
-    ((('height', 8),), None)
+    >>> stored_matrix(PROGRAM, matrix.asformat("sell")).format.sizes
+    (('height', 8),)
+    >>> stored_matrix(PROGRAM, matrix.asformat("coo"))
     """
-    if (
-        not isinstance(matrix, SparseTensor)
-        or is_format(matrix.description, "csr")
-        or matrix.ndim != 2
-    ):
+    storage = _own_storage(matrix)
+    if storage is None:
         return None
-    format = format_of_storage(matrix.storage)
-    if not _is_scheduled(program, format) or _may_have_long_rows(matrix):
+    format = format_of_storage(storage)
+    if not _is_scheduled(program, format) or _may_have_long_rows(storage, matrix):
         return None
-    return format
+    if isinstance(matrix, SparseTensor) and matrix.is_borrowed:
+        check_storage(storage, check=default_check())
+    return StoredMatrix(storage, format)
 
 
-def checked_storage(tensor: SparseTensor) -> Storage:
-    """Return the storage of a tensor; that of one that borrows its arrays is checked."""
-    if tensor.is_borrowed:
-        check_storage(tensor.storage, check=default_check())
-    return tensor.storage
+def _own_storage(matrix: Any) -> Storage | None:
+    """Return the arrays of a matrix in its own format; None if it is in CSR, or in a format of SciPy for
+    which there is no kernel."""
+    if isinstance(matrix, SparseTensor):
+        is_other = matrix.ndim == 2 and not is_format(matrix.description, "csr")
+        return matrix.storage if is_other else None
+    is_in_blocks = getattr(matrix, "format", "") == "bsr" and matrix.blocksize != (1, 1)
+    return borrow_blocks(matrix) if is_in_blocks else None
 
 
 def format_of_storage(storage: Storage) -> StoredFormat:
     """Return the format of a storage, with the sizes for which kernels over it are compiled."""
-    sizes = tuple((name, storage.sizes[name]) for name in _fixed_sizes(storage.description))
-    return StoredFormat(storage.description, sizes, is_whole=True)
+    sizes, description = storage.sizes, storage.description
+    counts = _block_counts(description)
+    return StoredFormat(
+        description,
+        tuple((name, sizes[name]) for name in _fixed_sizes(description)),
+        is_whole=True,
+        has_whole_blocks=bool(counts)
+        and not any(evaluate(size, sizes) % evaluate(block, sizes) for size, block in counts),
+    )
+
+
+@lru_cache(maxsize=256)
+def _block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...]:
+    from gossamer.operator_calls.rewrites.whole_blocks import block_counts
+
+    return block_counts(description)
 
 
 def format_key(
@@ -186,6 +205,10 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
 
+    # Blocks of one element are elements: CSR has less to read.
+    if dict(format.sizes) == {"block_rows": 1, "block_columns": 1}:
+        return False
+
     adding = msgspec.structs.replace(program, adds=True)
     # Kernels are compiled for the number of features; which one does not matter here.
     variant = Variant(format.description.buffer.dtype, features=1 if program.features else None)
@@ -197,7 +220,24 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     return schedule_report(module, target, None).replaces_conversion
 
 
-def _may_have_long_rows(tensor: SparseTensor) -> bool:
+def _may_have_long_rows(storage: Storage, matrix: Any) -> bool:
     """Return whether a row may have more elements than can be added one by one."""
-    is_possible = tensor.dtype == "float32" and tensor.storage.values.size > LONG_ROW
-    return is_possible and tensor.stats.longest_row > LONG_ROW
+    values = storage.values
+    if values.dtype != "float32" or values.size <= LONG_ROW:
+        return False
+    is_tensor = isinstance(matrix, SparseTensor)
+    return _longest_segment(storage) > LONG_ROW and (
+        not is_tensor or matrix.stats.longest_row > LONG_ROW
+    )
+
+
+def _longest_segment(storage: Storage) -> int:
+    """Return the most values below an element of the parent of a varied axis, which are at least those of a
+    row; the number of all values if no axis is varied."""
+    values = int(storage.values.size)
+    for axis in storage.description.axes:
+        indptr = indptr_of(axis)
+        if indptr is not None:
+            offsets = storage.arrays[indptr.handle]
+            return int(np.diff(offsets).max(initial=0)) * values // max(1, int(offsets[-1]))
+    return values

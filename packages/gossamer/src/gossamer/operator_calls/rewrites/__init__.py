@@ -1,1 +1,1 @@
-"""Changes of the programs of operators, one file each: a factor, and sums that are added to the output."""
+"""Changes of the programs of operators, one file each: a factor, added sums, whole blocks."""

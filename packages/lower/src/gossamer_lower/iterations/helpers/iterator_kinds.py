@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.core import build
-from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import (
+    Binary,
     BlockIter,
     Cast,
     Distinct,
@@ -18,6 +19,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
     Store,
+    Var,
 )
 from gossamer_ir.traversal.fact_index import FactIndex
 from gossamer_ir.traversal.references import free_vars
@@ -49,8 +51,8 @@ class IteratorKinds:
         """Return the iterator, as a reduction if several of its values may initialize the same element.
 
         It is spatial if it always has the same value, if the position of the element along some dimension
-        is the iterator itself, or one of distinct values at the iterator, or if the positions along fused
-        axes are all those of the fused iterator.
+        is the iterator itself, or counts in blocks by it, or is one of distinct values at the iterator, or
+        if the positions along fused axes are all those of the fused iterator.
         """
         is_element = self._has_one_value(iterator, nest) or all(
             self._is_determined_by(store, iterator.var, nest=nest)
@@ -85,7 +87,10 @@ class IteratorKinds:
             candidate for candidate in nest.in_block.values() if candidate.position == position
         )
         axis = iterator.axis
-        if any(_is_place_of(index, position) for index in store.indices):
+        if any(
+            _is_place_of(index, position) or _is_digit_of(index, position, nest)
+            for index in store.indices
+        ):
             return True
         if any(self._is_own_value(index, position) for index in store.indices):
             return True
@@ -110,3 +115,16 @@ class IteratorKinds:
 def _is_place_of(index: Expr, position: Expr) -> bool:
     """Return whether an index is the position, or a search for it as a coordinate."""
     return index == position or (isinstance(index, Search) and index.value == position)
+
+
+def _is_digit_of(index: Expr, position: Expr, nest: LoopNest) -> bool:
+    """Return whether an index counts over blocks of one size, such as `io * 4 + ii`, and the position is the
+    number of the block or the place in it: the index determines both."""
+    match index:
+        case Binary(
+            op="add", lhs=Binary(op="mul", lhs=Var() as block, rhs=size), rhs=Var() as place
+        ):
+            places = [found.axis for found in nest.in_block.values() if found.position == place]
+            is_below_size = any(is_full(axis) and axis.length == size for axis in places)
+            return is_below_size and block != place and position in (block, place)
+    return False

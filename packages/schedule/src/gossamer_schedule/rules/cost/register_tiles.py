@@ -32,14 +32,15 @@ class Tile(NamedTuple):
 def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> Tile:
     """Return the cheapest tile whose accumulators fit the registers.
 
-    The rows of a tile divide the height of a block unless it has only small divisors. With a known number of
+    The rows of a tile divide the height of a block unless it has only small divisors and the output has an
+    axis for the rows of a block. With a known number of
     features, accumulators take up to three quarters of the registers. Otherwise they take half, since masks
     also need registers.
     """
     lanes, budget = _lanes(pattern, hardware), _budget(pattern, hardware)
     tiles = [
         Tile(rows, vectors, lanes)
-        for rows in _heights(pattern.height, budget)
+        for rows in _heights(pattern, budget)
         for vectors in range(1, _most_vectors(pattern, lanes) + 1)
         if rows * vectors <= budget
     ]
@@ -71,12 +72,17 @@ def _lanes(pattern: BlockReduction, hardware: HardwareParams) -> int:
     return hardware.lanes(pattern.dtype, holding=pattern.features)
 
 
-def _heights(height: int | None, budget: int) -> tuple[int, ...]:
+def _heights(pattern: BlockReduction, budget: int) -> tuple[int, ...]:
     """Return the candidates for the rows of a tile."""
+    height = pattern.height
     if height is None:
         return (1,)
     divisors = tuple(rows for rows in range(1, min(height, budget) + 1) if height % rows == 0)
-    return divisors if divisors[-1] * 2 >= min(height, UNDIVIDED_ROWS) else (UNDIVIDED_ROWS,)
+    # Rows of a partial tile are masked. If rows are counted over all blocks, no proof uses the mask, and
+    # those of two blocks might be the same.
+    if pattern.counts_rows or divisors[-1] * 2 >= min(height, UNDIVIDED_ROWS):
+        return divisors
+    return (UNDIVIDED_ROWS,)
 
 
 def _most_vectors(pattern: BlockReduction, lanes: int) -> int:

@@ -47,6 +47,7 @@ class _Loops(NamedTuple):
     ),
     programs="BSR times a matrix or a vector",
     schedule="a tile of rows and features in registers",
+    replaces_conversion=True,
 )
 def block_spmm(module: Module, target: Target, _context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""

@@ -10,6 +10,7 @@ from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.nodes import (
     Axis,
+    Binary,
     Expr,
     Function,
     Iteration,
@@ -35,7 +36,8 @@ from gossamer_schedule.rules.patterns.row_reduction import (
 
 class BlockReduction(msgspec.Struct, frozen=True):
     """`out[io, ii, k...] = sum over jo and ji of ...`, with jo in the fiber of block row io in a compressed
-    varied axis, and dense axes for ii, ji and k.
+    varied axis, and dense axes for ii, ji and k. If it
+    `counts_rows`, the element is `out[io * height + ii, k...]`.
 
     Names of loops, the block and the output are those of the loop stage. `height`, `width` and `features` are
     the extents of `inner_row`, `inner_position` and `feature` ("": there is no such loop), None if symbolic.
@@ -55,6 +57,7 @@ class BlockReduction(msgspec.Struct, frozen=True):
     dtype: str
     before: str
     order: tuple[str, ...]
+    counts_rows: bool
 
     @property
     def text(self) -> str:
@@ -115,7 +118,8 @@ def _reduction_of(iteration: Iteration) -> Store | None:
 
 def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
-    element = [_selected(index, axes) for index in store.indices]
+    indices = (part for index in store.indices for part in _block_and_place(index, axes))
+    element = [_selected(index, axes) for index in indices]
     reduced = [axis for axis in axes if axis.kind == "R"]
     if len(reduced) != 2 or len(axes) != len(element) + 2:
         return None
@@ -134,6 +138,18 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
         ):
             return _Roles(row, fiber, position.var, inner_row, inner, feature)
     return None
+
+
+def _block_and_place(index: Expr, axes: tuple[_IteratedAxis, ...]) -> tuple[Expr, ...]:
+    """Return the indices of a block and of the place in it if the index counts over blocks of one size, such
+    as `io * 4 + ii`; otherwise the index."""
+    match index:
+        case Binary(
+            op="add", lhs=Binary(op="mul", lhs=Var() as block, rhs=size), rhs=Var() as place
+        ):
+            found = _selected(place, axes)
+            return (block, place) if found is not None and found.axis.length == size else (index,)
+    return (index,)
 
 
 def _selected(index: Expr, axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
@@ -170,6 +186,7 @@ def _pattern(
         dtype=output.dtype,
         before=slots_before(roles.fiber, roles.row.var, element=roles.row.var),
         order=iteration.vars,
+        counts_rows=len(store.indices) < (3 if feature else 2),
     )
 
 

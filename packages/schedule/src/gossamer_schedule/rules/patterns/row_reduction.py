@@ -9,14 +9,15 @@ import msgspec
 
 from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
-from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.core.conditions import in_range
 from gossamer_ir.core.lowered_names import data_name, indptr_name, words_name
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import (
     Axis,
     Binary,
-    Expr,
     Function,
     Iteration,
     Load,
@@ -282,16 +283,23 @@ def initializes(iteration: Iteration, store: Store) -> bool:
 
 
 def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
-    """Return whether an iteration without init only continues from elements that exist: the dimensions of its
-    output are as long as its axes. With an init, the element is stored in any case."""
-    axes = zip(iteration.vars, axes_of(function, iteration), strict=False)
-    ends: dict[Expr, Expr] = {index_var(var): axis.length for var, axis in axes}
+    """Return whether an iteration without init only continues from elements that exist: the indices of its
+    output are proved to be in range. With an init, the element is stored in any case."""
+    if iteration.init:
+        return True
+    prover = Prover()
     lengths = {axis.name: axis.length for axis in function.axes}
+    for size in sorted(free_vars(*lengths.values())):
+        prover.assume_nonnegative(index_var(size))
+    for variable, axis in zip(iteration.vars, axes_of(function, iteration), strict=False):
+        prover.assume_range(variable, ZERO, axis.length)
     dimensions = {
         buffer.name: buffer.axes for buffer in function.buffers if isinstance(buffer, SparseBuffer)
     }
     stored = zip(store.indices, dimensions.get(store.buffer, ()), strict=False)
-    return bool(iteration.init) or all(ends.get(at) == lengths[name] for at, name in stored)
+    return all(
+        prover.proves(condition) for at, name in stored for condition in in_range(at, lengths[name])
+    )
 
 
 def _accumulates(store: Store) -> bool:

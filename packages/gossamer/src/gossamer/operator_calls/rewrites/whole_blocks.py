@@ -1,0 +1,85 @@
+"""Drops the conditions of blocks that extend beyond a matrix, for a matrix that consists of whole blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.arith.affine import NOTHING, affine_of
+from gossamer_ir.arith.prover import Prover
+from gossamer_ir.core.build import ONE, ZERO, index_var
+from gossamer_ir.core.conditions import conjunction, conjuncts
+from gossamer_ir.core.iteration_axes import all_axis_names
+from gossamer_ir.nodes import Axis, Binary, Expr, FormatDescription, Function, If, Iteration, Module
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.walk import collect
+
+
+def block_counts(description: FormatDescription) -> tuple[tuple[Expr, Expr], ...]:
+    """Return the sizes that axes of a format divide into blocks, each with the size of a block. The quotients
+    are rounded up.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> [(size.name, block.name) for size, block in block_counts(bsr())]
+    [('m', 'block_rows'), ('n', 'block_columns')]
+    """
+    quotients = collect(Binary, *(axis.length for axis in description.axes))
+    found = (_rounded_up(quotient) for quotient in quotients)
+    return tuple(each for each in found if each is not None)
+
+
+def without_partial_blocks(module: Module) -> Module:
+    """Return a program for sizes that are multiples of the sizes of blocks: lengths of axes are not rounded
+    up, and conditions that then always hold are left out."""
+    return replace(module, functions=tuple(map(_for_whole_blocks, module.functions)))
+
+
+def _for_whole_blocks(function: Function) -> Function:
+    axes = tuple(rewrite(axis, _exact) for axis in function.axes)
+    by_name = {axis.name: axis for axis in axes}
+    body = tuple(rewrite(stmt, partial(_unconditional, axes=by_name)) for stmt in function.body)
+    return replace(function, axes=axes, body=body)
+
+
+def _rounded_up(expr: Any) -> tuple[Expr, Expr] | None:
+    """Return size and block of `(size + block - 1) // block`; None for anything else."""
+    match expr:
+        case Binary(op="floordiv", lhs=Binary(op="sub", lhs=Binary(op="add", lhs=size)), rhs=block):
+            above = Binary("sub", Binary("add", size, block), ONE)
+            is_rounded = affine_of(Binary("sub", expr.lhs, above)) == NOTHING
+            return (size, block) if is_rounded else None
+    return None
+
+
+def _exact(node: Any) -> Expr | None:
+    found = _rounded_up(node)
+    return None if found is None else Binary("floordiv", *found)
+
+
+def _unconditional(node: Any, *, axes: Mapping[str, Axis]) -> Any:
+    """Return an iteration without the conditions that its variables always satisfy."""
+    if not isinstance(node, Iteration):
+        return None
+    prover = Prover()
+    for axis in axes.values():
+        for name in sorted(free_vars(axis.length)):
+            prover.assume_nonnegative(index_var(name))
+    for variable, name in zip(node.vars, all_axis_names(node.axes), strict=True):
+        prover.assume_range(variable, ZERO, axes[name].length)
+    return replace(node, init=_kept(node.init, prover), body=_kept(node.body, prover))
+
+
+def _kept(body: tuple[Any, ...], prover: Prover) -> tuple[Any, ...]:
+    kept: list[Any] = []
+    for stmt in body:
+        if not isinstance(stmt, If) or stmt.else_body:
+            kept.append(stmt)
+            continue
+        open_ = [each for each in conjuncts(stmt.condition) if not prover.proves(each)]
+        condition = conjunction(*open_)
+        kept += stmt.then_body if condition is None else (replace(stmt, condition=condition),)
+    return tuple(kept)
