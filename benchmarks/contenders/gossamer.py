@@ -69,31 +69,10 @@ def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Ca
 def bound(case: OperatorCase) -> Call:
     """Return the operator bound to its arrays."""
     if case.op == "bsr_spmm":
-        return bound_script(case)
+        return operator_named("spmm").bind(case.bsr, *case.operands, out=case.out)
     return operator_named(case.op).bind(from_scipy(case.csr), *case.operands, out=case.out)
 
 
 def operator(case: OperatorCase) -> Call:
     """Return the operator on a tensor that was checked once."""
     return partial(operator_named(case.op), from_scipy(case.csr), *case.operands, out=case.out)
-
-
-def bound_script(case: OperatorCase) -> Call:
-    """Return a kernel of a script without an operator, for this block size and these features."""
-    from gossamer_testkit import script
-
-    assert case.bsr is not None, "the matrix has blocks"
-    blocks, (operand,), features = case.bsr, case.operands, case.features
-    block = blocks.blocksize[0]
-    kernel = gossamer.compile(
-        script("bsr_spmm"),
-        specialize={"blk": block, "feat_size": features},
-        dtypes=dict.fromkeys(("A", "B", "C"), case.dtype.name),
-    )
-    return kernel.bind(
-        a=blocks.data,
-        b=operand.reshape(-1, block, features),
-        c=case.out.reshape(-1, block, features),
-        indptr=blocks.indptr,
-        indices=blocks.indices,
-    )

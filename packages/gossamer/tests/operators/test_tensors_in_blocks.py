@@ -103,3 +103,14 @@ def test_unusual_operands_of_later_calls_are_converted_or_refused():
     for operand, out in wrong:
         with pytest.raises(ArgumentError):
             gs.spmm(tensor, operand, out=out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("features", [100, 256])
+def test_an_operand_that_is_packed(features, dtype):
+    rng = np.random.default_rng(0)
+    matrix = sparse.random_array((96, 64), density=0.9, format="csr", dtype=dtype, rng=rng)
+    matrix.data = integers(matrix.nnz, dtype)
+    tensor = gs.from_scipy(matrix).asformat("bsr", block_rows=8, block_columns=4)
+    dense = integers((64, features), dtype)
+    assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)

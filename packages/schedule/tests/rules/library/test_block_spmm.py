@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import sparse
 
-from gossamer_ir.interchange.records import Target
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.script import parse_module, print_module
@@ -17,7 +17,7 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.rules import default_schedule
+from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.library.block_spmm import block_spmm
 from gossamer_schedule.rules.patterns.block_reduction import block_reduction
@@ -280,3 +280,61 @@ def test_terms_are_added_in_the_order_of_the_program():
     parts = split(sized(LOOP, width=16), "ji", factors=(4, 4)).module
     assert not is_reassociating(reorder(parts, "ji_0", "ji_1", "ii").module)
     assert is_reassociating(reorder(parts, "ji_1", "ji_0", "ii").module)
+
+
+# --- panels of the dense operand
+
+
+DENSE_BLOCKS = Stats(rows=64, columns=64, nnz=64 * 32, longest_row=4, empty_rows=0)
+L2 = 1 << 20
+
+
+def packing(stats=DENSE_BLOCKS, *, features=128, l2=L2, text=COORDINATE):
+    """The decision about packing, and the names of the primitives of the schedule."""
+    target = Target.parse(f"generic-cpu:vector_bits=512,l2={l2}")
+    module = sized(text, height=4, width=4, features=features)
+    report = schedule_report(module, target, stats)
+    decision = report.decisions[-2]
+    return decision, [step.op for step in decision.steps]
+
+
+def test_panels_are_packed_if_they_are_read_often():
+    decision, steps = packing()
+    assert decision.what == "B_data packed for each tile of features"
+    assert steps == ["cache_region", "split", "vectorize", "unroll", "parallel"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"stats": None}, "size is unknown"),
+        ({"features": 32}, "several tiles of features"),
+        ({"features": None}, "several tiles of features"),
+        ({"l2": 4096}, "more than the private cache"),
+        ({"stats": Stats(64, 64, 64 * 15, 4, 0)}, "fewer than 16 stored elements on average"),
+    ],
+)
+def test_panels_that_are_not_packed(changes, reason):
+    decision, steps = packing(**changes)
+    assert reason in decision.why
+    assert steps == []
+
+
+@pytest.mark.parametrize("name", ["B_data_global", "B_data_0_c"])
+def test_panels_are_not_packed_if_a_name_is_taken(name):
+    taken = COORDINATE.replace("c: T.handle", f"{name}: T.handle").replace("(c,", f"({name},")
+    assert taken != COORDINATE
+    decision, steps = packing(text=taken)
+    assert (decision.why, steps) == ("the program uses a name of the copy", [])
+
+
+@pytest.mark.parametrize("features", [100, 128])
+def test_packed_panels_keep_the_meaning(features):
+    module = sized(LOOP, height=4, width=4, features=features)
+    schedule = default_schedule(
+        sized(COORDINATE, height=4, width=4, features=features),
+        Target.parse(f"generic-cpu:vector_bits=512,l2={L2}"),
+        DENSE_BLOCKS,
+    )
+    assert "cache_region" in {step.op for step in schedule.loop}
+    require_product(replay(module, schedule.loop), blocks(4, 4), features)

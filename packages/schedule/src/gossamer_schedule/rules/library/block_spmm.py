@@ -15,9 +15,18 @@ from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.definition.made_names import cache_name, copy_block_name
+from gossamer_schedule.rules.cost.packed_panels import why_not_packed
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
+from gossamer_schedule.rules.cost.thread_work import grain
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
+from gossamer_schedule.rules.patterns.row_reduction import (
+    has_taken,
+    is_clashing,
+    names_used,
+    single_iteration,
+)
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.trace_builder import AccumulatorLoops, TraceBuilder, VectorLoops
 
@@ -27,6 +36,8 @@ a partial tile of features are cheaper than another copy of the code.)"""
 
 WORK_PER_ROW = 1
 """Cost of a block row besides its blocks, in blocks."""
+
+_PACKED_SCOPE = "global"
 
 FMAS_PER_VECTOR = 4
 """Multiply-adds in registers that take as long as one vector from memory."""
@@ -46,10 +57,13 @@ class _Loops(NamedTuple):
         '(`[IO, JO, II, JI, K]`, "SRSRS", in any order; K may be missing)'
     ),
     programs="BSR times a matrix or a vector",
-    schedule="a tile of rows and features in registers",
+    schedule=(
+        "a tile of rows and features in registers; the dense operand is packed for each tile of features if "
+        "it is read often"
+    ),
     replaces_conversion=True,
 )
-def block_spmm(module: Module, target: Target, _context: RuleContext) -> PatternMatch | None:
+def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
     pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.
@@ -57,10 +71,13 @@ def block_spmm(module: Module, target: Target, _context: RuleContext) -> Pattern
         return None
     hardware = hardware_params(target)
     tile = best_tile(pattern, hardware)
+    why_not = why_not_packed(pattern, tile, _tiles(pattern, tile), hardware, context.stats)
+    if not why_not and _has_taken_names(module, pattern):
+        why_not = "the program uses a name of the copy"
     ordering = TraceBuilder()
-    loops = _ordered(ordering, pattern, tile)
+    loops = _ordered(ordering, pattern, tile, in_panels=not why_not)
     accumulating = TraceBuilder()
-    accumulators = _in_registers(accumulating, pattern, tile, loops)
+    accumulators = _in_registers(accumulating, pattern, tile, loops, in_panels=not why_not)
     decisions = (
         Decision(_tile_text(tile), tile_reason(pattern, hardware), ordering.steps),
         Decision(
@@ -70,6 +87,7 @@ def block_spmm(module: Module, target: Target, _context: RuleContext) -> Pattern
         ),
         *_in_code(pattern, tile, loops, accumulators),
         _panels(pattern, tile, loops),
+        _packed(pattern, tile, loops, why_not),
         _parallel(pattern, tile),
     )
     return PatternMatch(pattern.text, decisions)
@@ -116,6 +134,42 @@ def _panels(pattern: BlockReduction, tile: Tile, loops: _Loops) -> Decision:
     return Decision("panels of rows unrolled", why, trace.steps)
 
 
+def _packed(pattern: BlockReduction, tile: Tile, loops: _Loops, why_not: str) -> Decision:
+    """Decide whether the operand is packed for each tile of features."""
+    if why_not:
+        return Decision("the dense operand is read where it is", why_not)
+    trace = TraceBuilder()
+    *rows, feature = trace.cache_region(
+        pattern.block,
+        buffer=pattern.operand,
+        loop=loops.features.tile,
+        scope=_PACKED_SCOPE,
+        dimensions=pattern.operand_rank,
+    ).loops
+    features = trace.split_in_vectors(
+        feature, tiles=1, vectors=tile.vectors, lanes=tile.lanes, exact=False
+    )
+    trace.add("vectorize", loop=features.lane)
+    if features.vector:
+        trace.add("unroll", loop=features.vector)
+    trace.add("parallel", loop=rows[0], grain=grain(tile.vectors))
+    return Decision(
+        f"{pattern.operand} packed for each tile of features",
+        "a tile of all its rows stays in the private cache while all blocks read it, and no load of the copy "
+        "crosses a cache line",
+        trace.steps,
+    )
+
+
+def _has_taken_names(module: Module, pattern: BlockReduction) -> bool:
+    """Return whether the program uses one of the names that packing would make."""
+    program = single_iteration(module)
+    assert program is not None, "the pattern is that of a single iteration"
+    packed = cache_name(pattern.operand, _PACKED_SCOPE)
+    names = {packed, copy_block_name(pattern.block, packed)}
+    return has_taken(*program, names=names) or is_clashing(names_used(*program), [pattern.operand])
+
+
 def _tiles(pattern: BlockReduction, tile: Tile) -> int | None:
     """Return the number of tiles that hold all features, None if that is symbolic."""
     if pattern.features is None:
@@ -123,12 +177,15 @@ def _tiles(pattern: BlockReduction, tile: Tile) -> int | None:
     return -(-pattern.features // (tile.vectors * tile.lanes))
 
 
-def _ordered(trace: TraceBuilder, pattern: BlockReduction, tile: Tile) -> _Loops:
-    """Order the loops as tile, panel, position, inner position, row, vector, lane. Loops of one iteration are
-    not made."""
+def _ordered(
+    trace: TraceBuilder, pattern: BlockReduction, tile: Tile, *, in_panels: bool
+) -> _Loops:
+    """Order the loops as tile, panel, position, inner position, row, vector, lane, and the block row around
+    the tile of features, or inside of it if the operand is packed. Loops of one iteration are not made."""
     features = _feature_loops(trace, pattern, tile)
     panel, row = _row_loops(trace, pattern, tile)
-    outside = (pattern.row, features.tile, panel)
+    around = (features.tile, pattern.row) if in_panels else (pattern.row, features.tile)
+    outside = (*around, panel)
     # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
     inside = (pattern.position, pattern.inner_position, row, features.vector, features.lane)
     trace.add("reorder", loops=tuple(loop for loop in (*outside, *inside) if loop))
@@ -159,7 +216,7 @@ def _row_loops(trace: TraceBuilder, pattern: BlockReduction, tile: Tile) -> tupl
 
 
 def _in_registers(
-    trace: TraceBuilder, pattern: BlockReduction, tile: Tile, loops: _Loops
+    trace: TraceBuilder, pattern: BlockReduction, tile: Tile, loops: _Loops, *, in_panels: bool
 ) -> AccumulatorLoops:
     """Accumulate a tile in a local buffer, which is copied row by row."""
     vector, lane = loops.features.vector, loops.features.lane
@@ -167,7 +224,7 @@ def _in_registers(
     accumulators = trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
-        holder=loops.panel or loops.features.tile or pattern.row,
+        holder=loops.panel or ("" if in_panels else loops.features.tile) or pattern.row,
         reduction=pattern.position,
         inside=[loop for loop in (loops.row, vector, lane) if loop],
         elements=elements,

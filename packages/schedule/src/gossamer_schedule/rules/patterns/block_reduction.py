@@ -42,6 +42,8 @@ class BlockReduction(msgspec.Struct, frozen=True):
     Names of loops, the block and the output are those of the loop stage. `height`, `width` and `features` are
     the extents of `inner_row`, `inner_position` and `feature` ("": there is no such loop), None if symbolic.
     `before` is the text of the number of blocks before a block row. `order` are the loops, outermost first.
+    `operand` is the one dense buffer that is read at a feature, with `operand_rank` dimensions ("": there is
+    none, or several).
     """
 
     block: str
@@ -58,6 +60,8 @@ class BlockReduction(msgspec.Struct, frozen=True):
     before: str
     order: tuple[str, ...]
     counts_rows: bool
+    operand: str
+    operand_rank: int
 
     @property
     def text(self) -> str:
@@ -172,6 +176,7 @@ def _pattern(
         return None
     if not _is_contiguous(store, feature):
         return None
+    operand = _operand(function, store, feature)
     return BlockReduction(
         block=iteration.name,
         row=roles.row.var,
@@ -187,7 +192,23 @@ def _pattern(
         before=slots_before(roles.fiber, roles.row.var, element=roles.row.var),
         order=iteration.vars,
         counts_rows=len(store.indices) < (3 if feature else 2),
+        operand=data_name(operand.name) if operand else "",
+        operand_rank=len(operand.axes) if operand else 0,
     )
+
+
+def _operand(function: Function, store: Store, feature: str) -> SparseBuffer | None:
+    """Return the one buffer with dense axes that is read at a feature; None if there is none or several."""
+    read = {
+        load.buffer for load in collect(Load, store.value) if feature in free_vars(*load.indices)
+    }
+    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
+    found = [
+        buffer
+        for buffer in function.buffers
+        if isinstance(buffer, SparseBuffer) and buffer.name in read - {store.buffer}
+    ]
+    return found[0] if len(found) == 1 and roots.issuperset(found[0].axes) else None
 
 
 def _output(function: Function, store: Store) -> SparseBuffer | None:
