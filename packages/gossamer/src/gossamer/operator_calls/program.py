@@ -17,7 +17,8 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
     values of the matrix ("" if only its structure is read). If it `sums_rows`, its output has the sums of
     products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
-    `adds`, it adds the sums to what the output contains. The script does neither: see `scaled`."""
+    `adds`, it adds the sums to what the output contains. The script does neither: see
+    `scaled_products`."""
 
     name: str
     script: str

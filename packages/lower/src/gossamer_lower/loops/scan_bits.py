@@ -100,7 +100,7 @@ class _BitScanner(PointVisitor):
             left = Load(rest.name, (build.ZERO,), "int64")
             found[call] = build.index_var(self.namer.fresh("bit"))
             starts += [Allocate(rest), Store(rest.name, left.indices, call.args[0])]
-            # Of 0 as many as there are bits, which is also what `find_nth_bit` gives past the last bit.
+            # `ctz` of 0 is the number of bits, which `find_nth_bit` also returns after the last bit.
             bits.append(Let(found[call], Call("ctz", (left,), "int64")))
             # Not `build.sub`: the least number wraps.
             lower = Binary("sub", left, build.ONE)

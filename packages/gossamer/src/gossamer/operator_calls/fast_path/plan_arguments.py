@@ -1,4 +1,4 @@
-"""The structure of CSR matrices as arguments for kernels, read at each call.
+"""The structure of matrices, in CSR or in a format of a kernel, as arguments for kernels, read at each call.
 
 The arrays of a `SparseTensor` were checked when it was made, so they are read once. Those of a SciPy matrix
 are read and checked at each call, by a compiled kernel. Anything unusual is left to `operands`.

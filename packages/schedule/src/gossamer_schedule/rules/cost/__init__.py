@@ -1,1 +1,1 @@
-"""The cost model of a CPU: vector width, registers, and the work that pays for a thread."""
+"""The cost model of a CPU: tiles in registers, gathered and packed rows, the work that pays for a thread."""
