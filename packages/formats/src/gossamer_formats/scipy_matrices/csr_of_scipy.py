@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
     check_storage,
@@ -19,7 +18,6 @@ from gossamer_formats.checks.storage_checks import (
 )
 from gossamer_formats.conversion.csr_matrices import csr_storage
 from gossamer_formats.conversion.dtypes import with_dtypes_of
-from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.scipy_matrices.matrix_checks import require_matrix
 from gossamer_formats.scipy_matrices.shared_formats import (
@@ -79,6 +77,10 @@ def borrow_blocks(matrix: Any) -> Storage:
 @lru_cache(maxsize=64)
 def _blocks(indptr: Any, indices: Any, values: Any) -> FormatDescription:
     """Return the description of blocks in any order in arrays of these dtypes."""
+    # The description is a script, whose parser an operator of CSR does not need.
+    from gossamer_formats.checks.coordinate_order import without_order
+    from gossamer_formats.descriptions.bsr import bsr
+
     dtypes = {"indptr": indptr, "indices": indices, "data": values}
     arrays = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
     return with_dtypes_of(without_order(bsr()), arrays)
