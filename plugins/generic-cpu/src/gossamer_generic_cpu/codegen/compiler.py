@@ -7,7 +7,6 @@ from functools import cache
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
-from msgspec.structs import replace
 
 from gossamer_generic_cpu.codegen.passes import optimize
 from gossamer_generic_cpu.codegen.single_lane_stores import scalarize_single_lane_stores
@@ -18,7 +17,7 @@ from gossamer_generic_cpu.target.machine import data_layout, target_machine, tri
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_llvm import Abi, emit
+from gossamer_llvm import INSERTED_LANES, Abi, emit
 
 _ALWAYS = frozenset({"sqrt", "abs", "popcount", "ctz"})
 _ROUNDINGS = ("floor", "ceil", "trunc", "round")
@@ -42,15 +41,14 @@ def _abi(cpu: Cpu, gathers: str) -> Abi:
     # The base instruction set of AArch64 has all of these.
     has_all = architecture() == "aarch64"
     functions = {name for name, word in _WITH_FEATURE.items() if has_all or word in cpu.required}
-    abi = Abi(
+    return Abi(
         triple=triple(),
         data_layout=data_layout(cpu),
         functions=_ALWAYS | functions,
         half_conversions=has_all or "f16c" in cpu.required,
+        inserted_lanes=1 if gathers == "fast" else INSERTED_LANES,
         attributes=('"prefer-vector-width"="512"',),
     )
-    # Then no gather is worth scalar loads.
-    return replace(abi, inserted_lanes=1) if gathers == "fast" else abi
 
 
 def llvm_text(module: Module, target: Target) -> str:
