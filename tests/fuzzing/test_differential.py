@@ -106,4 +106,4 @@ def test_a_program_that_is_wrong_is_made_smaller():
     smaller = shrunk(program, lambda candidate: bool(disagreement(candidate, broken)))
     assert disagreement(smaller, broken)
     assert disagreement(smaller) is None
-    assert len(list(walk(smaller.module))) < 80
+    assert len(list(walk(smaller.module))) < 60

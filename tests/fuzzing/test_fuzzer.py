@@ -6,7 +6,6 @@ import ctypes
 import signal
 import time
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,16 +27,6 @@ PROGRAMS = 600
 """A defect that so many programs do not reveal counts as undetected."""
 
 
-NOT_DRAWN = "a search ends where it would in the first fiber"
-"""A defect that none of the first 1,400 programs reveals since bitmasks are among the axes that are drawn."""
-
-
-def drawn_or_not(defect: Defect) -> Any:
-    """Return a defect, marked if no program is known to reveal it."""
-    marks = [pytest.mark.xfail(reason=NOT_DRAWN, run=False)] if defect.says == NOT_DRAWN else []
-    return pytest.param(defect, marks=marks)
-
-
 def scheduler(defect: Defect, seed: int) -> Scheduler:
     if not defect.needs_schedule:
         return unscheduled
@@ -57,9 +46,7 @@ def is_shown_by(defect: Defect, seed: int, broken) -> bool:
     return disagreement(program, schedule=scheduler(defect, seed)) is None
 
 
-@pytest.mark.parametrize(
-    "defect", [*map(drawn_or_not, DEFECTS)], ids=[defect.says for defect in DEFECTS]
-)
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.says)
 def test_a_compiler_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
     broken = defect.compiler()
     assert is_shown_within(PROGRAMS, lambda seed: is_shown_by(defect, seed, broken))

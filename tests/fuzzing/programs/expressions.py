@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Unary,
 )
 from tests.fuzzing.oracle.arithmetic import FLOATS, INTEGERS, SIGNIFICANT
+from tests.fuzzing.programs.generators import beside
 
 MAX_MAGNITUDE = 512.0
 """The maximum magnitude of floats that are multiplied."""
@@ -68,6 +69,10 @@ def term(expr: Expr, dtype: str, bound: float, *, fraction: int = 0, error: floa
     return Term(expr, dtype, bound, fraction, error)
 
 
+BIT_FUNCTIONS = 0.3
+"""The share of functions of bits among terms that would combine bits."""
+
+
 class Terms:
     """Draws terms over leaves: `leaf` draws one of a dtype, `coordinate` an int64."""
 
@@ -80,6 +85,7 @@ class Terms:
         dtypes: tuple[str, ...],
     ) -> None:
         self.rng, self.leaf, self.coordinate, self.dtypes = rng, leaf, coordinate, dtypes
+        self._bit_functions = beside(rng)
 
     def number(self, value: float, dtype: str) -> Term:
         return Term(constant(value, dtype), dtype, abs(float(value)), 0)
@@ -100,7 +106,10 @@ class Terms:
         if dtype == "bool":
             return self.condition(depth)
         kinds = (*_COMMON, *(_FLOAT if dtype in FLOATS else _INTEGER))
-        return getattr(self, f"of_{self.rng.choice(kinds)}")(dtype, depth - 1)
+        kind = self.rng.choice(kinds)
+        if kind == "bits" and self._bit_functions.random() < BIT_FUNCTIONS:
+            kind = "bit_function"
+        return getattr(self, f"of_{kind}")(dtype, depth - 1)
 
     def condition(self, depth: int) -> Term:
         """A bool: a comparison, or several."""
@@ -323,7 +332,7 @@ _COMMON = (
     "division", "reinterpret",
 )  # fmt: skip
 _FLOAT = ("quotient", "whole", "fma", *("function",) * 7)
-_INTEGER = ("bits", "bits", "bitnot", "shift", "shift", "any_division", "bit_function")
+_INTEGER = ("bits", "bits", "bitnot", "shift", "shift", "any_division")
 _FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": lambda most: np.exp(most), "exp2": lambda most: 2**most, "expm1": lambda most: np.exp(most),
     "log": lambda most: most + 4, "log2": lambda most: most + 4, "log10": lambda most: most + 4,

@@ -21,12 +21,15 @@ from gossamer_ir.nodes import (
     Var,
 )
 from tests.fuzzing.oracle.coordinate_tables import Forest
+from tests.fuzzing.programs.generators import beside
 
 Rows = list[list[int]]
 
 WIDEST = {"int32": 2**31 - 1, "int64": 2**36, "uint8": 2**8 - 1, "uint16": 2**16 - 1}
 """The maximum length of an axis whose coordinates are stored in a dtype."""
 LENGTHS = (0, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 9)
+MASKED = 0.2
+"""The share of bitmasks among axes that would be compressed."""
 MOST_SLOTS, MOST_FIBERS, DEEPEST = 60, 24, 4
 INDEX_DTYPES = ("int32", "int32", "int64", "int64", "uint8", "uint16")
 
@@ -36,6 +39,7 @@ class DrawnForest:
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
+        self._masks = beside(rng)
         self.axes: list[Axis] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.scalars: dict[str, int | float] = {}
@@ -134,14 +138,14 @@ class DrawnForest:
 
     def add_below(self, parent: Axis, length: int | None = None) -> str:
         """An axis of any kind; if `length` is given, with more elements."""
-        kinds = (
-            *(self._dense, self._ragged, self._slotted, self._compressed, self._compressed) * 2,
-            self._masked,
-        )
+        kinds = (self._dense, self._ragged, self._slotted, self._compressed, self._compressed)
         slots = MOST_SLOTS if length is None else 4 * MOST_SLOTS
         most = slots // max(self.slots[parent.name].size, 1)
         length = self.rng.choice(self._lengths) if length is None else length
-        return self._added(self.rng.choice(kinds)(self._name(), parent, length, most))
+        draw = self.rng.choice(kinds)
+        if draw == self._compressed and self._masks.random() < MASKED:
+            draw = self._masked
+        return self._added(draw(self._name(), parent, length, most))
 
     def _name(self) -> str:
         return "IJKLMNPQRSUVW"[len(self.axes)]

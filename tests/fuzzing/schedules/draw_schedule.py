@@ -26,7 +26,6 @@ MAX_SPLITS = 5
 REFUSED_SCHEDULES = frozenset(
     {
         "llvm.lanes",
-        "lower.lower_blocks.conflicting_inits",
         "lower.lower_blocks.let_above_block",
         "lower.lower_iterations.missing_parent",
         "lower.insert_bounds_checks.unmasked_lane",
