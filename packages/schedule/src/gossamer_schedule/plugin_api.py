@@ -23,7 +23,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.plugin_primitive import change_of, plugin_primitive
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.rules import apply_rule, schedule_report
-from gossamer_schedule.rules.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 __all__ = [
     "Change",

@@ -461,7 +461,6 @@ def test_every_rule_of_the_folder_is_in_the_list():
 
 SCRIPTS = {
     "row_spmv": "csr_reduce",
-    "narrow_spmm": "csr_spmm",
     "row_spmm": "csr_spmm",
     "block_spmm": "bsr_spmm",
     "slice_spmv": "sell_spmv_of_distinct_rows",
@@ -474,9 +473,7 @@ SCRIPTS = {
 SIZES = {
     "tile_spmm": {"feat_size": 40},
     "group_spmm": {"feat_size": 40},
-    "narrow_spmm": {"feat_size": 16},
 }
-STATS_OF_RULES = {"narrow_spmm": Stats(1000, 1000, 20_000, 50, 0)}
 OF_SEVERAL_ITERATIONS = (
     "dense_rows",
     "scatter_spmm",
@@ -520,4 +517,4 @@ def test_every_rule_has_a_program_that_it_matches():
     assert {rule.name for rule in RULES} == {*SCRIPTS, *OF_SEVERAL_ITERATIONS}
     for rule, name in SCRIPTS.items():
         module = specialize(parse_module(script(name)), SIZES.get(rule, {}))
-        assert schedule_report(module, TARGET, STATS_OF_RULES.get(rule)).rule == rule
+        assert schedule_report(module, TARGET).rule == rule

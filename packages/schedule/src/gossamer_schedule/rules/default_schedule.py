@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from msgspec.structs import replace
-
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Stats, Target
+from gossamer_ir.interchange.records import Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_schedule.rules.canonical.ordered import ordered
-from gossamer_schedule.rules.canonical.unfused import unfused
+from gossamer_schedule.rules.canonical.forms import Form, forms_of
+from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, PART_RULES, RULES
-from gossamer_schedule.rules.schedule_rule import RuleContext, RuleRecord
+from gossamer_schedule.rules.schedule_rule import RuleContext
 
 
 @typed
@@ -45,12 +41,10 @@ def schedule_report(module: Module, target: Target, stats: Stats | None = None) 
     >>> found.schedule == default_schedule(program, Target("generic-cpu"))
     True
     """
-    for form, decisions in _forms(module):
-        for rule in RULES:
-            choice = _report(rule, form, target, stats)
-            if choice is not None:
-                return replace(choice, decisions=(*decisions, *choice.decisions))
-    return ScheduleReport("", "not a pattern of any rule: the program runs as written")
+    found = first_match(RULES, forms_of(module), target, _context(stats))
+    if found is None:
+        return ScheduleReport("", "not a pattern of any rule: the program runs as written")
+    return found.report
 
 
 @typed
@@ -77,9 +71,10 @@ def apply_rule(
     ...
     gossamer_ir.errors.ArgumentError: There is no rule 'spmm'. ... [rule.name]
     """
-    for rule in RULES:
-        if rule.name == name:
-            return _report(rule, module, target, stats)
+    rules = [rule for rule in RULES if rule.name == name]
+    if rules:
+        found = first_match(rules, [Form(module)], target, _context(stats))
+        return None if found is None else found.report
     raise ArgumentError(
         "rule.name",
         f"There is no rule '{name}'.",
@@ -87,19 +82,6 @@ def apply_rule(
     )
 
 
-def _report(
-    rule: RuleRecord, module: Module, target: Target, stats: Stats | None
-) -> ScheduleReport | None:
-    """Return the report of a rule, which may use the other rules for parts and for single iterations."""
-    context = RuleContext(stats, part_rules=PART_RULES, iteration_rules=ITERATION_RULES)
-    return rule.function(module, target, context)
-
-
-def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:
-    """Yield the forms of a program in which rules match patterns, with the decisions that lead to each
-    form."""
-    plain, unfusing = unfused(module)
-    yield plain, unfusing
-    changed, reordering = ordered(plain)
-    if reordering:
-        yield changed, (*unfusing, *reordering)
+def _context(stats: Stats | None) -> RuleContext:
+    """Return the context of a whole program, with the rules for its parts and for its single iterations."""
+    return RuleContext(stats, part_rules=PART_RULES, iteration_rules=ITERATION_RULES)

@@ -12,7 +12,6 @@ from gossamer_schedule.rules.library.dense_rows import dense_rows
 from gossamer_schedule.rules.library.elementwise import elementwise
 from gossamer_schedule.rules.library.fused_rows import fused_rows
 from gossamer_schedule.rules.library.group_spmm import group_spmm
-from gossamer_schedule.rules.library.narrow_spmm import narrow_spmm
 from gossamer_schedule.rules.library.row_sddmm import row_sddmm
 from gossamer_schedule.rules.library.row_spmm import row_spmm
 from gossamer_schedule.rules.library.row_spmv import row_spmv
@@ -24,7 +23,6 @@ from gossamer_schedule.rules.schedule_rule import Rule, rule_record
 
 ORDERED_RULES: tuple[Rule, ...] = (
     row_spmv,
-    narrow_spmm,
     row_spmm,
     block_spmm,
     tile_spmm,

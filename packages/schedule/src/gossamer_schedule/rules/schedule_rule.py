@@ -8,56 +8,67 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
+from gossamer_schedule.rules.cost.row_gathers import PREFETCH, PrefetchThresholds
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
 class PatternMatch(NamedTuple):
-    """What a rule returns for a program that it recognizes: the pattern in words, and its decisions in order.
-    `schedule_rule` makes a `ScheduleReport` with the name of the rule from it."""
+    """What a rule returns for a program that it recognizes: the pattern in words, and the trace in which it
+    has planned steps and taken decisions. `schedule_rule` makes a `ScheduleReport` from it."""
 
     pattern: str
-    decisions: tuple[Decision, ...] = ()
+    trace: TraceBuilder
 
 
-class RowPart(NamedTuple):
-    """The thresholds for an iteration that is one of several over the same rows, which share a loop.
+class RowThresholds(NamedTuple):
+    """When vectors and prefetching pay for rows.
 
     Elements of a row run one at a time if the mean row has at most `short_row` of them.
     """
 
-    short_row: float
-    prefetch: PrefetchThresholds
+    short_row: float = 0.0
+    prefetch: PrefetchThresholds = PREFETCH
 
 
 class RuleContext(msgspec.Struct, frozen=True):
     """What a rule is told besides the program and the target.
 
-    `stats` are those of the data, None if unknown. `part` is None for a program of its own; otherwise the
-    program is one of several iterations over the same rows, with these thresholds. The rules for such parts,
-    and the rules for programs of one iteration, are in the order in which they are tried.
+    `stats` are those of the data, None if unknown. `is_part` is true if the program is one of several
+    iterations over the same rows, which share a loop; the `thresholds` are then those for parts. `taken` are
+    names that the schedules of other iterations make. The rules for parts, and the rules for programs of one
+    iteration, are in the order in which they are tried.
     """
 
     stats: Stats | None = None
-    part: RowPart | None = None
+    is_part: bool = False
+    thresholds: RowThresholds = RowThresholds()
+    taken: frozenset[str] = frozenset()
     part_rules: tuple[RuleRecord, ...] = ()
     iteration_rules: tuple[RuleRecord, ...] = ()
 
+    def new_trace(self) -> TraceBuilder:
+        """Return a trace without steps."""
+        return TraceBuilder(self.taken)
 
-ALONE = RuleContext()
+
+ONLY_PROGRAM = RuleContext()
 """The context of a program of its own, about whose data nothing is known."""
+
+RuleFunction: TypeAlias = Callable[[Module, Target, RuleContext], PatternMatch | None]
+"""What `schedule_rule` decorates."""
 
 
 class Rule(Protocol):
     """A rule: it returns a report for a program that it recognizes, else None."""
 
     def __call__(
-        self, module: Module, target: Target, context: RuleContext = ALONE
+        self, module: Module, target: Target, context: RuleContext = ONLY_PROGRAM
     ) -> ScheduleReport | None: ...
 
 
@@ -65,7 +76,8 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A rule and what it declares, from which the table of rules in `docs/architecture.md` is generated."""
 
     name: str
-    function: Rule
+    match: RuleFunction
+    """The function that was decorated."""
     pattern: str
     """The form of the programs that it recognizes."""
     programs: str
@@ -73,12 +85,16 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str
     """What the schedule does, and where that pays."""
     handles_parts: bool = False
-    """True if the rule also schedules one of several iterations over the same rows: the `part` of its
+    """True if the rule also schedules one of several iterations over the same rows: the `is_part` of its
     context."""
     combines_rules: bool = False
     """True if the rule schedules several iterations, by the rules in its context."""
     replaces_conversion: bool = False
     """The field of the same name of its reports (`ScheduleReport`)."""
+
+    def report(self, pattern: str, decisions: tuple[Decision, ...]) -> ScheduleReport:
+        """Return a report of the rule."""
+        return ScheduleReport(self.name, pattern, decisions, self.replaces_conversion)
 
 
 def schedule_rule(
@@ -89,30 +105,17 @@ def schedule_rule(
     handles_parts: bool = False,
     combines_rules: bool = False,
     replaces_conversion: bool = False,
-) -> Callable[[Callable[[Module, Target, RuleContext], PatternMatch | None]], Rule]:
+) -> Callable[[RuleFunction], Rule]:
     """Return the decorator of a rule, which attaches the `RuleRecord` with these texts.
 
     A rule takes the module, the target and a `RuleContext`. It returns a match, or None for a program that it
     does not recognize; the decorated function returns the report of the match.
     """
 
-    def decorate(
-        implementation: Callable[[Module, Target, RuleContext], PatternMatch | None],
-    ) -> Rule:
-        name = implementation.__name__
-
-        @wraps(implementation)
-        def rule(
-            module: Module, target: Target, context: RuleContext = ALONE
-        ) -> ScheduleReport | None:
-            match = implementation(module, target, context)
-            if match is None:
-                return None
-            return ScheduleReport(name, *match, replaces_conversion=replaces_conversion)
-
+    def decorate(implementation: RuleFunction) -> Rule:
         record = RuleRecord(
-            name=name,
-            function=rule,
+            name=implementation.__name__,
+            match=implementation,
             pattern=pattern,
             programs=programs,
             schedule=schedule,
@@ -120,6 +123,14 @@ def schedule_rule(
             combines_rules=combines_rules,
             replaces_conversion=replaces_conversion,
         )
+
+        @wraps(implementation)
+        def rule(
+            module: Module, target: Target, context: RuleContext = ONLY_PROGRAM
+        ) -> ScheduleReport | None:
+            match = implementation(module, target, context)
+            return None if match is None else record.report(match.pattern, match.trace.decisions)
+
         vars(rule)["schedule_rule"] = record
         return rule
 

@@ -282,7 +282,7 @@ def test_terms_are_added_in_the_order_of_the_program():
     assert is_reassociating(reorder(parts, "ji_1", "ji_0", "ii").module)
 
 
-# --- panels of the dense operand
+# --- tiles of the dense operand
 
 
 DENSE_BLOCKS = Stats(rows=64, columns=64, nnz=64 * 32, longest_row=4, empty_rows=0)
@@ -298,7 +298,7 @@ def packing(stats=DENSE_BLOCKS, *, features=128, l2=L2, text=COORDINATE):
     return decision, [step.op for step in decision.steps]
 
 
-def test_panels_are_packed_if_they_are_read_often():
+def test_tiles_are_packed_if_they_are_read_often():
     decision, steps = packing()
     assert decision.what == "B_data packed for each tile of features"
     assert steps == ["cache_region", "split", "vectorize", "unroll", "parallel"]
@@ -307,21 +307,21 @@ def test_panels_are_packed_if_they_are_read_often():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"stats": None}, "size is unknown"),
+        ({"stats": None}, "the size of B_data is unknown"),
         ({"features": 32}, "several tiles of features"),
         ({"features": None}, "several tiles of features"),
-        ({"l2": 4096}, "more than the private cache"),
-        ({"stats": Stats(64, 64, 64 * 15, 4, 0)}, "fewer than 16 stored elements on average"),
+        ({"l2": 4096}, "the copy would take"),
+        ({"stats": Stats(64, 64, 64 * 15, 4, 0)}, "used fewer than 16 times on average"),
     ],
 )
-def test_panels_that_are_not_packed(changes, reason):
+def test_tiles_that_are_not_packed(changes, reason):
     decision, steps = packing(**changes)
     assert reason in decision.why
     assert steps == []
 
 
 @pytest.mark.parametrize("name", ["B_data_global", "B_data_0_c"])
-def test_panels_are_not_packed_if_a_name_is_taken(name):
+def test_tiles_are_not_packed_if_a_name_is_taken(name):
     taken = COORDINATE.replace("c: T.handle", f"{name}: T.handle").replace("(c,", f"({name},")
     assert taken != COORDINATE
     decision, steps = packing(text=taken)
@@ -329,7 +329,7 @@ def test_panels_are_not_packed_if_a_name_is_taken(name):
 
 
 @pytest.mark.parametrize("features", [100, 128])
-def test_packed_panels_keep_the_meaning(features):
+def test_packed_tiles_keep_the_meaning(features):
     module = sized(LOOP, height=4, width=4, features=features)
     schedule = default_schedule(
         sized(COORDINATE, height=4, width=4, features=features),

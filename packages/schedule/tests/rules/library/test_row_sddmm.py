@@ -22,9 +22,9 @@ from gossamer_schedule.rules.library.row_sddmm import (
     LONG_ROW,
     SHORT_GROUP,
     UNROLLED_VECTORS,
-    pattern_of,
     row_sddmm,
 )
+from gossamer_schedule.rules.patterns.sampled_products import sampled_products
 
 PARAMETERS = """
 @T.prim_func
@@ -99,11 +99,11 @@ VECTORIZED = ["split", "split", "decompose_reduction", "vectorize", "unroll", "u
 
 
 def test_products_are_recognized_with_their_sizes():
-    found = pattern_of(sized(COORDINATE, 40))
+    found = sampled_products(sized(COORDINATE, 40))
     assert (found.block, found.row, found.position, found.feature) == ("products", "i", "j", "k")
-    assert (found.features, found.dtype, found.gathered) == (40, "float32", "Y_data")
+    assert (found.features, found.dtype, found.gather.operand) == (40, "float32", "Y_data")
     assert found.before == "T.int64(J_indptr[i])"
-    assert pattern_of(sized(COORDINATE)).features is None
+    assert sampled_products(sized(COORDINATE)).features is None
 
 
 def renamed():

@@ -6,7 +6,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
-from gossamer_schedule.rules.patterns.row_reduction import axes_of, single_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
 
 
 def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:

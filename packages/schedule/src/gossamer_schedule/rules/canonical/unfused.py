@@ -9,7 +9,7 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import FuseAxes, Module
 from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
-from gossamer_schedule.rules.patterns.row_reduction import single_iteration
+from gossamer_schedule.rules.analysis.iterations import single_iteration
 
 
 def unfused(module: Module) -> tuple[Module, tuple[Decision, ...]]:

@@ -1,1 +1,4 @@
-"""The cost model of a CPU: tiles in registers, gathered and packed rows, the work that pays for a thread."""
+"""The cost model of a CPU: functions of the machine, the data and the pattern that choose, and say why.
+
+They write no steps: `decisions` and the rules do that.
+"""

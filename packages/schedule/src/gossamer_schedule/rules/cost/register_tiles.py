@@ -1,4 +1,4 @@
-"""A cost model of output tiles that are accumulated in registers."""
+"""The tile of a product of blocks that is accumulated in registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_FLIGHT = 8
 """Independent multiply-adds that hide their latency: four cycles, two units."""
 
 
-class Tile(NamedTuple):
+class RegisterTile(NamedTuple):
     """Rows by vectors of so many lanes. One lane stands for scalar code."""
 
     rows: int
@@ -29,17 +29,16 @@ class Tile(NamedTuple):
     lanes: int
 
 
-def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> Tile:
+def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> RegisterTile:
     """Return the cheapest tile whose accumulators fit the registers.
 
     The rows of a tile divide the height of a block unless it has only small divisors and the output has an
-    axis for the rows of a block. With a known number of
-    features, accumulators take up to three quarters of the registers. Otherwise they take half, since masks
-    also need registers.
+    axis for the rows of a block. With a known number of features, accumulators take up to three quarters of
+    the registers. Otherwise they take half, since masks also need registers.
     """
     lanes, budget = _lanes(pattern, hardware), _budget(pattern, hardware)
     tiles = [
-        Tile(rows, vectors, lanes)
+        RegisterTile(rows, vectors, lanes)
         for rows in _heights(pattern, budget)
         for vectors in range(1, _most_vectors(pattern, lanes) + 1)
         if rows * vectors <= budget
@@ -94,7 +93,7 @@ def _most_vectors(pattern: BlockReduction, lanes: int) -> int:
     return min(MOST_VECTORS, -(-pattern.features // lanes))
 
 
-def _cost(tile: Tile, pattern: BlockReduction) -> float:
+def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:
     """Return the cost of one column of a block with all its features, in multiply-adds."""
     rows, vectors, lanes = tile
     each = max(rows * vectors, IN_FLIGHT) + BROADCAST_COST * rows + LOAD_COST * vectors

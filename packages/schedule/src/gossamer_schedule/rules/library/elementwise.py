@@ -6,20 +6,17 @@ the rows, which are weighted by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code, in a loop over rows."""
-
-WORK_PER_ROW = 4
-"""Cost of a row besides its elements, in elements."""
 
 
 @schedule_rule(
@@ -33,67 +30,66 @@ WORK_PER_ROW = 4
 def elementwise(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
-    A part always has a loop over rows. Its elements run one at a time if its rows are short.
+    A part always has a loop over rows.
     """
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    stats, part = context.stats, context.part
-    lanes = hardware_params(target).lanes(pattern.dtype)
-    if part is None and pattern.is_flat:
-        return PatternMatch(pattern.text, _flat(pattern, lanes))
-    chosen = _by_rows(pattern, lanes, stats)
-    if part is not None and stats is not None and stats.mean_row <= part.short_row:
-        why = (
-            f"rows have {stats.mean_row:.3g} elements on average; "
-            f"vectors pay above {part.short_row}"
-        )
-        chosen = (Decision("one element at a time", why), *chosen[1:])
-    return PatternMatch(pattern.text, chosen)
+    trace, lanes = context.new_trace(), hardware_params(target).lanes(pattern.dtype)
+    if pattern.is_flat and not context.is_part:
+        _run_all_elements(trace, pattern, lanes)
+    else:
+        _run_row_by_row(trace, pattern, lanes, context)
+    return PatternMatch(pattern.text, trace)
 
 
-def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:
-    fusing, splitting, running = TraceBuilder(), TraceBuilder(), TraceBuilder()
-    loop = fusing.sparse_fuse(
+def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, lanes: int) -> None:
+    loop = trace.sparse_fuse(
         pattern.iteration, axes=pattern.axes, variables=(pattern.row, pattern.position)
     )
-    fused = Decision(
+    trace.decide(
         "one loop over all elements",
         f"no value depends on the row {pattern.row} of its element",
-        fusing.steps,
         stage="coordinate",
     )
-    outer = _split(splitting, loop, lanes)
+    vectors = _run_in_vectors(trace, pattern, lanes, loop=loop)
     least = grain(1)
-    running.add("parallel", loop=outer, grain=least)
-    parts = Decision(
+    trace.add("parallel", loop=vectors, grain=least)
+    trace.decide(
         f"equal parts of vectors in parallel, {least} or more for a thread",
         f"all elements cost the same, and waking a thread costs as much as {FULL_VECTORS_PER_THREAD} vectors",
-        running.steps,
     )
-    return fused, _vectors(pattern, lanes, splitting), parts
 
 
-def _by_rows(pattern: Elementwise, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
-    rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    if stats is not None and stats.longest_row <= SHORT_ROW:
-        why = f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"
-        return Decision("one element at a time", why), rows
-    splitting = TraceBuilder()
-    _split(splitting, pattern.position, lanes)
-    return _vectors(pattern, lanes, splitting), rows
+def _run_row_by_row(
+    trace: TraceBuilder, pattern: Elementwise, lanes: int, context: RuleContext
+) -> None:
+    why_scalar = _why_scalar(context)
+    if why_scalar:
+        trace.decide("one element at a time", why_scalar)
+    else:
+        _run_in_vectors(trace, pattern, lanes, loop=pattern.position)
+    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
-def _split(trace: TraceBuilder, loop: str, lanes: int) -> str:
-    """Plan vectors for a loop. Return the loop over the vectors."""
-    outer, lane = trace.split(loop, factors=(None, lanes))
-    trace.add("vectorize", loop=lane)
-    return outer
+def _why_scalar(context: RuleContext) -> str:
+    """Return the reason to run the elements of a row one at a time; "" if there is none."""
+    stats = context.stats
+    if stats is None:
+        return ""
+    mean, short_row = stats.mean_row, context.thresholds.short_row
+    if context.is_part and mean <= short_row:
+        return f"rows have {mean:.3g} elements on average; vectors pay above {short_row}"
+    if stats.longest_row <= SHORT_ROW:
+        return f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"
+    return ""
 
 
-def _vectors(pattern: Elementwise, lanes: int, trace: TraceBuilder) -> Decision:
-    return Decision(
+def _run_in_vectors(trace: TraceBuilder, pattern: Elementwise, lanes: int, *, loop: str) -> str:
+    """Run a loop over elements in vectors. Return the loop over these."""
+    vectors = trace.run_in_lanes(loop, lanes=lanes)
+    trace.decide(
         f"vectors of {lanes} elements",
         f"a register has {lanes} lanes of {pattern.dtype}; the last vector is masked",
-        trace.steps,
     )
+    return vectors

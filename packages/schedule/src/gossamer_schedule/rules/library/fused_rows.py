@@ -7,34 +7,39 @@ pattern. The loop over rows, which they share, runs in parallel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Decision, ScheduleReport, Target, Trace
+from gossamer_ir.interchange.records import Decision, Target, Trace
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
-from gossamer_ir.nodes import Axis, Function, Iteration, Module, SparseBuffer
+from gossamer_ir.nodes import Axis, Function, Iteration, Module
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
-from gossamer_schedule.rules.cost.gathered_rows import PrefetchThresholds
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
-from gossamer_schedule.rules.patterns.row_reduction import (
+from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
-    is_clashing,
-    names_used,
-    slots_before,
+    buffers_by_name,
+    only,
+    several_iterations,
 )
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
+from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
+from gossamer_schedule.rules.canonical.forms import Form
+from gossamer_schedule.rules.cost.row_gathers import PREFETCH
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.schedule_rule import (
     PatternMatch,
-    RowPart,
+    RowThresholds,
     RuleContext,
     schedule_rule,
 )
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-PREFETCH = PrefetchThresholds(least_row=128, least_operand=2, with_alignment=True)
+PREFETCH_OF_PARTS = PREFETCH._replace(with_alignment=True)
 """When prefetching pays. Several computations per row keep the hardware prefetcher from reaching the next
 row, so software prefetch pays off also where vectors are aligned (measured: 1.5 times faster)."""
 
@@ -44,10 +49,10 @@ rows lose to store-forwarding stalls, since a vector load waits for the scalar s
 (measured: scalar code is 1.1 to 2.1 times as fast, and 0.85 at 7 elements), and to mispredicted exits of the
 loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 
-PART = RowPart(short_row=SHORT_ROW, prefetch=PREFETCH)
+PARTS = RowThresholds(short_row=SHORT_ROW, prefetch=PREFETCH_OF_PARTS)
 """The thresholds for each part."""
 
-WORK_PER_ROW = 16
+WORK_PER_ROW_OF_PARTS = 16
 """Cost of a row besides its elements, in elements."""
 
 
@@ -62,17 +67,12 @@ WORK_PER_ROW = 16
 )
 def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for iterations that all begin with the same rows; None for any other program."""
-    found = _iterations(module)
-    if found is None:
+    found = several_iterations(module)
+    if found is None or not _are_over_same_rows(*found):
         return None
     function, iterations = found
-    fused = _fused(module, iterations)
-    parts = [
-        _part(_alone(module, function, iteration), target, context, row=iteration.vars[0])
-        for iteration in iterations
-    ]
-    known = [decisions for decisions in parts if decisions is not None]
-    if fused is None or len(known) < len(parts):
+    fused, trace = _fused(module, iterations), context.new_trace()
+    if fused is None:
         return None
     names = ", ".join(iteration.name for iteration in iterations)
     together = Decision(
@@ -81,29 +81,27 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
         fused,
         stage="coordinate",
     )
-    decisions = (together, *(decision for part in known for decision in part))
-    rows = _parallel(function, iterations, hardware_params(target))
-    return PatternMatch(f"parts of the same rows: {names}", (*decisions, rows))
+    trace.adopt([together])
+    for iteration in iterations:
+        if not _schedule_part(trace, module, iteration, target, context):
+            return None
+    _run_in_parallel(trace, function, iterations, hardware_params(target))
+    return PatternMatch(f"parts of the same rows: {names}", trace)
 
 
-def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:
-    """Return the function and the iterations of a coordinate module of several iterations that all begin with
-    the same rows. Return None for other modules, and if a name that their schedules would make is taken."""
-    if module.stage != "coordinate" or len(module.functions) != 1:
-        return None
-    function = module.functions[0]
-    found = tuple(stmt for stmt in function.body if isinstance(stmt, Iteration))
-    if len(found) < 2 or len(found) < len(function.body):
-        return None
-    axes = [axes_of(function, iteration) for iteration in found]
+def _are_over_same_rows(function: Function, iterations: Sequence[Iteration]) -> bool:
+    """Return whether all iterations begin with the same rows, and the program leaves free the names that
+    their schedules make."""
+    axes = [axes_of(function, iteration) for iteration in iterations]
     if not all(axes) or not is_dense_root(axes[0][0]):
-        return None
+        return False
     # Only a spatial loop over the same rows can be shared: results of a reduction over rows come last.
-    if any(over[0] != axes[0][0] for over in axes) or any(item.kinds[0] != "S" for item in found):
-        return None
-    loops = tuple(name for iteration in found for name in iteration.vars[1:])
-    taken = set().union(*(names_used(function, iteration) for iteration in found))
-    return None if is_clashing(taken, loops) else (function, found)
+    if any(over[0] != axes[0][0] for over in axes):
+        return False
+    if any(iteration.kinds[0] != "S" for iteration in iterations):
+        return False
+    loops = tuple(name for iteration in iterations for name in iteration.vars[1:])
+    return not is_clashing(names_used(function, *iterations), loops)
 
 
 def _fused(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
@@ -122,44 +120,51 @@ def _fused(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
     return tuple(steps)
 
 
-def _alone(module: Module, function: Function, iteration: Iteration) -> Module:
-    """Return the program with one of the iterations only."""
-    return replace(module, functions=(replace(function, body=(iteration,)),))
+def _schedule_part(
+    trace: TraceBuilder,
+    module: Module,
+    iteration: Iteration,
+    target: Target,
+    context: RuleContext,
+) -> bool:
+    """Take the decisions of the first rule that matches an iteration by itself, without those on the loop
+    over rows. Return whether there is one."""
+    part = RuleContext(context.stats, is_part=True, thresholds=PARTS, taken=trace.names)
+    form = Form(only(iteration, module=module))
+    found = first_match(context.part_rules, [form], target, part)
+    if found is None:
+        return False
+    decisions = _within_rows(found.decisions, row=iteration.vars[0])
+    trace.adopt(decisions, names=found.match.trace.names)
+    return True
 
 
-def _part(
-    alone: Module, target: Target, context: RuleContext, *, row: str
-) -> tuple[Decision, ...] | None:
-    """Return the decisions of the first rule that matches an iteration by itself, without those on the loop
-    `row` over rows; None if no rule matches."""
-    for rule in context.part_rules:
-        choice = rule.function(alone, target, RuleContext(context.stats, part=PART))
-        if choice is not None:
-            return tuple(_within_rows(choice, row=row))
-    return None
-
-
-def _within_rows(choice: ScheduleReport, *, row: str) -> Iterator[Decision]:
+def _within_rows(decisions: Iterable[Decision], *, row: str) -> Iterator[Decision]:
     """Yield the decisions without the steps on the loop over rows, which the parts share."""
-    for decision in choice.decisions:
+    for decision in decisions:
         # The loop over rows belongs to all parts and is made parallel once.
         steps = tuple(step for step in decision.steps if step.args.get("loop") != row)
         if steps or not decision.steps:
             yield replace(decision, steps=steps)
 
 
-def _parallel(
-    function: Function, iterations: Sequence[Iteration], hardware: HardwareParams
-) -> Decision:
+def _run_in_parallel(
+    trace: TraceBuilder,
+    function: Function,
+    iterations: Sequence[Iteration],
+    hardware: HardwareParams,
+) -> None:
     """Run rows in parallel. They are weighted by their elements if a part iterates over elements."""
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
     fibers = [over[1] for over in axes if len(over) > 1 and not is_full(over[1])]
     before = slots_before(fibers[0], row, element=row) if fibers else ""
-    dtypes = [buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
+    dtypes = [buffer.dtype for buffer in buffers_by_name(function).values()]
     lanes = hardware.lanes(dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)
-    return parallel_rows(row, before=before, per_row=WORK_PER_ROW, vectors=work or 1)
+    run_rows_in_parallel(
+        trace, row, before=before, vectors=work or 1, per_row=WORK_PER_ROW_OF_PARTS
+    )
 
 
 def _vectors(features: Sequence[Axis], lanes: int) -> int:

@@ -7,29 +7,32 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Arg, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.feature_tiles import (
-    PREFETCH,
-    WORK_PER_ROW,
-    Result,
-    alignment,
-    around_caches,
-    several_tiles,
-)
-from gossamer_schedule.rules.cost.gathered_rows import prefetched, why_not_prefetched
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
+from gossamer_schedule.rules.cost.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.cost.row_gathers import PREFETCH
+from gossamer_schedule.rules.cost.stored_results import streaming
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
+from gossamer_schedule.rules.decisions.stored_results import store_around_caches
+from gossamer_schedule.rules.decisions.tile_loops import run_tiles
+from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.grouped_reduction import (
     GroupedReduction,
     grouped_reduction,
 )
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import AccumulatorLoops, TraceBuilder, VectorLoops
+from gossamer_schedule.rules.steps.register_tiles import (
+    TileNest,
+    TileNests,
+    accumulate_tile,
+    tile_around,
+)
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 MOST_ROWS = 8
 """Maximum number of rows of a group: their accumulators stay in registers with at least two vectors each."""
@@ -60,141 +63,92 @@ def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     pattern = grouped_reduction(module)
     if pattern is None or pattern.height > MOST_ROWS:
         return None
-    hardware, stats = hardware_params(target), context.stats
+    hardware, trace = hardware_params(target), context.new_trace()
+    gather, stats = pattern.gather, context.stats
     # The accumulators of aligned vectors must begin at the identity of the reduction.
-    aligning = alignment(pattern.gather, hardware, stats, has_rows=pattern.is_initialized)
-    is_aligned = bool(aligning.steps)
-    why_not = why_not_prefetched(pattern.gather, hardware, stats, PREFETCH, is_aligned=is_aligned)
-    tiling = tiling_of(
-        pattern.features,
-        pattern.dtype,
-        hardware,
-        is_aligned=is_aligned,
-        is_prefetched=not why_not,
-        rows=pattern.height,
+    has_rows = pattern.is_initialized
+    tiling = gather_tiling(gather, hardware, stats, has_rows=has_rows, rows=pattern.height)
+    align_to_rows(trace, gather, tiling.aligning, hardware)
+    nests = _tile_in_registers(trace, pattern, tiling)
+    what = "features in lanes, and the rows and vectors of a tile unrolled"
+    run_tile_in_vectors(trace, nests.all, what=what)
+    run_tiles(trace, tiling.tiles, nests.update.features.tile)
+    _store_rows(trace, pattern, hardware, stats, copy_block=nests.copy_block)
+    prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
+    _prefetch_results(trace, pattern, hardware, stats, copy_block=nests.copy_block)
+    vectors = pattern.height * tiling.tiles.work
+    run_rows_in_parallel(trace, pattern.group, before=pattern.before, vectors=vectors)
+    return PatternMatch(pattern.text, trace)
+
+
+def _tile_in_registers(
+    trace: TraceBuilder, pattern: GroupedReduction, tiling: GatherTiling
+) -> TileNests:
+    """Order the loops as group, tile, column, row, vector, lane, and accumulate a tile of all rows."""
+    inner = (pattern.position, pattern.row)
+    loops = tile_around(trace, pattern.feature, tiling.tiles, inner=inner)
+    trace.decide(
+        f"a tile of {counted(pattern.height, 'row')} by {counted(tiling.tiles.vectors, 'vector')} of "
+        f"{counted(tiling.tiles.lanes, 'lane')}",
+        f"{tiling.limit}; all rows of a group use a row of the dense operand",
     )
-    result = Result(pattern.output, pattern.features, pattern.dtype)
-    ordering, summing = TraceBuilder(), TraceBuilder()
-    loops = _ordered(ordering, pattern, tiling)
-    accumulators, copy = _in_registers(summing, pattern, tiling, loops)
-    decisions = (
-        aligning,
-        Decision(
-            f"a tile of {counted(pattern.height, 'row')} by {counted(tiling.vectors, 'vector')} of "
-            f"{counted(tiling.lanes, 'lane')}",
-            f"{tiling.limit}; all rows of a group use a row of the dense operand",
-            ordering.steps,
-        ),
-        Decision(
-            f"the tile in registers during the loop over the columns {pattern.position} of a group",
-            "each row of the dense operand is read once for all rows of a group",
-            summing.steps,
-        ),
-        _in_code(pattern, loops, accumulators, copy),
-        *several_tiles(tiling, loops.tile),
-        # A result that is added to is read, which would wait for memory.
-        *(
-            around_caches(result, accumulators.copy_block, hardware, stats)
-            if pattern.is_initialized
-            else ()
-        ),
-        prefetched(
-            pattern.gather,
-            hardware,
-            stats,
-            PREFETCH,
-            is_aligned=is_aligned,
-            tiles=tiling.tiles or 1,
-        ),
-        *_results_prefetched(pattern, accumulators.copy_block, hardware, stats),
-        parallel_rows(
-            pattern.group,
-            before=pattern.before,
-            per_row=WORK_PER_ROW,
-            vectors=pattern.height * tiling.vectors * (tiling.tiles or 1),
-        ),
-    )
-    return PatternMatch(pattern.text, decisions)
-
-
-def _ordered(trace: TraceBuilder, pattern: GroupedReduction, tiling: Tiling) -> VectorLoops:
-    """Order the loops as group, tile, column, row, vector, lane."""
-    loops = trace.split_in_vectors(
-        pattern.feature,
-        tiles=tiling.tiles,
-        vectors=tiling.vectors,
-        lanes=tiling.lanes,
-        exact=tiling.exact,
-    )
-    if loops.tile:
-        order = (loops.tile, pattern.position, pattern.row, loops.vector, loops.lane)
-        trace.add("reorder", loops=tuple(loop for loop in order if loop))
-    return loops
-
-
-def _in_registers(
-    trace: TraceBuilder, pattern: GroupedReduction, tiling: Tiling, loops: VectorLoops
-) -> tuple[AccumulatorLoops, VectorLoops]:
-    """Accumulate a tile in a local buffer. Return its loops, and those over the features of its copy."""
-    accumulators = trace.accumulate_locally(
-        pattern.block,
-        buffer=pattern.output,
+    nests = accumulate_tile(
+        trace,
+        pattern,
+        tiling.tiles,
+        update=TileNest(pattern.row, loops),
         holder=loops.tile or pattern.group,
         reduction=pattern.position,
-        inside=[loop for loop in (pattern.row, loops.vector, loops.lane) if loop],
-        elements=(pattern.row, pattern.feature),
+        row=pattern.row,
         over_iterators=True,
     )
-    copy = trace.split_in_vectors(
-        accumulators.copy[pattern.feature],
-        tiles=1,
-        vectors=tiling.vectors,
-        lanes=tiling.lanes,
-        exact=loops.lane == pattern.feature,
+    trace.decide(
+        f"the tile in registers during the loop over the columns {pattern.position} of a group",
+        "each row of the dense operand is read once for all rows of a group",
     )
-    return accumulators, copy
+    return nests
 
 
-def _in_code(
-    pattern: GroupedReduction, loops: VectorLoops, accumulators: AccumulatorLoops, copy: VectorLoops
-) -> Decision:
-    """Vectorize the lanes, and unroll the vectors and rows of a tile."""
-    trace = TraceBuilder()
-    for nest in (loops, accumulators.init_of(loops), copy):
-        trace.add("vectorize", loop=nest.lane)
-        if nest.vector:
-            trace.add("unroll", loop=nest.vector)
-    rows = (pattern.row, accumulators.init[pattern.row], accumulators.copy[pattern.row])
-    for row in rows:
-        trace.add("unroll", loop=row)
-    return Decision(
-        "features in lanes, and the rows and vectors of a tile unrolled",
-        "features are contiguous, and registers are assigned at compile time",
-        trace.steps,
-    )
+def _store_rows(
+    trace: TraceBuilder,
+    pattern: GroupedReduction,
+    hardware: HardwareParams,
+    stats: Stats | None,
+    *,
+    copy_block: str,
+) -> None:
+    """Store a large result around the caches, unless it is added to: then it is read, which would wait for
+    memory."""
+    if pattern.is_initialized:
+        stored = streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
+        store_around_caches(trace, pattern.output, stored, copy_block=copy_block)
 
 
-def _results_prefetched(
-    pattern: GroupedReduction, copy_block: str, hardware: HardwareParams, stats: Stats | None
-) -> tuple[Decision, ...]:
-    """Decide whether the row of the result that a later group stores is prefetched."""
+def _prefetch_results(
+    trace: TraceBuilder,
+    pattern: GroupedReduction,
+    hardware: HardwareParams,
+    stats: Stats | None,
+    *,
+    copy_block: str,
+) -> None:
+    """Prefetch the row of the result that a later group stores, if that pays."""
     row_bytes = pattern.gather.row_bytes
     if stats is None or pattern.height > 1 or row_bytes > LONGEST_RESULT:
-        return ()
-    size = stats.rows * row_bytes
-    least = PREFETCH.operand_bytes(hardware)
+        return
+    size, least = stats.rows * row_bytes, PREFETCH.operand_bytes(hardware)
     if size < least:
-        return ()
+        return
     distance = RESULT_LINES_AHEAD // max(1, row_bytes // LINE_BYTES)
-    args: dict[str, Arg] = {
-        "block": copy_block,
-        "buffer": pattern.output,
-        "loop": pattern.group,
-        "distance": distance,
-    }
-    why = (
-        f"rows are in any order, so that the processor does not find them itself, and {pattern.output} has "
-        f"{size_in_words(size)} (prefetching pays from {size_in_words(least)})"
+    trace.add(
+        "prefetch",
+        block=copy_block,
+        buffer=pattern.output,
+        loop=pattern.group,
+        distance=distance,
     )
-    what = f"rows of {pattern.output} prefetched {counted(distance, 'group')} ahead"
-    return (Decision(what, why, (Step("prefetch", args),)),)
+    trace.decide(
+        f"rows of {pattern.output} prefetched {counted(distance, 'group')} ahead",
+        f"rows are in any order, so that the processor does not find them itself, and {pattern.output} has "
+        f"{size_in_words(size)} (prefetching pays from {size_in_words(least)})",
+    )

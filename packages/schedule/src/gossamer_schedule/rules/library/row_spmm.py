@@ -3,36 +3,38 @@
 Features are split into tiles of as many vectors as fit the registers. Within a tile every nonzero is read
 once, and its row of the dense operand is accumulated with one fused multiply-add per vector. Rows run in
 parallel, balanced by nonzeros. CSR, ELL, DCSR, ragged rows and bitmasks are scheduled alike.
+
+If the features fill one or two vectors only, one chain of multiply-adds for each would leave the units idle
+while they wait for the last sum. Several elements of a long row are then added to sums of their own, which
+are added at the end of the row.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from gossamer_ir.interchange.records import Decision, Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.feature_tiles import (
-    PREFETCH,
-    WORK_PER_ROW,
-    Result,
-    alignment,
-    around_caches,
-    several_tiles,
-)
-from gossamer_schedule.rules.cost.gathered_rows import prefetched, why_not_prefetched
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
-from gossamer_schedule.rules.cost.vector_tiles import Tiling, tiling_of
-from gossamer_schedule.rules.patterns.gathers import Gather, gather_of
-from gossamer_schedule.rules.patterns.row_reduction import (
-    RowReduction,
-    has_rows_and_init,
-    single_iteration,
-    sparse_reduction,
-)
+from gossamer_schedule.rules.analysis.iterations import single_iteration
+from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
+from gossamer_schedule.rules.cost.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.cost.partial_sums import PartialSums, partial_sums
+from gossamer_schedule.rules.cost.stored_results import streaming
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.partial_sums import add_side_by_side, may_add_side_by_side
+from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
+from gossamer_schedule.rules.decisions.stored_results import store_around_caches
+from gossamer_schedule.rules.decisions.tile_loops import run_tiles
+from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
+from gossamer_schedule.rules.steps.register_tiles import (
+    TileNest,
+    TileNests,
+    accumulate_tile,
+    tile_around,
+)
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
 @schedule_rule(
@@ -41,170 +43,122 @@ from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
     schedule=(
         "features in tiles of vector registers, aligned to the cache lines of the dense operand if it "
         "stays in the shared cache; rows of a larger operand are prefetched; large results are stored "
-        "around the caches"
+        "around the caches; several partial sums of long rows of one or two vectors, whose operand is packed "
+        "if it is small"
     ),
     handles_parts=True,
 )
 def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
-    """Return the schedule for a reduction over fibers with a feature loop; None for any other program.
-
-    Vectors of a part are not aligned: the row is an iterator of the block around all parts. The result of a
-    part is not stored around the caches: the next part may read it (measured on attention: 1.4 to 8 times
-    slower).
-    """
+    """Return the schedule for a reduction over fibers with a feature loop; None for any other program."""
     program, pattern = single_iteration(module), sparse_reduction(module)
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
-    decisions: tuple[Decision, ...]
+    hardware, trace = hardware_params(target), context.new_trace()
     # Before the other cases, since none of them can use vectors.
-    hardware = hardware_params(target)
     if not pattern.is_regular:
-        why = "an operand is read in a way that vectors cannot do"
-        decisions = (Decision("one feature at a time", why), _parallel(pattern, 1))
+        trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
+        vectors = 1
+    elif sums := _side_by_side(*program, pattern, hardware, context):
+        vectors = add_side_by_side(trace, pattern, sums)
     elif pattern.features == 1:
-        decisions = (_single_feature(pattern), _parallel(pattern, 1))
+        vectors = _in_one_register(trace, pattern)
     else:
-        gather = gather_of(*program, pattern)
         # In a part, the row is an iterator of the block around all parts.
-        has_rows = context.part is None and has_rows_and_init(*program)
-        decisions = _in_tiles(pattern, gather, hardware, context, has_rows=has_rows)
-    return PatternMatch(pattern.text, decisions)
+        has_rows = not context.is_part and has_rows_and_init(*program)
+        vectors = _in_tiles(trace, pattern, hardware, context, has_rows=has_rows)
+    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors)
+    return PatternMatch(pattern.text, trace)
 
 
 def _in_tiles(
+    trace: TraceBuilder,
     pattern: RowReduction,
-    gather: Gather,
     hardware: HardwareParams,
     context: RuleContext,
     *,
     has_rows: bool,
-) -> tuple[Decision, ...]:
-    """Return the decisions for tiles of features in registers."""
-    stats, part = context.stats, context.part
-    prefetch = PREFETCH if part is None else part.prefetch
-    aligning = alignment(gather, hardware, stats, has_rows=has_rows)
-    is_aligned = bool(aligning.steps)
-    why_not = why_not_prefetched(gather, hardware, stats, prefetch, is_aligned=is_aligned)
-    tiling = tiling_of(
-        pattern.features, pattern.dtype, hardware, is_aligned=is_aligned, is_prefetched=not why_not
-    )
-    tiles, loops = _tiles(pattern, tiling)
-    in_registers, init, copy = _in_registers(pattern, tiling, loops)
-    prefetching = prefetched(
-        gather, hardware, stats, prefetch, is_aligned=is_aligned, tiles=tiling.tiles or 1
-    )
-    result = Result(pattern.output, pattern.features, pattern.dtype)
-    return (
-        aligning,
-        tiles,
-        in_registers,
-        _vectors(loops, init, copy.loops),
-        *several_tiles(tiling, loops.tile),
-        *(around_caches(result, copy.block, hardware, stats) if part is None else ()),
-        prefetching,
-        _parallel(pattern, tiling.vectors * (tiling.tiles or 1)),
-    )
+) -> int:
+    """Accumulate tiles of features in registers. Return the vectors of work per element.
+
+    The result of a part is not stored around the caches: the next part may read it (measured on attention:
+    1.4 to 8 times slower).
+    """
+    gather, stats = pattern.gather, context.stats
+    tiling = gather_tiling(gather, hardware, stats, context.thresholds.prefetch, has_rows=has_rows)
+    align_to_rows(trace, gather, tiling.aligning, hardware)
+    nests = _tile_in_registers(trace, pattern, tiling)
+    run_tile_in_vectors(trace, nests.all)
+    run_tiles(trace, tiling.tiles, nests.update.features.tile)
+    if not context.is_part:
+        stored = streaming(pattern.output, gather.row_bytes, hardware, stats)
+        store_around_caches(trace, pattern.output, stored, copy_block=nests.copy_block)
+    prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
+    return tiling.tiles.work
 
 
-def _tiles(pattern: RowReduction, tiling: Tiling) -> tuple[Decision, VectorLoops]:
-    """Order the loops as tile, position, vector, lane. Return them with the decision."""
-    trace = TraceBuilder()
-    loops = trace.split_in_vectors(
-        pattern.feature,
-        tiles=tiling.tiles,
-        vectors=tiling.vectors,
-        lanes=tiling.lanes,
-        exact=tiling.exact,
-    )
-    if loops.tile:
-        # Positions inside of tiles: the accumulators of a tile stay in registers during the loop over
-        # nonzeros.
-        order = (loops.tile, *pattern.words, pattern.position, loops.vector, loops.lane)
-        trace.add("reorder", loops=tuple(loop for loop in order if loop))
-    tile = f"{counted(tiling.vectors, 'vector')} of {tiling.lanes} lanes"
-    if pattern.features is None or tiling.tiles is None:
-        why = "their number is known at run time only, so every vector of a tile is masked"
-        return Decision(f"features in tiles of {tile}", why, trace.steps), loops
-    vectors = counted(-(-pattern.features // tiling.lanes), "vector")
-    rest = "no lane is left over" if tiling.exact else "the lanes left over in the last are masked"
-    decision = Decision(
-        f"features in {counted(tiling.tiles, 'tile')} of {tile}",
-        f"{pattern.features} features of {pattern.dtype} fill {vectors}; a tile has {tiling.limit}; "
-        f"tiles have equal size, and {rest}",
-        trace.steps,
-    )
-    return decision, loops
-
-
-class _Copy(NamedTuple):
-    """The block that copies a tile from registers to the output, and its loops."""
-
-    block: str
-    loops: VectorLoops
-
-
-def _in_registers(
-    pattern: RowReduction, tiling: Tiling, loops: VectorLoops
-) -> tuple[Decision, VectorLoops, _Copy]:
-    """Return the decision to accumulate a tile in a local buffer, the loops of its init, and its copy."""
-    trace = TraceBuilder()
-    inside = [loop for loop in (loops.vector, loops.lane) if loop]
-    accumulators = trace.accumulate_locally(
-        pattern.block,
-        buffer=pattern.output,
+def _tile_in_registers(
+    trace: TraceBuilder, pattern: RowReduction, tiling: GatherTiling
+) -> TileNests:
+    """Order the loops as tile, position, vector, lane, and accumulate a tile in a local buffer."""
+    inner = (*pattern.words, pattern.position)
+    loops = tile_around(trace, pattern.feature, tiling.tiles, inner=inner)
+    trace.decide(*_tiles_in_words(pattern, tiling))
+    nests = accumulate_tile(
+        trace,
+        pattern,
+        tiling.tiles,
+        update=TileNest("", loops),
         holder=loops.tile or pattern.row,
         reduction=pattern.reduction,
-        inside=inside,
-        elements=(pattern.feature,),
-        over_iterators=tiling.is_aligned,
+        over_iterators=tiling.aligning.pays,
     )
-    copy = trace.split_in_vectors(
-        accumulators.copy[pattern.feature],
-        tiles=1,
-        vectors=tiling.vectors,
-        lanes=tiling.lanes,
-        exact=loops.lane == pattern.feature,
-    )
-    decision = Decision(
+    trace.decide(
         f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",
         "each element is read once per tile, and the result is written once",
-        trace.steps,
     )
-    return decision, accumulators.init_of(loops), _Copy(accumulators.copy_block, copy)
+    return nests
 
 
-def _vectors(block: VectorLoops, init: VectorLoops, copy: VectorLoops) -> Decision:
-    """Vectorize the lanes and unroll the vectors of the block, of its init and of its copy."""
-    trace = TraceBuilder()
-    for loops in (block, init, copy):
-        trace.add("vectorize", loop=loops.lane)
-    if block.vector:
-        for loops in (block, init, copy):
-            trace.add("unroll", loop=loops.vector)
-    return Decision(
-        "lanes vectorized, and the vectors of a tile unrolled",
-        "features are contiguous, and registers are assigned at compile time",
-        trace.steps,
+def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, str]:
+    """Return the tiles of features in words, and the reason for them."""
+    count, vectors, lanes, is_exact = tiling.tiles
+    tile = f"{counted(vectors, 'vector')} of {lanes} lanes"
+    if pattern.features is None or count is None:
+        why = "their number is known at run time only, so every vector of a tile is masked"
+        return f"features in tiles of {tile}", why
+    filled = counted(-(-pattern.features // lanes), "vector")
+    rest = "no lane is left over" if is_exact else "the lanes left over in the last are masked"
+    why = (
+        f"{pattern.features} features of {pattern.dtype} fill {filled}; a tile has {tiling.limit}; "
+        f"tiles have equal size, and {rest}"
     )
+    return f"features in {counted(count, 'tile')} of {tile}", why
 
 
-def _single_feature(pattern: RowReduction) -> Decision:
-    """Return the decision for one column: a dot product per row."""
-    trace = TraceBuilder()
+def _in_one_register(trace: TraceBuilder, pattern: RowReduction) -> int:
+    """Compute the one feature of a row as a dot product. Return the vectors of work per element."""
     # The reduction must be innermost for the accumulator to be a scalar.
-    trace.add("reorder", loops=(pattern.feature, *pattern.words, pattern.position))
+    trace.reorder(pattern.feature, *pattern.words, pattern.position)
     trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
         holder=pattern.feature,
         reduction=pattern.reduction,
     )
-    return Decision(
+    trace.decide(
         f"the one feature of a row {pattern.row} in a register",
         "a single feature does not fill a vector; each row is a dot product",
-        trace.steps,
     )
+    return 1
 
 
-def _parallel(pattern: RowReduction, vectors: int) -> Decision:
-    return parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=vectors)
+def _side_by_side(
+    function: Function,
+    iteration: Iteration,
+    pattern: RowReduction,
+    hardware: HardwareParams,
+    context: RuleContext,
+) -> PartialSums | None:
+    """Return the partial sums of a row that run side by side; None if they do not pay or are not possible."""
+    sums = None if context.is_part else partial_sums(pattern.gather, hardware, context.stats)
+    return sums if sums and may_add_side_by_side(function, iteration, pattern) else None

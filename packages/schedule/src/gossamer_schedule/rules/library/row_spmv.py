@@ -7,13 +7,15 @@ even if they are short: one masked load reads a row, without a branch that depen
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from typing import NamedTuple
+
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 FEW_TERMS = 3
 """Minimum mean number of gathered terms per row for vectors to pay where gathers are fast (measured: 1.3 to
@@ -44,9 +46,6 @@ of additions (measured: 1.5 times faster at 512 terms)."""
 INDEPENDENT_VECTORS = 4
 """Vectors of partial sums for very long rows."""
 
-WORK_PER_ROW = 4
-"""Cost of a row besides its terms, in terms."""
-
 
 @schedule_rule(
     pattern='`out[i] = out[i] + ...` over row and fiber (`[I, J]`, "SR")',
@@ -67,44 +66,59 @@ def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMat
     pattern = sparse_reduction(module)
     if pattern is None or pattern.feature:
         return None
-    rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    hardware = hardware_params(target)
-    vectors = _vectors(pattern, hardware, context.stats)
-    mean = _mean_row(pattern, context.stats)
-    short_row = 0.0 if context.part is None else context.part.short_row
-    if pattern.is_contiguous and mean is not None and mean <= short_row:
-        vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
-    decisions = (_in_register(pattern), vectors, rows)
-    return PatternMatch(pattern.text, decisions)
+    trace = context.new_trace()
+    _keep_in_register(trace, pattern)
+    chosen = _lanes(pattern, hardware_params(target), context)
+    if chosen.lanes > 1:
+        trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
+    trace.decide(chosen.what, chosen.why)
+    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
+    return PatternMatch(pattern.text, trace)
 
 
-def _in_register(pattern: RowReduction) -> Decision:
-    trace = TraceBuilder()
+def _keep_in_register(trace: TraceBuilder, pattern: RowReduction) -> None:
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.reduction
     )
-    return Decision(
+    trace.decide(
         "a row's result in a register",
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
-        trace.steps,
     )
 
 
-def _vectors(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
+class _Lanes(NamedTuple):
+    """The number of partial results in lanes, and how the remainder runs ("": in a loop), with the reason.
+    One lane stands for scalar code."""
+
+    lanes: int
+    rest: str
+    why: str
+
+    @property
+    def what(self) -> str:
+        if self.lanes == 1:
+            return "one term at a time"
+        return f"{self.lanes} partial results in lanes, the rest {self.rest or 'scalar'}"
+
+
+def _scalar(why: str) -> _Lanes:
+    return _Lanes(1, "", why)
+
+
+def _lanes(pattern: RowReduction, hardware: HardwareParams, context: RuleContext) -> _Lanes:
+    mean, short_row = _mean_row(pattern, context.stats), context.thresholds.short_row
+    if pattern.is_contiguous and mean is not None and mean <= short_row:
+        return _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
     if pattern.words:
         return _scalar("the bits of a word are found one after the other")
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
     if pattern.is_contiguous:
-        return _contiguous(pattern, hardware, stats)
-    return _gathered(pattern, hardware, stats)
+        return _contiguous(pattern, hardware, context.stats)
+    return _gathered(pattern, hardware, context.stats)
 
 
-def _scalar(why: str) -> Decision:
-    return Decision("one term at a time", why)
-
-
-def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
+def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> _Lanes:
     mean = _mean_row(pattern, stats)
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
@@ -116,9 +130,7 @@ def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | No
             "short rows"
         )
     rest, why = _rest(mean, hardware)
-    return _vectorized(
-        pattern, GATHERED_LANES, rest=rest, why=f"rows have {mean:.3g} terms on average, {why}"
-    )
+    return _Lanes(GATHERED_LANES, rest, f"rows have {mean:.3g} terms on average, {why}")
 
 
 def _rest(mean: float, hardware: HardwareParams) -> tuple[str, str]:
@@ -126,14 +138,13 @@ def _rest(mean: float, hardware: HardwareParams) -> tuple[str, str]:
     if hardware.gathers == "fast":
         return "masked", "and gathers are fast on this machine: the remainder is one of them"
     if mean >= LONG_ROW:
-        return "scalar", f"{LONG_ROW} or more: a remainder loop costs little"
+        return "", f"{LONG_ROW} or more: a remainder loop costs little"
     if hardware.gathers == "slow":
-        why = "and gathers are slow on this machine: a remainder loop costs less than one"
-        return "scalar", why
+        return "", "and gathers are slow on this machine: a remainder loop costs less than one"
     return "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
 
 
-def _contiguous(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> Decision:
+def _contiguous(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> _Lanes:
     longest = pattern.width if stats is None else stats.longest_row
     # The longest row decides, not the mean: one long row makes the branches unpredictable.
     if longest is not None and longest <= SHORT_ROW:
@@ -145,19 +156,9 @@ def _contiguous(pattern: RowReduction, hardware: HardwareParams, stats: Stats | 
         lanes *= INDEPENDENT_VECTORS
         why = f"rows have {VERY_LONG_ROW} terms or more on average, and {INDEPENDENT_VECTORS} "
         why += "independent vectors hide the latency of their additions"
-    return _vectorized(pattern, lanes, rest="masked", why=f"terms are contiguous; {why}")
+    return _Lanes(lanes, "masked", f"terms are contiguous; {why}")
 
 
 def _mean_row(pattern: RowReduction, stats: Stats | None) -> float | None:
     """Return the mean number of terms per row, None if it is unknown."""
     return pattern.width if stats is None else stats.mean_row
-
-
-def _vectorized(pattern: RowReduction, lanes: int, *, rest: str, why: str) -> Decision:
-    trace = TraceBuilder()
-    _, lane = trace.split(pattern.position, factors=(None, lanes))
-    if rest == "scalar":
-        trace.add("vectorize", loop=lane)
-    else:
-        trace.add("vectorize", loop=lane, rest=rest)
-    return Decision(f"{lanes} partial results in lanes, the rest {rest}", why, trace.steps)

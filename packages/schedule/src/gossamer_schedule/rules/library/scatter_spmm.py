@@ -7,15 +7,20 @@ features of all rows, in the order of the program. Results do not depend on the 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from gossamer_ir.interchange.records import Decision, Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
+from gossamer_schedule.rules.steps.register_tiles import (
+    TileNest,
+    accumulate_tile,
+    tile_around,
+)
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
 
 VECTORS = 2
 """Vectors of a tile. More tiles occupy more threads, but each reads all indices (measured on 2 threads, 64
@@ -30,97 +35,58 @@ MANY_VECTORS = 8
     programs="parts of a decomposed matrix whose rows may repeat: cut rows, COO, CSC, DIA, slices",
     schedule="tiles of features in parallel and in vectors; fibers of a row are summed in registers",
 )
-def scatter_spmm(module: Module, target: Target, _context: RuleContext) -> PatternMatch | None:
+def scatter_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for updates of rows of features; None for any other program."""
     pattern = feature_updates(module)
     if pattern is None or pattern.features in (0, 1):
         return None
-    tile = _tile(pattern, hardware_params(target))
-    trace = TraceBuilder()
-    loops = _ordered(trace, pattern, tile)
-    what = f"features in tiles of {counted(tile.vectors, 'vector')} of {tile.lanes} lanes"
-    why = "each thread has features of its own, whatever rows they are in"
-    decisions = [Decision(what, why, trace.steps)]
-    nests = [loops]
-    if pattern.reduction and len(pattern.outer) > 1:
-        accumulating = TraceBuilder()
-        nests += _in_registers(accumulating, pattern, tile, loops)
-        why = f"the slots {pattern.reduction} of a row are added before the row is read and written"
-        decisions.append(Decision("a tile in registers", why, accumulating.steps))
-    return PatternMatch(pattern.text, (*decisions, _vectors(nests), _parallel(loops)))
+    tiles, trace = _tiles(pattern, hardware_params(target)), context.new_trace()
+    loops = tile_around(trace, pattern.feature, tiles, inner=pattern.outer)
+    trace.decide(
+        f"features in tiles of {counted(tiles.vectors, 'vector')} of {tiles.lanes} lanes",
+        "each thread has features of its own, whatever rows they are in",
+    )
+    run_tile_in_vectors(trace, _nests(trace, pattern, tiles, loops))
+    _run_tiles_in_parallel(trace, loops)
+    return PatternMatch(pattern.text, trace)
 
 
-class _Tile(NamedTuple):
-    """The number of tiles (None: symbolic) of `vectors` of `lanes`; exact if no lane is left over."""
-
-    tiles: int | None
-    vectors: int
-    lanes: int
-    exact: bool
-
-
-def _tile(pattern: FeatureUpdates, hardware: HardwareParams) -> _Tile:
+def _tiles(pattern: FeatureUpdates, hardware: HardwareParams) -> VectorTiles:
     lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
     if pattern.features is None:
-        return _Tile(None, VECTORS, lanes, exact=False)
+        return tiles_holding(None, vectors=VECTORS, lanes=lanes)
     count = -(-pattern.features // lanes)
     vectors = min(count, VECTORS if count < MANY_VECTORS else 2 * VECTORS)
-    tiles = -(-count // vectors)
-    return _Tile(tiles, vectors, lanes, exact=tiles * vectors * lanes == pattern.features)
+    return tiles_holding(pattern.features, vectors=vectors, lanes=lanes)
 
 
-def _ordered(trace: TraceBuilder, pattern: FeatureUpdates, tile: _Tile) -> VectorLoops:
-    """Order the loops as tile, all others, vector, lane."""
-    loops = trace.split_in_vectors(
-        pattern.feature,
-        tiles=tile.tiles,
-        vectors=tile.vectors,
-        lanes=tile.lanes,
-        exact=tile.exact,
-    )
-    if loops.tile:
-        order = (loops.tile, *pattern.outer, loops.vector, loops.lane)
-        trace.add("reorder", loops=tuple(loop for loop in order if loop))
-    return loops
-
-
-def _in_registers(
-    trace: TraceBuilder, pattern: FeatureUpdates, tile: _Tile, loops: VectorLoops
-) -> tuple[VectorLoops, VectorLoops]:
-    """Sum the slots of a fiber in a local buffer, and add it to the row. Return the loops of the init and of
-    the addition."""
-    accumulators = trace.accumulate_locally(
-        pattern.block,
-        buffer=pattern.output,
+def _nests(
+    trace: TraceBuilder, pattern: FeatureUpdates, tiles: VectorTiles, loops: VectorLoops
+) -> tuple[TileNest, ...]:
+    """Sum the slots of a fiber in a local buffer, which is added to the row, if there are several. Return the
+    nests over a tile."""
+    update = TileNest("", loops)
+    if not pattern.reduction or len(pattern.outer) < 2:
+        return (update,)
+    nests = accumulate_tile(
+        trace,
+        pattern,
+        tiles,
+        update=update,
         holder=pattern.outer[-2],
         reduction=pattern.reduction,
-        inside=[loop for loop in (loops.vector, loops.lane) if loop],
-        elements=(pattern.feature,),
         over_iterators=True,
     )
-    copy = trace.split_in_vectors(
-        accumulators.copy[pattern.feature],
-        tiles=1,
-        vectors=tile.vectors,
-        lanes=tile.lanes,
-        exact=loops.lane == pattern.feature,
+    trace.decide(
+        "a tile in registers",
+        f"the slots {pattern.reduction} of a row are added before the row is read and written",
     )
-    return accumulators.init_of(loops), copy
+    return nests.all
 
 
-def _vectors(nests: list[VectorLoops]) -> Decision:
-    trace = TraceBuilder()
-    for loops in nests:
-        trace.add("vectorize", loop=loops.lane)
-        if loops.vector:
-            trace.add("unroll", loop=loops.vector)
-    why = "features are contiguous, and registers are assigned at compile time"
-    return Decision("lanes vectorized, and the vectors of a tile unrolled", why, trace.steps)
-
-
-def _parallel(loops: VectorLoops) -> Decision:
+def _run_tiles_in_parallel(trace: TraceBuilder, loops: VectorLoops) -> None:
     if not loops.tile:
-        return Decision("one thread", "there is one tile, and rows may repeat")
-    trace = TraceBuilder()
+        trace.decide("one thread", "there is one tile, and rows may repeat")
+        return
     trace.add("parallel", loop=loops.tile)
-    return Decision("tiles in parallel", "rows may repeat, features do not", trace.steps)
+    trace.decide("tiles in parallel", "rows may repeat, features do not")

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from math import gcd
 
-from gossamer_ir.interchange.records import Decision, Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.register_tiles import TileNest, run_in_vectors
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.vector_loops import tiles_holding
 
 LANES = 8
 """Rows in a vector: the number of elements that are gathered by scalar loads (measured with 4, 8 and 16 on a
@@ -37,23 +39,29 @@ WORK_PER_SLOT = 8
     schedule="the rows of a slice in lanes, their results in a register until the end of the slice",
     replaces_conversion=True,
 )
-def slice_spmv(module: Module, _target: Target, _context: RuleContext) -> PatternMatch | None:
+def slice_spmv(module: Module, _target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
     lanes = 1 if pattern is None else gcd(pattern.height, LANES)
     if pattern is None or lanes == 1 or pattern.height > MOST_VECTORS * lanes:
         return None
-    slices = parallel_rows(
-        pattern.slice, before=pattern.before, per_row=WORK_PER_SLICE, vectors=WORK_PER_SLOT
+    trace = context.new_trace()
+    _rows_in_lanes(trace, pattern, lanes)
+    run_rows_in_parallel(
+        trace,
+        pattern.slice,
+        before=pattern.before,
+        vectors=WORK_PER_SLOT,
+        per_row=WORK_PER_SLICE,
     )
-    return PatternMatch(pattern.text, (_in_lanes(pattern, lanes), slices))
+    return PatternMatch(pattern.text, trace)
 
 
-def _in_lanes(pattern: SlicedReduction, lanes: int) -> Decision:
-    trace = TraceBuilder()
+def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) -> None:
+    """Keep the results of a slice in registers, with its rows in lanes."""
     slot, row, element = pattern.slot, pattern.row, pattern.element
     # With the rows outside, each row is one reduction, whose result can be kept.
-    trace.add("reorder", loops=(row, element, slot))
+    trace.reorder(row, element, slot)
     copy = trace.cache_write(
         pattern.block,
         buffer=pattern.output,
@@ -62,18 +70,13 @@ def _in_lanes(pattern: SlicedReduction, lanes: int) -> Decision:
         over_iterators=True,
     )
     trace.add("reverse_compute_at", block=copy.block, loop=pattern.slice)
-    trace.add("reorder", loops=(slot, element, row))
+    trace.reorder(slot, element, row)
     init = trace.decompose_reduction(pattern.block, loop=slot, elements=(row,))
-    for loop in (init.loops[row], row, copy.loops[row]):
-        vectors = trace.split_in_vectors(
-            loop, tiles=1, vectors=pattern.height // lanes, lanes=lanes, exact=True
-        )
-        trace.add("vectorize", loop=vectors.lane)
-        if vectors.vector:
-            trace.add("unroll", loop=vectors.vector)
-    return Decision(
+    vectors = tiles_holding(pattern.height, vectors=pattern.height // lanes, lanes=lanes)
+    rows = (init.loops[row], row, copy.loops[row])
+    run_in_vectors(trace, [TileNest("", trace.split_in_vectors(loop, vectors)) for loop in rows])
+    trace.decide(
         f"the {pattern.height} rows of a slice in vectors of {lanes}",
         "rows of a slice have the same number of slots, so that no branch depends on the length of a row; "
         "their results stay in registers and are stored at the end of the slice",
-        trace.steps,
     )

@@ -9,19 +9,25 @@ This is the loop order of Goto and van de Geijn, "Anatomy of high-performance ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import Decision, Stats, Target
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.definition.made_names import copy_name
 from gossamer_schedule.rules.cost.thread_work import grain
+from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.tiled_reduction import TiledReduction, tiled_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
-from gossamer_schedule.rules.trace_builder import PartialSums, TraceBuilder, VectorLoops
+from gossamer_schedule.rules.steps.register_tiles import (
+    TileNest,
+    combine_in_registers,
+    copy_in_vectors,
+    partial_tile,
+)
+from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBuilder
+from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
 
 MOST_VECTORS = 8
 """Maximum number of vectors of a feature tile (measured on pruned weights with 512 features: tiles of 4
@@ -40,17 +46,11 @@ PANELS = 2
 
 
 class _Tiling(NamedTuple):
-    """The feature tiles, the vectors of each, the lanes of a vector, and the rows of a panel.
+    """The tiles of features, and the rows of a panel. `is_packed` is false if one vector of each row of a
+    column tile exceeds the limit."""
 
-    `is_exact` is true if feature tiles have no other lanes than those of features. `is_packed` is false if
-    one vector of each row of a column tile exceeds the limit.
-    """
-
-    feature_tiles: int
-    vectors: int
-    lanes: int
+    features: VectorTiles
     panel: int
-    is_exact: bool
     is_packed: bool
 
 
@@ -75,23 +75,22 @@ def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMa
     pattern = tiled_reduction(module)
     if pattern is None:
         return None
-    tiling = _tiling(pattern, hardware_params(target), context.stats)
-    summing = TraceBuilder()
-    partial = summing.rfactor(pattern.block, buffer=pattern.output, loop=pattern.column_tile)
-    in_panels, loops = _panels(pattern, tiling, partial)
-    packed, columns = _packed(pattern, tiling, partial)
-    decisions = (
-        Decision(
-            f"partial results for each row {pattern.row} of a tile {pattern.column_tile}",
-            "they stay in registers, and are combined with the output once for each tile",
-            summing.steps,
-        ),
-        in_panels,
-        packed,
-        *_in_vectors(pattern, tiling, loops=loops, partial=partial, columns=columns),
-        _parallel(pattern, tiling, loops, context.stats),
+    tiling, trace = _tiling(pattern, hardware_params(target), context.stats), context.new_trace()
+    partial = trace.rfactor(
+        pattern.block,
+        buffer=pattern.output,
+        loop=pattern.column_tile,
+        elements=(pattern.row, pattern.feature),
     )
-    return PatternMatch(pattern.text, decisions)
+    trace.decide(
+        f"partial results for each row {pattern.row} of a tile {pattern.column_tile}",
+        "they stay in registers, and are combined with the output once for each tile",
+    )
+    loops = _in_panels(trace, pattern, tiling, partial)
+    _pack_rows(trace, pattern, tiling, partial)
+    _run_in_vectors(trace, pattern, tiling, partial, loops=loops)
+    _run_panels_in_parallel(trace, tiling, loops, context.stats)
+    return PatternMatch(pattern.text, trace)
 
 
 def _tiling(pattern: TiledReduction, hardware: HardwareParams, stats: Stats | None) -> _Tiling:
@@ -99,16 +98,12 @@ def _tiling(pattern: TiledReduction, hardware: HardwareParams, stats: Stats | No
     lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
     fitting = PACKED_BYTES // (lanes * _column_bytes(pattern))
     most = min(fitting or MOST_VECTORS, MOST_VECTORS)
-    vectors = -(-pattern.features // lanes)
-    feature_tiles = -(-vectors // most)
-    per_tile = -(-vectors // feature_tiles)
+    count = -(-pattern.features // lanes)
+    vectors = -(-count // -(-count // most))
     rows = LARGEST_PANEL if stats is None else stats.rows // PANELS
     return _Tiling(
-        feature_tiles,
-        per_tile,
-        lanes,
+        tiles_holding(pattern.features, vectors=vectors, lanes=lanes),
         panel=min(max(rows, LEAST_PANEL), LARGEST_PANEL),
-        is_exact=feature_tiles * per_tile * lanes == pattern.features,
         is_packed=fitting > 0,
     )
 
@@ -118,110 +113,90 @@ def _column_bytes(pattern: TiledReduction) -> int:
     return pattern.tile_columns * max(8, DType.parse(pattern.operand_dtype).bits) // 8
 
 
-def _panels(
-    pattern: TiledReduction, tiling: _Tiling, partial: PartialSums
-) -> tuple[Decision, _Loops]:
+def _in_panels(
+    trace: TraceBuilder, pattern: TiledReduction, tiling: _Tiling, partial: PartialResults
+) -> _Loops:
     """Order the loops as panel, feature tile, column tile, row, position, vector, lane."""
-    trace = TraceBuilder()
     panel, row = trace.split(pattern.row, factors=(None, tiling.panel))
-    features = _split_features(trace, pattern.feature, tiling, tiles=tiling.feature_tiles)
+    features = trace.split_in_vectors(pattern.feature, tiling.features)
     outside = (panel, features.tile, pattern.column_tile)
-    inside = (row, pattern.position, features.vector, features.lane)
-    trace.add("reorder", loops=tuple(loop for loop in (*outside, *inside) if loop))
-    trace.add("reverse_compute_at", block=pattern.block, loop=row)
-    trace.add("set_scope", buffer=partial.buffer, scope="local")
-    decision = Decision(
-        f"panels of {counted(tiling.panel, 'row')}, features in {counted(tiling.feature_tiles, 'tile')} of "
-        f"{counted(tiling.vectors, 'vector')} of {counted(tiling.lanes, 'lane')}",
+    trace.reorder(*outside, row, pattern.position, features.vector, features.lane)
+    combine_in_registers(trace, pattern, partial, holder=row)
+    tiles, vectors, lanes, _ = tiling.features
+    trace.decide(
+        f"panels of {counted(tiling.panel, 'row')}, features in {counted(tiles or 0, 'tile')} of "
+        f"{counted(vectors, 'vector')} of {counted(lanes, 'lane')}",
         "all rows of a panel use the rows that a tile of columns selects; a tile of features has at most "
         f"{counted(MOST_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
-        trace.steps,
     )
-    return decision, _Loops(panel, row, features)
+    return _Loops(panel, row, features)
 
 
-def _split_features(
-    trace: TraceBuilder, loop: str, tiling: _Tiling, *, tiles: int = 1
-) -> VectorLoops:
-    is_exact = tiling.is_exact and tiling.feature_tiles == tiles
-    return trace.split_in_vectors(
-        loop, tiles=tiles, vectors=tiling.vectors, lanes=tiling.lanes, exact=is_exact
-    )
-
-
-def _packed(pattern: TiledReduction, tiling: _Tiling, partial: PartialSums) -> tuple[Decision, str]:
-    """Pack the rows that a column tile selects. Return the decision, and the loop over the features of a row
-    ("": no rows are packed)."""
+def _pack_rows(
+    trace: TraceBuilder, pattern: TiledReduction, tiling: _Tiling, partial: PartialResults
+) -> None:
+    """Pack the rows that a column tile selects, if they fit."""
     rows = counted(pattern.tile_columns, "row")
-    of_vector = tiling.lanes * _column_bytes(pattern)
+    of_vector = tiling.features.lanes * _column_bytes(pattern)
     if not tiling.is_packed:
-        why = (
+        trace.decide(
+            f"rows of {pattern.operand} not packed",
             f"a vector of each of the {rows} that a tile selects takes {_kilobytes(of_vector)} in all; "
-            f"packed rows have at most {_kilobytes(PACKED_BYTES)}"
+            f"packed rows have at most {_kilobytes(PACKED_BYTES)}",
         )
-        return Decision(f"rows of {pattern.operand} not packed", why), ""
-    trace = TraceBuilder()
-    copy = trace.cache_region(
-        partial.block, buffer=pattern.operand, loop=pattern.column_tile, scope="local", dimensions=2
+        return
+    copy_in_vectors(
+        trace,
+        partial.block,
+        tiling.features,
+        buffer=pattern.operand,
+        loop=pattern.column_tile,
+        scope="local",
+        dimensions=2,
     )
-    decision = Decision(
+    trace.decide(
         f"{rows} of {pattern.operand} packed for each tile {pattern.column_tile}",
-        f"their {_kilobytes(tiling.vectors * of_vector)} stay in the private cache, at aligned addresses, "
-        "while the rows of a panel select from them",
-        trace.steps,
+        f"their {_kilobytes(tiling.features.vectors * of_vector)} stay in the private cache, at aligned "
+        "addresses, while the rows of a panel select from them",
     )
-    return decision, copy.loops[-1]
 
 
 def _kilobytes(size: int) -> str:
     return f"{size / 2**10:.3g} KB"
 
 
-def _in_vectors(
+def _run_in_vectors(
+    trace: TraceBuilder,
     pattern: TiledReduction,
     tiling: _Tiling,
+    partial: PartialResults,
     *,
     loops: _Loops,
-    partial: PartialSums,
-    columns: str,
-) -> Iterator[Decision]:
-    """Vectorize the lanes and unroll the vectors of sums, of their init, of their copy, and of packing."""
-    # One feature is neither a vector nor a loop of a copied region.
-    if tiling.lanes == 1:
-        return
-    trace = TraceBuilder()
-    features = loops.features
-    inside = [loop for loop in (features.vector, features.lane) if loop]
-    init = trace.decompose_reduction(partial.block, loop=pattern.position, elements=inside)
-    nests = [
-        features,
-        VectorLoops("", init.loops.get(features.vector, ""), init.loops[features.lane]),
-        _split_features(trace, copy_name(pattern.feature), tiling),
-    ]
-    if columns:
-        nests.append(_split_features(trace, columns, tiling))
-    for nest in nests:
-        trace.add("vectorize", loop=nest.lane)
-        if nest.vector:
-            trace.add("unroll", loop=nest.vector)
-    yield Decision(
-        "features in lanes, and the vectors of a tile unrolled",
-        "features are contiguous, and registers are assigned at compile time",
-        trace.steps,
-    )
+) -> None:
+    """Vectorize the lanes and unroll the vectors of sums, of their init and of their copy. One feature is not
+    a vector."""
+    if tiling.features.lanes > 1:
+        nests = partial_tile(
+            trace,
+            pattern,
+            tiling.features,
+            partial=partial,
+            update=TileNest("", loops.features),
+            reduction=pattern.position,
+        )
+        what = "features in lanes, and the vectors of a tile unrolled"
+        run_tile_in_vectors(trace, nests.all, what=what)
 
 
-def _parallel(
-    pattern: TiledReduction, tiling: _Tiling, loops: _Loops, stats: Stats | None
-) -> Decision:
+def _run_panels_in_parallel(
+    trace: TraceBuilder, tiling: _Tiling, loops: _Loops, stats: Stats | None
+) -> None:
     """Run panels in parallel, as few for a thread as pay for it."""
     per_row = 1.0 if stats is None else max(stats.mean_row, 1.0)
-    work = int(tiling.panel * per_row) * tiling.feature_tiles * tiling.vectors
+    work = int(tiling.panel * per_row) * tiling.features.work
     least = grain(work)
-    trace = TraceBuilder()
     trace.add("parallel", loop=loops.panel, grain=least)
-    return Decision(
+    trace.decide(
         f"panels in parallel, {least} or more for a thread",
         f"a panel costs {counted(work, 'vector')} of work",
-        trace.steps,
     )

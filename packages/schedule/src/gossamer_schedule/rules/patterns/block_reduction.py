@@ -22,16 +22,15 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.definition.made_names import cache_name, copy_block_name
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
-from gossamer_schedule.rules.patterns.row_reduction import (
+from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
-    has_taken,
-    initializes,
-    is_within,
+    buffers_by_name,
     single_iteration,
-    slots_before,
 )
+from gossamer_schedule.rules.analysis.outputs import dense_buffer, initializes, is_within
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
+from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class BlockReduction(msgspec.Struct, frozen=True):
@@ -167,11 +166,9 @@ def _selected(index: Expr, axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | N
 def _pattern(
     function: Function, iteration: Iteration, *, roles: _Roles, store: Store
 ) -> BlockReduction | None:
-    output = _output(function, store)
+    output = dense_buffer(function, store.buffer)
     feature = roles.feature.var if roles.feature else ""
-    data = data_name(store.buffer)
-    cache = cache_name(data, "local")
-    made = {data, cache, copy_block_name(iteration.name, cache), indptr_name(roles.fiber.name)}
+    made = accumulator_names(iteration.name, store.buffer) | {indptr_name(roles.fiber.name)}
     if output is None or has_taken(function, iteration, names=made):
         return None
     if not _is_contiguous(store, feature):
@@ -187,7 +184,7 @@ def _pattern(
         height=integer_value(roles.inner_row.axis.length),
         width=integer_value(roles.inner_position.axis.length),
         features=integer_value(roles.feature.axis.length) if roles.feature else None,
-        output=data,
+        output=data_name(output.name),
         dtype=output.dtype,
         before=slots_before(roles.fiber, roles.row.var, element=roles.row.var),
         order=iteration.vars,
@@ -199,25 +196,10 @@ def _pattern(
 
 def _operand(function: Function, store: Store, feature: str) -> SparseBuffer | None:
     """Return the one buffer with dense axes that is read at a feature; None if there is none or several."""
-    read = {
-        load.buffer for load in collect(Load, store.value) if feature in free_vars(*load.indices)
-    }
-    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
-    found = [
-        buffer
-        for buffer in function.buffers
-        if isinstance(buffer, SparseBuffer) and buffer.name in read - {store.buffer}
-    ]
-    return found[0] if len(found) == 1 and roots.issuperset(found[0].axes) else None
-
-
-def _output(function: Function, store: Store) -> SparseBuffer | None:
-    """Return the output buffer, if all its axes are dense roots."""
-    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
-    for buffer in function.buffers:
-        if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
-            return buffer if roots.issuperset(buffer.axes) else None
-    return None
+    loads = collect(Load, store.value)
+    read = {load.buffer for load in loads if feature in free_vars(*load.indices)} - {store.buffer}
+    read &= buffers_by_name(function).keys()
+    return dense_buffer(function, read.pop()) if len(read) == 1 else None
 
 
 def _is_contiguous(store: Store, feature: str) -> bool:

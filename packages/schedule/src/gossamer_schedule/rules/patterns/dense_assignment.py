@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import Module, SparseBuffer, Store
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.patterns.row_reduction import (
+from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
-    has_taken,
-    is_assignment,
+    buffers_by_name,
     single_iteration,
 )
+from gossamer_schedule.rules.analysis.outputs import assigned_store
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class DenseAssignment(NamedTuple):
@@ -32,22 +33,17 @@ def dense_assignment(module: Module) -> DenseAssignment | None:
     if found is None:
         return None
     function, iteration = found
-    axes = axes_of(function, iteration)
-    if len(axes) not in (1, 2) or not all(map(is_dense_root, axes)) or not is_assignment(iteration):
+    axes, store = axes_of(function, iteration), assigned_store(iteration)
+    if len(axes) not in (1, 2) or not all(map(is_dense_root, axes)) or store is None:
         return None
-    (store,) = iteration.body
-    assert isinstance(store, Store)
     *rows, feature = iteration.vars
     if not reads_regularly(function, iteration, lane=feature):
         return None
-    if has_taken(function, iteration, names={data_name(store.buffer)}):
+    if has_taken(function, iteration, names=[data_name(store.buffer)]):
         return None
-    dtypes = {
-        buffer.name: buffer.dtype for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
     return DenseAssignment(
         row=rows[0] if rows else "",
         feature=feature,
         features=integer_value(axes[-1].length),
-        dtype=dtypes[store.buffer],
+        dtype=buffers_by_name(function)[store.buffer].dtype,
     )

@@ -21,13 +21,14 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.walk import children
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.patterns.row_reduction import (
+from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
-    has_taken,
+    buffers_by_name,
     single_iteration,
-    slots_before,
 )
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class Elementwise(msgspec.Struct, frozen=True):
@@ -96,10 +97,7 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
     row, fiber = axes
     if is_full(fiber) or fiber.parent != row.name:
         return None
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
-    return _Elements(row, fiber, iteration.vars, buffers)
+    return _Elements(row, fiber, iteration.vars, buffers_by_name(function))
 
 
 def _is_own(access: Load | Store, elements: _Elements) -> bool:

@@ -18,16 +18,19 @@ from gossamer_ir.nodes import (
     Iteration,
     Load,
     Module,
-    SparseBuffer,
     Stmt,
     Store,
 )
 from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.definition.made_names import cache_name, copy_block_name
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
-from gossamer_schedule.rules.patterns.row_reduction import axes_of, has_taken, single_iteration
+from gossamer_schedule.rules.analysis.iterations import (
+    axes_of,
+    buffers_by_name,
+    single_iteration,
+)
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
+from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class FeatureUpdates(msgspec.Struct, frozen=True):
@@ -67,9 +70,7 @@ def feature_updates(module: Module) -> FeatureUpdates | None:
     if not _is_over_features(function, iteration, store, axes[-1]):
         return None
     (output,) = (buffer for buffer in function.buffers if buffer.name == store.buffer)
-    data = data_name(store.buffer)
-    cache = cache_name(data, "local")
-    names = {data, cache, copy_block_name(iteration.name, cache)}
+    names = accumulator_names(iteration.name, store.buffer)
     if has_taken(function, iteration, names=names):
         return None
     *outer, feature = iteration.vars
@@ -79,7 +80,7 @@ def feature_updates(module: Module) -> FeatureUpdates | None:
         reduction=_reduction(iteration, axes, store),
         feature=feature,
         features=integer_value(axes[-1].length),
-        output=data,
+        output=data_name(store.buffer),
         dtype=output.dtype,
     )
 
@@ -109,9 +110,7 @@ def _is_over_features(
     along a dense axis of their number."""
     feature = iteration.vars[-1]
     axes = {axis.name: axis for axis in function.axes}
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
+    buffers = buffers_by_name(function)
 
     def is_last(buffer: str, indices: Sequence[Expr], *, is_required: bool) -> bool:
         if any(feature in free_vars(index) for index in indices[:-1]) or buffer not in buffers:

@@ -10,17 +10,17 @@ from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
-from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Module, SparseBuffer, Store
-from gossamer_schedule.definition.made_names import cache_name, copy_block_name
-from gossamer_schedule.rules.patterns.gathers import Gather, gathered_operand
-from gossamer_schedule.rules.patterns.own_rows import selects_own_row
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.patterns.row_reduction import (
+from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Module, Store
+from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
+from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
-    has_taken,
+    buffers_by_name,
     single_iteration,
-    slots_before,
 )
+from gossamer_schedule.rules.analysis.own_rows import selects_own_row
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class GroupedReduction(msgspec.Struct, frozen=True):
@@ -70,12 +70,9 @@ def grouped_reduction(module: Module) -> GroupedReduction | None:
         return None
     (output,) = (buffer for buffer in function.buffers if buffer.name == store.buffer)
     group, position, row, feature = iteration.vars
-    data = data_name(store.buffer)
-    cache = cache_name(data, "local")
-    names = {data, cache, copy_block_name(iteration.name, cache), indptr_name(axes[1].name)}
+    names = accumulator_names(iteration.name, store.buffer) | {indptr_name(axes[1].name)}
     if has_taken(function, iteration, names=names):
         return None
-    operand = gathered_operand(function, iteration, column=position, feature=feature)
     return GroupedReduction(
         block=iteration.name,
         group=group,
@@ -84,10 +81,17 @@ def grouped_reduction(module: Module) -> GroupedReduction | None:
         feature=feature,
         height=height,
         features=features,
-        output=data,
+        output=data_name(store.buffer),
         dtype=output.dtype,
         before=slots_before(axes[1], group, element=group),
-        gather=Gather(operand, features, output.dtype, iteration.name, position, feature),
+        gather=gather_of(
+            function,
+            iteration,
+            column=position,
+            feature=feature,
+            features=features,
+            dtype=output.dtype,
+        ),
         is_initialized=bool(iteration.init),
     )
 
@@ -139,9 +143,5 @@ def _has_features(function: Function, iteration: Iteration, store: Store) -> boo
     """Return whether rows of the output are as long as the axis of features."""
     lengths = {axis.name: axis.length for axis in function.axes}
     last = axes_of(function, iteration)[3].length
-    return any(
-        isinstance(buffer, SparseBuffer)
-        and buffer.name == store.buffer
-        and lengths[buffer.axes[-1]] == last
-        for buffer in function.buffers
-    )
+    output = buffers_by_name(function).get(store.buffer)
+    return output is not None and lengths[output.axes[-1]] == last

@@ -11,15 +11,11 @@ from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varie
 from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.nodes import Axis, Module, Store
-from gossamer_schedule.definition.made_names import cache_name, copy_block_name
-from gossamer_schedule.rules.patterns.own_rows import selects_own_row
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.patterns.row_reduction import (
-    axes_of,
-    has_taken,
-    single_iteration,
-    slots_before,
-)
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
+from gossamer_schedule.rules.analysis.own_rows import selects_own_row
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class SlicedReduction(msgspec.Struct, frozen=True):
@@ -69,15 +65,14 @@ def sliced_reduction(module: Module) -> SlicedReduction | None:
     terms = (replace(reduction.store, indices=(), value=reduction.value),)
     if not reads_regularly(function, replace(iteration, body=terms), lane=""):
         return None
-    data = data_name(reduction.store.buffer)
-    cache = cache_name(data, "local")
-    names = {data, cache, copy_block_name(iteration.name, cache)}
+    names = accumulator_names(iteration.name, reduction.store.buffer)
     names |= {indptr_name(axis.name) for axis in (slices, slots)}
     if has_taken(function, iteration, names=names):
         return None
     s, w, r, j = iteration.vars
     before = slots_before(slots, s, element=s)
-    return SlicedReduction(iteration.name, s, w, r, j, height, data, before)
+    output = data_name(reduction.store.buffer)
+    return SlicedReduction(iteration.name, s, w, r, j, height, output, before)
 
 
 def _is_sliced(axes: tuple[Axis, ...], kinds: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
@@ -24,17 +22,15 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.definition.made_names import cache_name, copy_block_name, partial_name
-from gossamer_schedule.rules.patterns.regular_reads import is_dense_root
-from gossamer_schedule.rules.patterns.row_reduction import (
-    accumulated_buffer,
+from gossamer_schedule.definition.made_names import partial_name
+from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
-    has_taken,
-    is_clashing,
-    may_reassociate,
-    names_used,
+    buffers_by_name,
     single_iteration,
 )
+from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, may_reassociate
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
+from gossamer_schedule.rules.analysis.taken_names import copy_names, has_taken, partial_names
 
 
 class TiledReduction(msgspec.Struct, frozen=True):
@@ -118,17 +114,15 @@ def _pattern(
         operand=data_name(operand.name),
         operand_dtype=operand.dtype,
     )
-    names = {*_made_names(found), indptr_name(fiber.name)}
-    is_taken = has_taken(function, iteration, names=names)
-    is_taken |= is_clashing(names_used(function, iteration), [found.operand])
+    names = _made_names(found) | {indptr_name(fiber.name)}
+    is_taken = has_taken(function, iteration, names=names, copied=[found.operand])
     return None if is_taken else found
 
 
-def _made_names(pattern: TiledReduction) -> Iterator[str]:
-    """Yield the names of the buffers and blocks that lowering and the primitives make."""
-    block, copy = partial_name(pattern.block), cache_name(pattern.operand, "local")
-    yield from (pattern.output, pattern.operand)
-    yield from (partial_name(pattern.output), block, copy, copy_block_name(block, copy))
+def _made_names(pattern: TiledReduction) -> set[str]:
+    """Return the names of the buffers and blocks that lowering and the primitives make."""
+    names = {pattern.output, pattern.operand} | partial_names(pattern.block, pattern.output)
+    return names | copy_names(partial_name(pattern.block), pattern.operand, scope="local")
 
 
 def _selected_operand(function: Function, iteration: Iteration) -> SparseBuffer | None:
@@ -138,8 +132,7 @@ def _selected_operand(function: Function, iteration: Iteration) -> SparseBuffer 
     the feature, such as the output.
     """
     tile, row, position, feature = map(index_var, iteration.vars)
-    stored = [buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
-    buffers = {buffer.name: buffer for buffer in stored}
+    buffers = buffers_by_name(function)
     dense = {axis.name for axis in function.axes if is_dense_root(axis)}
     selected: dict[str, SparseBuffer] = {}
     for load in (load for stmt in iteration.body for load in collect(Load, stmt)):

@@ -13,10 +13,10 @@ from gossamer_ir.nodes import (
     Function,
     Iteration,
     Load,
-    SparseBuffer,
     Store,
 )
 from gossamer_ir.traversal.fact_index import fact_index
+from gossamer_schedule.rules.analysis.iterations import buffers_by_name
 
 
 def selects_own_row(
@@ -34,9 +34,7 @@ def selects_own_row(
     group, _, row, *_ = iteration.vars
     if not isinstance(load, Load) or load.indices != (index_var(group), index_var(row)):
         return False
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
+    buffers = buffers_by_name(function)
     axes = {axis.name: axis for axis in function.axes}
     output, rows = buffers.get(store.buffer), buffers.get(load.buffer)
     if output is None or rows is None or not all(is_full(axes[name]) for name in rows.axes):

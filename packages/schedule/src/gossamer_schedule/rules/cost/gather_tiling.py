@@ -1,10 +1,20 @@
-"""A cost model of the features of a row as tiles of vectors, which are accumulated in registers."""
+"""The features of gathered rows as tiles of vectors, which are accumulated in registers."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_schedule.rules.analysis.gathers import Gather
+from gossamer_schedule.rules.cost.row_gathers import (
+    PREFETCH,
+    PrefetchThresholds,
+    row_alignment,
+    row_prefetching,
+)
+from gossamer_schedule.rules.cost.verdict import Verdict, pays_not
+from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 SYMBOLIC_VECTORS = 4
 """Vectors per tile if the number of features is known at run time only. All of them are masked."""
@@ -24,19 +34,48 @@ SPARE_REGISTERS = 2
 the results: 1.7 times slower, measured on 3 rows of 9 vectors.)"""
 
 
-class Tiling(NamedTuple):
-    """Features as `tiles` (None: symbolic) of `vectors` of `lanes`; exact if no lane is left over. Vectors
-    may be aligned to the gathered rows. `limit` is the maximum number of vectors, with its reason."""
+class GatherTiling(NamedTuple):
+    """Tiles of features, the maximum number of vectors of a tile with its reason, whether vectors are aligned
+    to the gathered rows, and whether these are prefetched."""
 
-    tiles: int | None
-    vectors: int
-    lanes: int
-    exact: bool
-    is_aligned: bool
+    tiles: VectorTiles
     limit: str
+    aligning: Verdict
+    prefetching: Verdict
 
 
-def tiling_of(
+def gather_tiling(
+    gather: Gather,
+    hardware: HardwareParams,
+    stats: Stats | None,
+    thresholds: PrefetchThresholds = PREFETCH,
+    *,
+    has_rows: bool,
+    rows: int = 1,
+) -> GatherTiling:
+    """Return the tiles of gathered rows, each of which is added to so many rows in registers.
+
+    Accumulators of aligned vectors are a cache over the iterators of the block, which must include the row of
+    the output and begin at the identity of the reduction: `has_rows`.
+    """
+    aligning = pays_not(
+        "the accumulators of a row cannot be indexed by the iterators of the block alone"
+    )
+    if has_rows:
+        aligning = row_alignment(gather, hardware, stats)
+    prefetching = row_prefetching(gather, hardware, stats, thresholds, is_aligned=aligning.pays)
+    tiles, limit = tiles_of(
+        gather.features,
+        gather.dtype,
+        hardware,
+        is_aligned=aligning.pays,
+        is_prefetched=prefetching.pays,
+        rows=rows,
+    )
+    return GatherTiling(tiles, limit, aligning, prefetching)
+
+
+def tiles_of(
     features: int | None,
     dtype: str,
     hardware: HardwareParams,
@@ -44,18 +83,18 @@ def tiling_of(
     is_aligned: bool,
     is_prefetched: bool,
     rows: int = 1,
-) -> Tiling:
-    """Return the fewest tiles that hold all features, all of the same size.
+) -> tuple[VectorTiles, str]:
+    """Return the fewest tiles that hold all features, all of the same size, and the reason for their size.
 
     Aligned vectors are one more than the features fill; a tile may hold one more, too. Tiles of rows that are
     prefetched are smaller, and so are tiles of several rows.
 
-    >>> tiling_of(512, "float32", HardwareParams(), is_aligned=False, is_prefetched=True)[:3]
+    >>> tiles_of(512, "float32", HardwareParams(), is_aligned=False, is_prefetched=True)[0][:3]
     (4, 8, 16)
     """
     lanes = hardware.lanes(dtype, holding=features)
     if features is None:
-        return Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False, is_aligned=False, limit="")
+        return VectorTiles(None, SYMBOLIC_VECTORS, lanes, is_exact=False), ""
     vectors = -(-features // lanes) + is_aligned
     most = min(hardware.accumulators, LARGEST_TILE // lanes)
     limit = f"{most} at most, half of the registers and {LARGEST_TILE} features"
@@ -72,8 +111,8 @@ def tiling_of(
         limit = f"{most} at most, because rows are prefetched"
     tiles = _number_of_tiles(vectors, most)
     per_tile = -(-vectors // tiles)
-    exact = tiles * per_tile * lanes == features + is_aligned * lanes
-    return Tiling(tiles, per_tile, lanes, exact=exact, is_aligned=is_aligned, limit=limit)
+    is_exact = tiles * per_tile * lanes == features + is_aligned * lanes
+    return VectorTiles(tiles, per_tile, lanes, is_exact), limit
 
 
 def _number_of_tiles(vectors: int, most: int) -> int:

@@ -1,6 +1,8 @@
-"""Checks whether vectors can read the operands of a program without bounds checks."""
+"""Whether vectors can read the operands of a program without bounds checks."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
@@ -11,11 +13,11 @@ from gossamer_ir.nodes import (
     Iteration,
     Load,
     OverAxis,
-    SparseBuffer,
     Var,
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.rules.analysis.iterations import buffers_by_name
 
 
 def is_dense_root(axis: Axis) -> bool:
@@ -29,12 +31,8 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
     Each index must be a variable of the iteration, in its own axis or in a dense one of the same length, or a
     constant within a dense axis. Only the last index may be `lane`.
     """
-    axes = {axis.name: axis for axis in function.axes}
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
-    over = zip(iteration.vars, iteration.axes, strict=True)
-    iterated = {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
+    buffers, axes = buffers_by_name(function), _axes_by_name(function)
+    iterated = _iterated_axes(function, iteration)
 
     def is_regular(load: Load) -> bool:
         buffer = buffers.get(load.buffer)
@@ -47,19 +45,14 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
             )
         )
 
-    loads = [node for stmt in iteration.body for node in collect(Load, stmt)]
-    return all(is_regular(load) for load in loads)
+    return all(map(is_regular, _loads(iteration)))
 
 
 def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str) -> bool:
     """Return whether each load has the variable `lane` at most as its last index, in a dense axis as long as
     that of the lanes: all lanes of a load are then in bounds, or none is."""
-    axes = {axis.name: axis for axis in function.axes}
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
-    over = zip(iteration.vars, iteration.axes, strict=True)
-    iterated = {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
+    buffers, axes = buffers_by_name(function), _axes_by_name(function)
+    iterated = _iterated_axes(function, iteration)
 
     def is_whole(load: Load) -> bool:
         buffer = buffers.get(load.buffer)
@@ -71,7 +64,37 @@ def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str) -> 
             return is_outer
         return is_outer and _is_within(last, axes[buffer.axes[-1]], iterated)
 
-    return all(is_whole(node) for stmt in iteration.body for node in collect(Load, stmt))
+    return all(map(is_whole, _loads(iteration)))
+
+
+def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
+    """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibers
+    is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
+    buffers = buffers_by_name(function)
+    iterated = _iterated_axes(function, iteration)
+    ragged = {name: axis.name for name, axis in iterated.items() if _is_ragged(axis)}
+    return any(
+        isinstance(index, Var) and ragged.get(index.name, name) != name
+        for load in _loads(iteration)
+        if load.buffer in buffers
+        for name, index in zip(buffers[load.buffer].axes, load.indices, strict=True)
+    )
+
+
+def _axes_by_name(function: Function) -> dict[str, Axis]:
+    return {axis.name: axis for axis in function.axes}
+
+
+def _iterated_axes(function: Function, iteration: Iteration) -> dict[str, Axis]:
+    """Return the axes by the variables of the iteration; fused and attached axes are left out."""
+    axes = _axes_by_name(function)
+    over = zip(iteration.vars, iteration.axes, strict=True)
+    return {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
+
+
+def _loads(iteration: Iteration) -> Iterator[Load]:
+    for stmt in iteration.body:
+        yield from collect(Load, stmt)
 
 
 def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
@@ -87,25 +110,3 @@ def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
 def _is_ragged(axis: Axis) -> bool:
     """Return whether an axis is dense, but its fibers vary in length."""
     return is_varied(axis) and indices_of(axis) is None
-
-
-def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
-    """Return whether a load indexes another axis with the coordinate of a ragged axis. The length of fibers
-    is not proved, so the load needs a bounds check, which a reduction over lanes cannot have."""
-    axes = {axis.name: axis for axis in function.axes}
-    buffers = {
-        buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }
-    over = zip(iteration.vars, iteration.axes, strict=True)
-    ragged = {
-        name: item.axis
-        for name, item in over
-        if isinstance(item, OverAxis) and _is_ragged(axes[item.axis])
-    }
-    return any(
-        isinstance(index, Var) and ragged.get(index.name, name) != name
-        for stmt in iteration.body
-        for node in collect(Load, stmt)
-        if node.buffer in buffers
-        for name, index in zip(buffers[node.buffer].axes, node.indices, strict=True)
-    )

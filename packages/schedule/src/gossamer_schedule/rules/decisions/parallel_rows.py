@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Arg, Decision, Step
+from gossamer_ir.interchange.records import Arg
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
+from gossamer_schedule.rules.cost.thread_work import (
+    FULL_VECTORS_PER_THREAD,
+    WORK_PER_ROW,
+    grain,
+)
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
-def parallel_rows(row: str, *, before: str, per_row: int, vectors: int) -> Decision:
-    """Return the decision to run the loop `row` in parallel, in chunks of equal weight.
+def run_rows_in_parallel(
+    trace: TraceBuilder, row: str, *, before: str, vectors: int, per_row: int = WORK_PER_ROW
+) -> None:
+    """Run the loop `row` in parallel, in chunks of equal weight.
 
     A row weighs as much as its slots and `per_row` slots more; `vectors` is the work per slot. `before` is
     the text of the number of slots before a row ("": unknown, so that all rows weigh the same).
@@ -21,9 +28,9 @@ def parallel_rows(row: str, *, before: str, per_row: int, vectors: int) -> Decis
         args["weight"] = weight
         how = f"rows differ in length, so the rows before {row} weigh {weight}: their slots, and "
         how += f"{per_row} more per row"
-    return Decision(
+    trace.add("parallel", **args)
+    trace.decide(
         f"rows {row} in parallel, a weight of {least} or more for a thread",
         f"{how}; a slot costs {counted(vectors, 'vector')} of work, and waking a thread costs as much as "
         f"{FULL_VECTORS_PER_THREAD} vectors",
-        (Step("parallel", args),),
     )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import gossamer_schedule.rules
 from gossamer_ir.interchange.records import Step
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, fuse, get_loops
 from gossamer_schedule.definition.made_names import is_made_from, split_loop_names
-from gossamer_schedule.rules.trace_builder import TraceBuilder, VectorLoops
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
 PRODUCT = specialize(
     parse_module("""
@@ -40,9 +43,9 @@ def product(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle, m: 
 )
 
 
-def applied(trace):
+def applied(trace, *, module=PRODUCT):
     """Return the names that the primitive of each step gives."""
-    builder = ScheduleBuilder(PRODUCT)
+    builder = ScheduleBuilder(module)
     names = []
     for step in trace.steps:
         builder.replay((step,))
@@ -68,16 +71,33 @@ def test_caches_and_inits_return_the_nests_of_the_primitives():
 def test_partial_results_and_copied_regions_return_the_names_of_the_primitives():
     trace = TraceBuilder()
     _, position = trace.split("j", factors=(None, 4))
-    partial = trace.rfactor("product", buffer="C", loop=position)
+    partial = trace.rfactor("product", buffer="C", loop=position, elements=("i", "k"))
     copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
     _, factored, cached = applied(trace)
-    assert {partial.block, partial.buffer} <= {*factored}
+    assert {partial.block, partial.buffer, *partial.combining.values()} <= {*factored}
     assert cached == ("B_local", copy.block, *copy.loops)
+
+
+@pytest.mark.parametrize("number", ["", "_1"])
+def test_names_that_are_taken_are_numbered_as_primitives_number_them(number):
+    """The second of two iterations that have a copy of one operand, and partial results of one output."""
+    taken = [f"{name}{number}" for name in ("C_rf", "B_local", "B_0_c", "k_0", "j_1_c")]
+    declared = ", ".join(f"{name}: T.int64" for name in taken)
+    text = print_module(PRODUCT).replace("m: T.int64", f"{declared}, m: T.int64")
+    trace = TraceBuilder(taken)
+    _, position = trace.split("j", factors=(None, 4))
+    partial = trace.rfactor("product", buffer="C", loop=position, elements=("i", "k"))
+    copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
+    loops = trace.split("k", factors=(5, 8))
+    _, factored, cached, split = applied(trace, module=parse_module(text))
+    assert {partial.block, partial.buffer, *partial.combining.values()} <= {*factored}
+    assert (cached[1:], split) == ((copy.block, *copy.loops), loops)
+    assert (partial.buffer == "C_rf_1", loops[0] == "k_0_1") == (not number, not number)
 
 
 def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
     trace = TraceBuilder()
-    loops = trace.split_in_vectors("k", tiles=1, vectors=3, lanes=16, exact=False)
+    loops = trace.split_in_vectors("k", VectorTiles(1, 3, 16, is_exact=False))
     found = trace.accumulate_locally(
         "product",
         buffer="C",
@@ -87,16 +107,16 @@ def test_accumulators_return_the_loops_that_initialize_and_copy_a_tile():
         elements=("k",),
     )
     module = ScheduleBuilder(PRODUCT).replay(trace.steps).module
-    init = found.init_of(loops)
+    init = found.init.vectors(loops)
     assert get_loops(module, "product_init") == ("i", init.vector, init.lane)
-    assert get_loops(module, "product_C_local") == ("i", found.copy["k"])
+    assert get_loops(module, "product_C_local") == ("i", found.copy.loops["k"])
 
 
 def test_loops_of_one_iteration_are_not_made():
     trace = TraceBuilder()
-    assert trace.split_in_vectors("k", tiles=1, vectors=1, lanes=8, exact=True).lane == "k"
+    assert trace.split_in_vectors("k", VectorTiles(1, 1, 8, is_exact=True)).lane == "k"
     assert trace.steps == ()
-    found = trace.split_in_vectors("k", tiles=2, vectors=1, lanes=20, exact=True)
+    found = trace.split_in_vectors("k", VectorTiles(2, 1, 20, is_exact=True))
     assert found == VectorLoops("k_0", "", "k_1")
     assert applied(trace) == [(found.tile, found.lane)]
 

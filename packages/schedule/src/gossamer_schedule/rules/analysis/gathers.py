@@ -1,0 +1,61 @@
+"""Dense operands whose rows a sparse iteration gathers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.lowered_names import data_name
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.nodes import Function, Iteration, Load
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.rules.analysis.iterations import buffers_by_name
+from gossamer_schedule.rules.analysis.taken_names import has_taken
+
+
+class Gather(NamedTuple):
+    """Rows of a dense operand that a block gathers in a loop over nonzeros; the operand is "" if there is not
+    exactly one."""
+
+    operand: str
+    features: int | None
+    dtype: str
+    block: str
+    loop: str
+    feature: str
+
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of a row; 0 if the number of features is symbolic."""
+        return (self.features or 0) * DType.parse(self.dtype).bits // 8
+
+    def operand_bytes(self, stats: Stats | None) -> int:
+        """Return the bytes of all rows, one for each column of the matrix; 0 if unknown."""
+        return 0 if stats is None else stats.columns * self.row_bytes
+
+
+def gather_of(
+    function: Function,
+    iteration: Iteration,
+    *,
+    column: str,
+    feature: str,
+    features: int | None,
+    dtype: str,
+) -> Gather:
+    """Return the rows that the loop over columns gathers: those of the one buffer with dense axes that is
+    read at [column, feature], if its name at the loop stage is free."""
+    wanted = (index_var(column), index_var(feature))
+    loads = (load for stmt in iteration.body for load in collect(Load, stmt))
+    found = {load.buffer for load in loads if load.indices == wanted}
+    dense = {axis.name for axis in function.axes if is_full(axis)}
+    names = [
+        data_name(name)
+        for name, buffer in buffers_by_name(function).items()
+        if name in found and dense.issuperset(buffer.axes)
+    ]
+    if len(names) != 1 or has_taken(function, iteration, names=names):
+        names = [""]
+    return Gather(names[0], features, dtype, iteration.name, column, feature)

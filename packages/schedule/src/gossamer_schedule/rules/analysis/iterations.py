@@ -1,0 +1,55 @@
+"""The iterations of a coordinate module, and their axes."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.dependence.access_forms import has_aliasing_indices
+from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer, Store
+from gossamer_ir.traversal.walk import statements
+
+
+def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
+    """Return the function and the iteration of a coordinate module that contains nothing else; None for
+    others.
+
+    Outputs with elements after the last row are excluded. There, an index beyond a row is an element of the
+    next row, so that rows may not be independent.
+    """
+    if module.stage != "coordinate" or len(module.functions) != 1:
+        return None
+    function = module.functions[0]
+    if len(function.body) != 1 or not isinstance(function.body[0], Iteration):
+        return None
+    iteration = function.body[0]
+    stored = {node.buffer for node in statements((iteration,)) if isinstance(node, Store)}
+    if any(has_aliasing_indices(buffer) for buffer in function.buffers if buffer.name in stored):
+        return None
+    return function, iteration
+
+
+def several_iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:
+    """Return the function and the iterations of a coordinate module that contains two or more iterations and
+    nothing else; None for others."""
+    if module.stage != "coordinate" or len(module.functions) != 1:
+        return None
+    function = module.functions[0]
+    found = tuple(stmt for stmt in function.body if isinstance(stmt, Iteration))
+    return None if len(found) < 2 or len(found) < len(function.body) else (function, found)
+
+
+def only(iteration: Iteration, *, module: Module) -> Module:
+    """Return a module of one function with this iteration as the whole body."""
+    return replace(module, functions=(replace(module.functions[0], body=(iteration,)),))
+
+
+def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
+    """Return the axes of an iteration; none if some are fused or attached."""
+    by_name = {axis.name: axis for axis in function.axes}
+    over = [by_name[item.axis] for item in iteration.axes if isinstance(item, OverAxis)]
+    return tuple(over) if len(over) == len(iteration.axes) else ()
+
+
+def buffers_by_name(function: Function) -> dict[str, SparseBuffer]:
+    """Return the buffers of a function that have axes."""
+    return {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)}

@@ -1,0 +1,22 @@
+"""The number of slots before a row, by which rows are weighted."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.axis_kinds import indptr_of, width_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.lowered_names import indptr_name
+from gossamer_ir.nodes import Axis, Var
+
+
+def slots_before(fiber: Axis, row: str, *, element: str) -> str:
+    """Return the text of the number of slots before a row at the loop stage; "" if it is unknown.
+
+    `row` is the variable of the row, `element` its position among all elements of the row's axis.
+    """
+    indptr = indptr_of(fiber)
+    if indptr is not None:
+        load = f"{indptr_name(fiber.name)}[{element}]"
+        return load if indptr.dtype == "int64" else f"T.int64({load})"
+    fixed = width_of(fiber)
+    width = fixed.name if isinstance(fixed, Var) else integer_value(fixed)
+    return "" if width is None else f"{width} * {row}"

@@ -1,0 +1,28 @@
+"""The normal forms of a program in which rules match patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gossamer_ir.interchange.records import Decision
+from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.canonical.ordered import ordered
+from gossamer_schedule.rules.canonical.unfused import unfused
+
+
+class Form(NamedTuple):
+    """A form of a program, and the decisions that lead to it."""
+
+    module: Module
+    decisions: tuple[Decision, ...] = ()
+
+
+def forms_of(module: Module) -> Iterator[Form]:
+    """Yield the program without fused axes, and, if that is another one, with the axes of the sparse tree
+    first."""
+    plain, unfusing = unfused(module)
+    yield Form(plain, unfusing)
+    changed, reordering = ordered(plain)
+    if reordering:
+        yield Form(changed, (*unfusing, *reordering))

@@ -1,0 +1,73 @@
+"""Partial sums of a row that run side by side, with the dense operand packed if that pays."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Function, Iteration
+from gossamer_ir.support.counted import counted
+from gossamer_schedule.definition.made_names import partial_name, unit_loop_name
+from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
+from gossamer_schedule.rules.analysis.taken_names import has_taken, partial_names
+from gossamer_schedule.rules.cost.partial_sums import LEAST_TERMS, PartialSums
+from gossamer_schedule.rules.decisions.packed_operands import may_pack, pack_operand
+from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction
+from gossamer_schedule.rules.steps.register_tiles import (
+    TileNest,
+    TileNests,
+    combine_in_registers,
+    partial_tile,
+)
+from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBuilder
+
+
+def may_add_side_by_side(function: Function, iteration: Iteration, pattern: RowReduction) -> bool:
+    """Return whether the terms of a row may be added in another order, and the program leaves free the names
+    that this makes."""
+    if not may_reassociate(iteration) or not has_rows_and_init(function, iteration):
+        return False
+    names = {*partial_names(pattern.block, pattern.output), unit_loop_name(pattern.row)}
+    if has_taken(function, iteration, names=names):
+        return False
+    block, operand = partial_name(pattern.block), pattern.gather.operand
+    return not operand or may_pack(function, iteration, block=block, operand=operand)
+
+
+def add_side_by_side(trace: TraceBuilder, pattern: RowReduction, sums: PartialSums) -> int:
+    """Add the elements of a row to several sums. Return the vectors of work per element."""
+    vectors = sums.tile.vectors
+    nests, partial = _sums_in_registers(trace, pattern, sums)
+    trace.decide(
+        f"{sums.number} partial sums of a row in registers",
+        f"rows have {LEAST_TERMS} elements or more on average, and {counted(vectors, 'vector')} of features: "
+        "a chain of multiply-adds for each would wait for its last sum",
+    )
+    run_tile_in_vectors(trace, nests.all, what="features in lanes, and partial sums unrolled")
+    what = "the dense operand is read where it is"
+    if sums.packing.pays:
+        unit, operand = trace.add_unit_loop(pattern.row), pattern.gather.operand
+        pack_operand(trace, partial.block, sums.tile, operand=operand, loop=unit, dimensions=2)
+        what = f"{operand} packed at aligned addresses"
+    trace.decide(what, sums.packing.why)
+    return vectors
+
+
+def _sums_in_registers(
+    trace: TraceBuilder, pattern: RowReduction, sums: PartialSums
+) -> tuple[TileNests, PartialResults]:
+    """Compute partial sums of a row in a local buffer. Return their nests, and what `rfactor` makes."""
+    group, part = trace.split(pattern.position, factors=(None, sums.number))
+    features = trace.split_in_vectors(pattern.feature, sums.tile)
+    partial = trace.rfactor(
+        pattern.block,
+        buffer=pattern.output,
+        loop=part,
+        elements=(pattern.row, pattern.feature),
+    )
+    trace.reorder(group, part, features.vector, features.lane)
+    combine_in_registers(trace, pattern, partial, holder=pattern.row)
+    update = TileNest(part, features)
+    nests = partial_tile(trace, pattern, sums.tile, partial=partial, update=update, reduction=group)
+    # The sums of a vector one after the other, so that their total stays in a register.
+    total = nests.copy.features
+    trace.reorder(total.vector, nests.copy.row, total.lane)
+    return nests, partial

@@ -1,0 +1,42 @@
+"""The first of several rules that matches a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Target
+from gossamer_schedule.rules.canonical.forms import Form
+from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, RuleRecord
+
+
+class FoundMatch(NamedTuple):
+    """The match of a rule, and the form of the program that it matches."""
+
+    rule: RuleRecord
+    form: Form
+    match: PatternMatch
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Return the decisions that lead to the form, and those of the rule."""
+        return (*self.form.decisions, *self.match.trace.decisions)
+
+    @property
+    def report(self) -> ScheduleReport:
+        """Return the report of the rule, with all decisions."""
+        return self.rule.report(self.match.pattern, self.decisions)
+
+
+def first_match(
+    rules: Iterable[RuleRecord], forms: Iterable[Form], target: Target, context: RuleContext
+) -> FoundMatch | None:
+    """Return the match of the first rule that matches the first form that any rule matches; None if there is
+    none."""
+    tried = tuple(rules)
+    for form in forms:
+        for rule in tried:
+            match = rule.match(form.module, target, context)
+            if match is not None:
+                return FoundMatch(rule, form, match)
+    return None

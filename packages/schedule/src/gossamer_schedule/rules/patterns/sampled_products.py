@@ -1,0 +1,94 @@
+"""The pattern of a sum over features for each stored element of a sparse matrix (SDDMM)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.core.axis_kinds import is_padded, is_varied
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.lowered_names import indptr_name
+from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
+from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
+from gossamer_schedule.rules.analysis.outputs import may_reassociate, reduced_buffer
+from gossamer_schedule.rules.analysis.regular_reads import (
+    is_dense_root,
+    reads_regularly,
+    selects_by_ragged,
+)
+from gossamer_schedule.rules.analysis.slots import slots_before
+from gossamer_schedule.rules.analysis.taken_names import has_taken
+
+
+class SampledProducts(msgspec.Struct, frozen=True):
+    """`out[i, j] = sum over k of ...` for each j of the fiber of row i, with names of the loop stage.
+
+    `features` is the extent of the loop `feature` (None: symbolic), `before` the text of the number of
+    nonzeros before a row, and `gather` are the rows of the dense operand that are read by column.
+    `is_regular` is true if vectors over features can read the operands (`reads_regularly`), `is_padded` if
+    slots of the fiber may be padding.
+    """
+
+    block: str
+    row: str
+    position: str
+    feature: str
+    features: int | None
+    dtype: str
+    before: str
+    gather: Gather
+    is_regular: bool
+    is_padded: bool
+
+    @property
+    def text(self) -> str:
+        """Return the pattern in words."""
+        return (
+            f"each stored element {self.position} of row {self.row} is a sum over the features "
+            f"{self.feature}"
+        )
+
+
+def sampled_products(module: Module) -> SampledProducts | None:
+    """Return the pattern of a coordinate module of one iteration; None for any other program."""
+    found = single_iteration(module)
+    if found is None or found[1].kinds != "SSR":
+        return None
+    function, iteration = found
+    axes = axes_of(function, iteration)
+    if len(axes) != 3:
+        return None
+    row, fiber, feature = axes
+    if not is_varied(fiber) or fiber.parent != row.name:
+        return None
+    if not is_dense_root(row) or not is_dense_root(feature):
+        return None
+    output = reduced_buffer(function, iteration, element=iteration.vars[:2])
+    names = {indptr_name(fiber.name)}
+    if output is None or output.axes != (row.name, fiber.name):
+        return None
+    if has_taken(function, iteration, names=names):
+        return None
+    row_var, position, feature_var = iteration.vars
+    features = integer_value(feature.length)
+    return SampledProducts(
+        block=iteration.name,
+        row=row_var,
+        position=position,
+        feature=feature_var,
+        features=features,
+        dtype=output.dtype,
+        before=slots_before(fiber, row_var, element=row_var),
+        gather=gather_of(
+            function,
+            iteration,
+            column=position,
+            feature=feature_var,
+            features=features,
+            dtype=output.dtype,
+        ),
+        is_regular=reads_regularly(function, iteration, lane=feature_var)
+        and not selects_by_ragged(function, iteration)
+        and may_reassociate(iteration),
+        is_padded=is_padded(fiber),
+    )

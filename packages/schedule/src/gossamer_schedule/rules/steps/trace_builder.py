@@ -1,0 +1,266 @@
+"""Steps that a rule plans, with handles for the loops and blocks that they will make.
+
+A rule sees a module of the coordinate stage, but most of its steps apply to the loop stage. A `TraceBuilder`
+therefore records steps without applying them. Its methods return the names that the primitives will make, so
+that rules pass these on to later steps as they would pass on the handles of a `ScheduleBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gossamer_ir.core.lowered_names import fused_name
+from gossamer_ir.interchange.records import Arg, Decision, ScheduledStage, Step, Trace
+from gossamer_schedule.definition.made_names import (
+    cache_name,
+    copy_block_name,
+    copy_name,
+    init_name,
+    numbered_name,
+    partial_name,
+    region_loop_name,
+    split_loop_names,
+    unit_loop_name,
+)
+from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
+
+
+class MadeNest(NamedTuple):
+    """A block that a primitive makes, and the loops around it by the loops that they were copied from."""
+
+    block: str
+    loops: Mapping[str, str]
+
+    def vectors(self, loops: VectorLoops) -> VectorLoops:
+        """Return the loops that were copied from those over vectors and lanes."""
+        return VectorLoops("", self.loops.get(loops.vector, ""), self.loops.get(loops.lane, ""))
+
+
+class Accumulator(NamedTuple):
+    """The nests that initialize the local buffer of a block, and copy it to the output."""
+
+    init: MadeNest
+    copy: MadeNest
+
+
+class PartialResults(NamedTuple):
+    """The block and the buffer of partial results, and the loops that combine these, by the loops that they
+    were copied from."""
+
+    block: str
+    buffer: str
+    combining: Mapping[str, str]
+
+
+class RegionCopy(NamedTuple):
+    """The block that copies a region of a buffer, and its loops: one for each dimension of the buffer."""
+
+    block: str
+    loops: tuple[str, ...]
+
+
+class TraceBuilder:
+    """A list of steps. A method records a step of one primitive, or a few that belong together, and returns
+    the names that they will make. `decide` gives the reason for the steps since the last decision.
+
+    Loops that do not exist ("") are passed over. A primitive numbers a name that is `taken` already; so does
+    its method.
+
+    >>> trace = TraceBuilder()
+    >>> outer, lane = trace.split("j", factors=(None, 8))
+    >>> trace.vectorize(lane)
+    >>> trace.steps[1]
+    Step(op='vectorize', args={'loop': 'j_1'})
+    >>> trace.decide("vectors of 8 elements", "they are contiguous")
+    >>> [len(decision.steps) for decision in trace.decisions]
+    [2]
+    >>> TraceBuilder(taken=["j_1"]).split("j", factors=(None, 8))
+    ('j_0', 'j_1_1')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._steps: list[Step] = []
+        self._decisions: list[Decision] = []
+        self._undecided: list[Step] = []
+        self._names = set(taken)
+
+    @property
+    def steps(self) -> Trace:
+        """The steps that were recorded, in order."""
+        return tuple(self._steps)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions that were taken, in order."""
+        return tuple(self._decisions)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that are taken after the steps."""
+        return frozenset(self._names)
+
+    def add(self, op: str, **args: Arg) -> None:
+        """Record a step from which the rule needs no names."""
+        step = Step(op, args)
+        self._steps.append(step)
+        self._undecided.append(step)
+
+    def decide(self, what: str, why: str, *, stage: ScheduledStage = "loop") -> None:
+        """Record a decision, with the steps since the one before."""
+        self._decisions.append(Decision(what, why, tuple(self._undecided), stage))
+        self._undecided.clear()
+
+    def adopt(self, decisions: Iterable[Decision], *, names: Iterable[str] = ()) -> None:
+        """Record decisions that were taken elsewhere, and the names that are taken after them."""
+        for decision in decisions:
+            self._decisions.append(decision)
+            self._steps.extend(decision.steps)
+        self._names.update(names)
+
+    # --- loops
+
+    def sparse_fuse(self, iteration: str, *, axes: Sequence[str], variables: Sequence[str]) -> str:
+        """Fuse axes at the coordinate stage. Return the loop over the fused variables at the loop stage."""
+        self.add("sparse_fuse", iteration=iteration, axes=tuple(axes))
+        return fused_name(variables)
+
+    def split(self, loop: str, *, factors: tuple[int | None, ...]) -> tuple[str, ...]:
+        """Split a loop. Return the new loops, outermost first."""
+        self.add("split", loop=loop, factors=factors)
+        made = tuple(map(self._fresh, split_loop_names(loop, len(factors))))
+        self._names.discard(loop)
+        return made
+
+    def split_in_vectors(self, loop: str, tiles: VectorTiles) -> VectorLoops:
+        """Split a loop into tiles of vectors of lanes. Return the loops.
+
+        Loops of one iteration are not made. The loop is not split if it is exactly one vector.
+        """
+        outer = tuple(count for count in (tiles.tiles, tiles.vectors) if count != 1)
+        if not outer and tiles.is_exact:
+            return VectorLoops("", "", loop)
+        made = iter(self.split(loop, factors=(*outer, tiles.lanes)))
+        tile = next(made) if tiles.tiles != 1 else ""
+        vector = next(made) if tiles.vectors != 1 else ""
+        return VectorLoops(tile, vector, next(made))
+
+    def run_in_lanes(
+        self, loop: str, *, lanes: int, vectors: int | None = None, rest: str = ""
+    ) -> str:
+        """Split a loop into vectors (None: as many as needed) of lanes. Return the loop over the vectors."""
+        outer, lane = self.split(loop, factors=(vectors, lanes))
+        self.vectorize(lane, rest=rest)
+        return outer
+
+    def reorder(self, *loops: str) -> None:
+        """Order loops, outermost first."""
+        self.add("reorder", loops=tuple(filter(None, loops)))
+
+    def vectorize(self, *loops: str, rest: str = "") -> None:
+        """Make the iterations of each loop lanes. `rest` is how a remainder runs ("": in a loop)."""
+        for loop in filter(None, loops):
+            args: dict[str, Arg] = {"loop": loop, "rest": rest} if rest else {"loop": loop}
+            self.add("vectorize", **args)
+
+    def unroll(self, *loops: str) -> None:
+        """Unroll each loop."""
+        for loop in filter(None, loops):
+            self.add("unroll", loop=loop)
+
+    def add_unit_loop(self, name: str) -> str:
+        """Insert a loop of one iteration around a loop or block. Return it."""
+        self.add("add_unit_loop", name=name)
+        return self._fresh(unit_loop_name(name))
+
+    # --- blocks and buffers
+
+    def cache_write(
+        self,
+        block: str,
+        *,
+        buffer: str,
+        scope: str,
+        elements: Sequence[str],
+        over_iterators: bool = False,
+    ) -> MadeNest:
+        """Let a block write a cache of a buffer. Return the nest that copies the cache to the buffer.
+
+        `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
+        has the dimensions of the buffer, or one for each iterator.
+        """
+        op = "reindex_cache_write" if over_iterators else "cache_write"
+        self.add(op, block=block, buffer=buffer, scope=scope)
+        cache = self._fresh(cache_name(buffer, scope))
+        loops = self._copies(elements)
+        return MadeNest(self._fresh(copy_block_name(block, cache)), loops)
+
+    def decompose_reduction(
+        self, block: str, *, loop: str, elements: Sequence[str] = ()
+    ) -> MadeNest:
+        """Move the init of a block into its own nest before `loop`. Return that nest.
+
+        `elements` are the loops from `loop` down to the block that select an element.
+        """
+        self.add("decompose_reduction", block=block, loop=loop)
+        loops = {name: self._fresh(init_name(name)) for name in filter(None, elements)}
+        return MadeNest(self._fresh(init_name(block)), loops)
+
+    def rfactor(
+        self, block: str, *, buffer: str, loop: str, elements: Sequence[str]
+    ) -> PartialResults:
+        """Compute a partial result of a block in each iteration of a loop. The block of this name then
+        combines them, in loops over the `elements`, whose iterators select an element, and over the partial
+        results."""
+        self.add("rfactor", loop=loop)
+        partial = self._fresh(partial_name(buffer))
+        made = self._fresh(partial_name(block))
+        return PartialResults(made, partial, self._copies((*elements, loop)))
+
+    def cache_region(
+        self, block: str, *, buffer: str, loop: str, scope: str, dimensions: int
+    ) -> RegionCopy:
+        """Copy the region of a buffer that a block reads in an iteration of a loop. Return the nest that
+        copies. A dimension of the buffer along which only one element is read gets no loop."""
+        self.add("cache_region", block=block, buffer=buffer, loop=loop, scope=scope)
+        cache = self._fresh(cache_name(buffer, scope))
+        loops = (region_loop_name(buffer, dimension) for dimension in range(dimensions))
+        made = tuple(map(self._fresh, loops))
+        return RegionCopy(self._fresh(copy_block_name(block, cache)), made)
+
+    def accumulate_locally(
+        self,
+        block: str,
+        *,
+        buffer: str,
+        holder: str,
+        reduction: str,
+        inside: Sequence[str] = (),
+        elements: Sequence[str] = (),
+        over_iterators: bool = False,
+    ) -> Accumulator:
+        """Accumulate the results of a block in a local buffer during each iteration of loop `holder`.
+
+        The buffer is initialized before loop `reduction` and copied to the output at the end of the
+        iteration. `inside` are the loops of the block inside of `reduction` that select an element.
+        `elements` are the loops, before any split, whose iterators select an element inside of `holder`.
+        The local buffer has the dimensions of the buffer, or one for each iterator.
+        """
+        copy = self.cache_write(
+            block, buffer=buffer, scope="local", elements=elements, over_iterators=over_iterators
+        )
+        self.add("reverse_compute_at", block=copy.block, loop=holder)
+        init = self.decompose_reduction(block, loop=reduction, elements=inside)
+        return Accumulator(init, copy)
+
+    def _copies(self, loops: Sequence[str]) -> dict[str, str]:
+        return {loop: self._fresh(copy_name(loop)) for loop in filter(None, loops)}
+
+    def _fresh(self, name: str) -> str:
+        """Return the name that a primitive makes: the first of `name`, `name_1`, ... that is free."""
+        made, number = name, 0
+        while made in self._names:
+            number += 1
+            made = numbered_name(name, number)
+        self._names.add(made)
+        return made
