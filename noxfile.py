@@ -3,7 +3,7 @@
     nox -s demo            the main job: a script becomes a kernel, checked and timed
     nox -s tests           every distribution on its own, then the repository
     nox -s "tests(ir)"     one distribution, installed with only what it declares, and its coverage
-    nox -s lint types      ruff and import-linter; mypy --strict per distribution
+    nox -s lint types      ruff and import-linter; mypy --strict
     nox -s wire            the tests that serialize everything that packages exchange
     nox -s wheels          the README examples of each wheel, installed alone
     nox -s lowest          the tests with the lowest declared versions of all requirements
@@ -32,12 +32,11 @@ from pathlib import Path
 from typing import Any
 
 import nox
-from nox.command import CommandFailed
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-nox.needs_version = ">=2025.2.9"
+nox.needs_version = ">=2026.10.20"
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_missing_interpreters = True
@@ -206,10 +205,13 @@ def build(session: nox.Session) -> None:
         session.log("all wheels are up to date")
         return
     session.install("hatchling>=1.27")
+    built = session.create_tmp()
+    build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", built]
+    session.run("python", "-m", *build, *(f"./{distribution.path}" for distribution in stale))
     for distribution in stale:
-        target = distribution.wheel_folder().relative_to(ROOT)
-        build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-        session.run("python", "-m", *build, "-w", str(target), f"./{distribution.path}")
+        distribution.wheel_folder().mkdir(parents=True, exist_ok=True)
+        (wheel,) = Path(built).glob(f"{distribution.package}-*.whl")
+        shutil.move(wheel, distribution.wheel_folder())
 
 
 @nox.session(requires=["build"])
@@ -219,34 +221,15 @@ def demo(session: nox.Session) -> None:
     session.run("gossamer", "demo", *session.posargs)
 
 
-LONGEST_PARTS = ("gossamer", "repository")
-"""The parts whose tests take as long as those of all others together: the two lanes of `.ci/run`."""
-
-
-def parts_of_lane(lane: str) -> list[str]:
-    """Return the parts whose tests run: all, or with `GOSSAMER_TESTS` the `longest` or the `others`."""
-    parts = [*BY_SHORT, "repository"]
-    lanes = {
-        "": parts,
-        "longest": [*LONGEST_PARTS],
-        "others": [part for part in parts if part not in LONGEST_PARTS],
-    }
-    if lane not in lanes:
-        raise ValueError(f"GOSSAMER_TESTS is '{lane}'; expected longest or others.")
-    return lanes[lane]
-
-
 @nox.session(requires=["build"])
-@nox.parametrize(
-    "part",
-    [nox.param(part, id=part) for part in parts_of_lane(os.environ.get("GOSSAMER_TESTS", ""))],
-)
+@nox.parametrize("part", [*EACH, nox.param("repository", id="repository")])
 def tests(session: nox.Session, part: str) -> None:
     """Test one distribution with only its declared requirements, or the repository with all distributions.
 
-    The tests of a distribution must execute most of its statements. If a session has several packages,
-    what they exchange is serialized, except in tests with the mark `unserialized`, which run on their own.
-    With arguments after --, nothing is measured or serialized.
+    First the README examples of the distribution run, with its wheel alone. Its tests must execute most of
+    its statements. If a session has several packages, what they exchange is serialized, except in tests with
+    the mark `unserialized`, which run on their own. With arguments after --, only tests run, and nothing is
+    measured or serialized.
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
@@ -254,6 +237,8 @@ def tests(session: nox.Session, part: str) -> None:
         run_tests(session, "tests", ["--some-borders"], env=env)
         return
     distribution = BY_SHORT[part]
+    if not session.posargs:
+        require_complete(session, distribution)
     install(session, [distribution], *group_requirements("parallel"), extra="test")
     measured = ["-p", "tests.support.executed", "--executed", distribution.package]
     options = [*measured, "--executed-least", str(COVERED)]
@@ -308,8 +293,12 @@ def fuzz(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 @nox.parametrize("part", EACH)
 def wheels(session: nox.Session, part: str) -> None:
+    """Run the README examples of one wheel, installed alone, as the session of its tests does first."""
+    require_complete(session, BY_SHORT[part])
+
+
+def require_complete(session: nox.Session, distribution: Distribution) -> None:
     """Install one wheel with its requirements from a folder of wheels, and run its README examples."""
-    distribution = BY_SHORT[part]
     closure = needed_by([distribution], extra="")
     wheelhouse = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheelhouse, ignore_errors=True)
@@ -380,21 +369,13 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": sources})
 
 
-@nox.session(requires=["build"])
+@nox.session
 def types(session: nox.Session) -> None:
-    """Run mypy --strict on each distribution, then on the files beside them."""
-    install(session, DISTRIBUTIONS, *group_requirements("types"))
-    targets = {d.short: [f"{d.path}/src"] for d in DISTRIBUTIONS}
-    targets["repository"] = ["noxfile.py", "benchmarks", "docs", "examples", "tools"]
-    wrong = []
-    for name, paths in targets.items():
-        session.log(f"types of {name}")
-        try:
-            session.run("mypy", "--strict", *paths)
-        except CommandFailed:
-            wrong.append(name)
-    if wrong:
-        session.error(f"mypy found errors in {', '.join(wrong)}")
+    """Run mypy --strict on all distributions and on the files beside them, at once, so that it reads
+    each of them once."""
+    session.install(*sorted({*map(str, third_party(DISTRIBUTIONS))}), *group_requirements("types"))
+    beside = ("noxfile.py", "benchmarks", "docs", "examples", "tools")
+    session.run("mypy", "--strict", *(f"{d.path}/src" for d in DISTRIBUTIONS), *beside)
 
 
 @nox.session

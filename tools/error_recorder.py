@@ -1,7 +1,8 @@
 """A pytest plugin that records the message of every error with a code that a test raises.
 
 `pytest -p tools.error_recorder` with `GOSSAMER_ERRORS` set to a folder writes one file for each process, with
-lines `{"code", "test", "text"}` for the first tests of each code. For an unsupported construct, `program` is
+lines `{"code", "test", "text"}` for the first tests of each code. With `GOSSAMER_ERROR_TESTS`, a JSON file of
+names, only these of the collected tests run. For an unsupported construct, `program` is
 the module (or script, or format description) that was passed to the outermost function of gossamer.
 """
 
@@ -114,6 +115,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Replaced for this run of the tests only.
     VerifyContext.report = _record_report  # type: ignore[method-assign, assignment]
     CodedError.__init__ = _record  # type: ignore[method-assign, assignment]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    names = os.environ.get("GOSSAMER_ERROR_TESTS")
+    if names is None:
+        return
+    asked = {*json.loads(Path(names).read_text())}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in asked])
+    items[:] = [item for item in items if item.nodeid in asked]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -51,8 +51,7 @@ def files() -> dict[Path, str]:
 def current_examples(folder: Path) -> list[Row]:
     """Return an example of each code, sorted by code."""
     stored, patterns = stored_examples(), codes_of_source()
-    existing = existing_tests(row["test"] for row in stored.values())
-    record = recorded_messages(folder / "stored", existing)
+    record = messages_of_tests(folder / "stored", [row["test"] for row in stored.values()])
     rows = {}
     for code, row in stored.items():
         if not is_covered(code, patterns):
@@ -86,7 +85,7 @@ def searched_examples(
     codes = {code for pattern in patterns for code in fnmatch.filter(record, pattern)}
     chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
     rows = [row for row in chosen if row is not None]
-    again = recorded_messages(folder / "again", [row["test"] for row in rows])
+    again = messages_of_tests(folder / "again", [row["test"] for row in rows])
     return {row["code"]: row for row in rows if shown(row) in again[row["code"]][row["test"]]}
 
 
@@ -117,10 +116,32 @@ def stored_examples() -> dict[str, Row]:
     return {row["code"]: row for row in rows}
 
 
-def recorded_messages(folder: Path, tests: Sequence[str]) -> Recorded:
-    """Run pytest with these arguments and return what the tests raise."""
+def messages_of_tests(folder: Path, tests: Iterable[str]) -> Recorded:
+    """Run those of the tests that exist, and return what they raise.
+
+    Pytest runs nothing if one does not exist, so it collects their files, and the plugin leaves out the
+    others.
+    """
+    asked = {*tests}
+    files = files_of_tests(asked)
+    folder.mkdir()
+    names = folder / "asked.json"
+    names.write_text(json.dumps(sorted(asked)))
+    return recorded_messages(folder, sorted(files), asked=names)
+
+
+def recorded_messages(folder: Path, tests: Sequence[str], asked: Path | None = None) -> Recorded:
+    """Run pytest with these arguments, only the tests in the file `asked` if there is one, and return what
+    they raise."""
     if tests:  # without any, pytest would run all
-        done = run_pytest(tests, "-p", "tools.error_recorder", folder=folder)
+        folder.mkdir(exist_ok=True)
+        env = {**os.environ, "GOSSAMER_ERRORS": str(folder)}
+        env |= {} if asked is None else {"GOSSAMER_ERROR_TESTS": str(asked)}
+        options = ("-q", "-p", "no:cacheprovider", "-p", "tools.error_recorder")
+        command = [sys.executable, "-m", "pytest", *options, *tests]
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
         if done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             raise RuntimeError(f"the tests that raise errors fail:\n{done.stdout[-3000:]}")
     record: dict[str, dict[str, list[Shown]]] = defaultdict(lambda: defaultdict(list))
@@ -129,30 +150,6 @@ def recorded_messages(folder: Path, tests: Sequence[str]) -> Recorded:
             row = json.loads(line)
             record[row["code"]][row["test"]].append(shown(row))
     return record
-
-
-def existing_tests(tests: Iterable[str]) -> list[str]:
-    """Return those of the tests that exist.
-
-    Pytest runs nothing if one does not, and names only the function of a case that it does not find.
-    """
-    asked = list(dict.fromkeys(tests))
-    files = {test.partition("::")[0] for test in asked}
-    found = sorted(file for file in files if (ROOT / file).exists())
-    collected = set(run_pytest(found, "--collect-only").stdout.splitlines())
-    return [test for test in asked if test in collected]
-
-
-def run_pytest(
-    tests: Iterable[str], *options: str, folder: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run pytest; the plugin that records errors writes to a folder."""
-    env = {**os.environ}
-    if folder is not None:
-        folder.mkdir(exist_ok=True)
-        env["GOSSAMER_ERRORS"] = str(folder)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
 def shown(row: Row) -> Shown:
