@@ -275,6 +275,37 @@ finally:
 """)
 
 
+@needs_affinity
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this process may use one CPU only")
+def test_a_worker_that_took_the_callers_cpu_leaves_it():
+    """Where another process keeps the other CPU busy, a worker that is woken runs on the caller's. If it spun
+    there after its work, a region would take five times as long as the caller alone."""
+    run("""
+first, second = sorted(os.sched_getaffinity(0))[:2]
+os.sched_setaffinity(0, (first, second))
+regions(3, threads=2)
+busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+os.sched_setaffinity(busy.pid, (second,))
+
+def seconds(threads):
+    end = time.perf_counter() + 1e-4  # the worker falls asleep
+    while time.perf_counter() < end:
+        pass
+    start = time.perf_counter()
+    regions(1, threads=threads, chunks=2, steps=2000)
+    return time.perf_counter() - start
+
+def median(threads):
+    return sorted(seconds(threads) for _ in range(300))[150]
+
+try:
+    assert any(median(2) < 2.5 * median(1) for _ in range(10))
+finally:
+    busy.kill()
+    busy.wait()
+""")
+
+
 def test_processes_end_while_threads_spin_or_work():
     run("""
 def loop():
