@@ -257,7 +257,7 @@ unneeded = (
     "gossamer_ir.script.print",
     "gossamer_lower.math.helpers.function_table",
     "gossamer_formats.conversion.convert",
-    "gossamer_formats.conversion.elements",
+    "gossamer_formats.conversion.elements.stored_elements",
 )
 assert not [name for name in unneeded if name in sys.modules]
 print(json.dumps({"cached": built.cached, "imported": [name for name in slow if name in sys.modules]}))

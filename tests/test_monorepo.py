@@ -34,7 +34,17 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 """Folders of tests that no folder of the sources corresponds to."""
 TESTED_IN = {
     "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
-    "gossamer-formats": {"scipy_matrices": "io/test_scipy_conversion.py"},
+    "gossamer-formats": {
+        "scipy_matrices": "io/test_scipy_conversion.py",
+        **{
+            f"conversion/{name}": "conversion/test_convert.py"
+            for name in ("maps", "numpy", "target")
+        },
+        **{
+            f"conversion/compiled/{name}": "conversion/compiled/test_convert_by_programs.py"
+            for name in ("axes", "results", "source")
+        },
+    },
     "gossamer-ir": {
         f"script/parser/{name}": "script/parser/test_parse_errors.py"
         for name in ("arguments", "declarations", "expressions", "state", "statements")

@@ -60,7 +60,9 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats.descriptions.tiled_csr", "tiled_csr"),
     Border("gossamer", "formats", "gossamer_formats", "from_arrays"),
-    Border("gossamer", "formats", "gossamer_formats.conversion.recognized_formats", "is_format"),
+    Border(
+        "gossamer", "formats", "gossamer_formats.conversion.target.recognized_formats", "is_format"
+    ),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
     Border("gossamer", "formats", "gossamer_formats.storage", "shape_of"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
-from gossamer_formats.conversion.elements import (
+from gossamer_formats.conversion.elements.stored_elements import (
     Slots,
     coordinates_of_slots,
     enumerated,

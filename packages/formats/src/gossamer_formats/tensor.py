@@ -10,10 +10,10 @@ import numpy as np
 
 from gossamer_formats.checks.owned_storage import checked_copy, owned_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
-from gossamer_formats.conversion.conversion_options import Duplicates, Zeros
-from gossamer_formats.conversion.conversion_target import ConversionTarget, conversion_target
-from gossamer_formats.conversion.csr_matrices import transposed_storage
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.numpy.csr_matrices import transposed_storage
+from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array, is_owned
 from gossamer_formats.registry.operators import operator_of
@@ -198,7 +198,7 @@ class SparseTensor:
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added."""
-        from gossamer_formats.conversion.dense import to_dense
+        from gossamer_formats.conversion.elements.dense import to_dense
 
         return to_dense(self.checked_storage())
 

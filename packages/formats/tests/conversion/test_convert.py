@@ -20,8 +20,8 @@ from gossamer_formats import (
     from_scipy,
 )
 from gossamer_formats.conversion import convert as convert_module
-from gossamer_formats.conversion.conversion_target import ConversionTarget
 from gossamer_formats.conversion.convert import convert_storage
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.interpret import run

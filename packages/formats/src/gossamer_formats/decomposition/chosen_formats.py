@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_formats.conversion.conversion_target import conversion_target
-from gossamer_formats.conversion.convert import store_elements
-from gossamer_formats.conversion.elements import Elements, select_elements
+from gossamer_formats.conversion.elements.stored_elements import Elements, select_elements
+from gossamer_formats.conversion.numpy.store_elements import store_elements
+from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.visited_coordinates import VisitedCoordinates, visited_coordinates
+from gossamer_formats.conversion.elements.visited_coordinates import (
+    VisitedCoordinates,
+    visited_coordinates,
+)
 from gossamer_formats.storage import Array, Storage
 from gossamer_ir.analysis.logical_elements import map_results
 from gossamer_ir.nodes import Var

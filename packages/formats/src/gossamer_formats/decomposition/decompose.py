@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.decomposition.chosen_formats import ChosenFormat, chosen_parts
 from gossamer_formats.decomposition.composable_format import with_defaults
 from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from gossamer_formats.conversion.compiled.element_loop import LARGEST_CONSTANT
-from gossamer_formats.conversion.compiled.program import Compile, Operand, run_program, widened
+import numpy as np
+from msgspec.structs import replace
+
+from gossamer_formats.conversion.compiled.programs.arguments import LARGEST_CONSTANT
+from gossamer_formats.conversion.compiled.programs.program import (
+    Arguments,
+    ArrayArgument,
+    program_call,
+)
+from gossamer_formats.conversion.compiled.programs.statements import (
+    cast,
+    compare,
+    digits,
+    let,
+    load,
+    loop,
+    offsets_facts,
+    store,
+    when,
+)
 from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.memory.new_arrays import NewArray, new_arrays
 from gossamer_formats.permutation import UNSTORED
+from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Array, native_name
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, mul, zero_of
+from gossamer_ir.nodes import Binary, Const, Expr, For, Load, Stmt, Store, Var
 
 
 def segment_lengths(
@@ -18,34 +39,43 @@ def segment_lengths(
     """Return the number of elements of each row in each partition of `span` columns."""
     rows = offsets.size - 1
     lengths = np.zeros(rows * partitions, np.int32)
-    begin, end = (widened(f"OFFSETS[{at}]", native_name(offsets.dtype)) for at in ("i", "i + 1"))
-    lines = [
-        "for i in T.parallel(rows):",
-        f"    for e in T.serial({begin}, {end}):",
-        f"        at = {widened('COLUMNS[e]', native_name(columns.dtype))} // span",
-        "        LENGTHS[i, at] = LENGTHS[i, at] + 1",
-    ]
-    facts = (
-        "monotone(OFFSETS)",
-        "in_range(OFFSETS, 0, count + 1)",
-        "has_value(OFFSETS, 0, 0)",
-        "has_value(OFFSETS, rows, count)",
-    )
-    run_program(
+    facts = offsets_facts("OFFSETS", index_var("rows"), index_var("count"))
+    offsets_shape = (add(index_var("rows"), ONE),)
+    # Two dimensions: each row has elements of its own, so that rows are counted in parallel.
+    lengths_shape = (index_var("rows"), index_var("partitions"))
+    offsets_dtype, columns_dtype = native_name(offsets.dtype), native_name(columns.dtype)
+    _run(
         compile,
-        lines,
+        [_count_segments(offsets_dtype, columns_dtype)],
         {
             "rows": rows,
             "count": columns.size,
             "partitions": partitions,
             "span": span,
-            "OFFSETS": Operand(offsets, "rows + 1", facts),
-            "COLUMNS": Operand(columns, "count"),
-            # Two dimensions: each row has elements of its own, so that rows are counted in parallel.
-            "LENGTHS": Operand(lengths, "rows, partitions"),
+            "OFFSETS": ArrayArgument(offsets, offsets_dtype, offsets_shape, facts),
+            "COLUMNS": ArrayArgument(columns, columns_dtype, (index_var("count"),)),
+            "LENGTHS": ArrayArgument(lengths, "int32", lengths_shape),
         },
     )
     return lengths
+
+
+def _count_segments(offsets_dtype: str, columns_dtype: str) -> For:
+    row, element, at = index_var("i"), index_var("e"), index_var("at")
+    begin, end = (load("OFFSETS", place, offsets_dtype) for place in (row, add(row, ONE)))
+    partition = floordiv(load("COLUMNS", element, columns_dtype), index_var("span"))
+    longer = Binary("add", Load("LENGTHS", (row, at), "int32"), Const("int32", "1"))
+    count: list[Stmt] = [let(at.name, partition), Store("LENGTHS", (row, at), longer)]
+    return _parallel(row, index_var("rows"), [loop(element.name, begin, end, count)])
+
+
+def _parallel(variable: Var, end: Expr, body: Sequence[Stmt]) -> For:
+    return replace(loop(variable.name, ZERO, end, body), kind="parallel")
+
+
+def _run(compile: Compile, body: Sequence[Stmt], arguments: Arguments) -> None:
+    program, passed = program_call(compile, body, arguments)
+    program.run_trusted(*passed)
 
 
 def store_segments(
@@ -63,47 +93,50 @@ def store_segments(
     """
     columns, values = matrix
     size = starts.size * width
-    found = StoredSegments(
-        *new_arrays(
-            [
-                NewArray(size, native_name(columns.dtype), is_zero=False),
-                NewArray(size, native_name(values.dtype), is_zero=False),
-                NewArray(size, "int64", is_zero=False),
-            ]
-        )
-    )
     column, value = (native_name(array.dtype) for array in matrix)
-    slots = str(width) if width <= LARGEST_CONSTANT else "width"
-    lines = [
-        "for s in T.parallel(segments):",
-        f"    for x in T.serial({slots}):",
-        f"        t = s * {slots} + x",
-        "        if x < LENGTHS[s]:",
-        "            e = STARTS[s] + x",
-        "            NEW_COLUMNS[t] = COLUMNS[e]",
-        "            NEW_VALUES[t] = VALUES[e]",
-        "            PERMUTATION[t] = e",
-        "        else:",
-        f"            NEW_COLUMNS[t] = T.{column}(unused)",
-        f"            NEW_VALUES[t] = T.{value}(0)",
-        f"            PERMUTATION[t] = {UNSTORED}",
-    ]
-    stored = f"segments * {slots}"
-    run_program(
+    wanted = [NewArray(size, dtype, is_zero=False) for dtype in (column, value, "int64")]
+    found = StoredSegments(*new_arrays(wanted))
+    slots = index(width) if width <= LARGEST_CONSTANT else index_var("width")
+    count, segments = (index_var("count"),), (index_var("segments"),)
+    stored = (mul(*segments, slots),)
+    starts, lengths = (array.astype(np.int64, copy=False) for array in (starts, lengths))
+    _run(
         compile,
-        lines,
+        [_store_segments(slots, column, value)],
         {
             "segments": starts.size,
             "count": columns.size,
             "unused": unused,
-            **({} if slots.isdigit() else {"width": width}),
-            "STARTS": Operand(starts.astype(np.int64, copy=False), "segments"),
-            "LENGTHS": Operand(lengths.astype(np.int64, copy=False), "segments"),
-            "COLUMNS": Operand(columns, "count"),
-            "VALUES": Operand(values, "count"),
-            "NEW_COLUMNS": Operand(found.columns, stored),
-            "NEW_VALUES": Operand(found.values, stored),
-            "PERMUTATION": Operand(found.permutation, stored),
+            "width": width,
+            "STARTS": ArrayArgument(starts, "int64", segments),
+            "LENGTHS": ArrayArgument(lengths, "int64", segments),
+            "COLUMNS": ArrayArgument(columns, column, count),
+            "VALUES": ArrayArgument(values, value, count),
+            "NEW_COLUMNS": ArrayArgument(found.columns, column, stored),
+            "NEW_VALUES": ArrayArgument(found.values, value, stored),
+            "PERMUTATION": ArrayArgument(found.permutation, "int64", stored),
         },
     )
     return found
+
+
+def _store_segments(slots: Expr, column: str, value: str) -> For:
+    segment, place, target, element = (index_var(name) for name in ("s", "x", "t", "e"))
+    at, source = (target,), (element,)
+    stores: list[Stmt] = [
+        let(element.name, add(load("STARTS", segment, "int64"), place)),
+        Store("NEW_COLUMNS", at, Load("COLUMNS", source, column)),
+        Store("NEW_VALUES", at, Load("VALUES", source, value)),
+        store("PERMUTATION", target, element),
+    ]
+    fill: list[Stmt] = [
+        Store("NEW_COLUMNS", at, cast(index_var("unused"), column)),
+        Store("NEW_VALUES", at, zero_of(value)),
+        store("PERMUTATION", target, index(UNSTORED)),
+    ]
+    is_element = compare("lt", place, load("LENGTHS", segment, "int64"))
+    body: list[Stmt] = [
+        let(target.name, digits(segment, slots, place)),
+        when(is_element, stores, fill),
+    ]
+    return _parallel(segment, index_var("segments"), [loop(place.name, ZERO, slots, body)])

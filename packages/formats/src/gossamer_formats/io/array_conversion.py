@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gossamer_formats.checks.shapes import require_shape
-from gossamer_formats.conversion.conversion_target import describe
+from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.io.dlpack_arrays import numpy_array
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.memory.ownership import owned_array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.core.axis_kinds import indices_of
 

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_ir.nodes import Module
 from gossamer_ir.plugins import groups
 
-COMPILERS: NamedObjects[Callable[..., Any]] = NamedObjects(
+
+class Program(Protocol):
+    """A compiled program."""
+
+    @property
+    def run_trusted(self) -> Callable[..., Any]:
+        """Runs the program with arguments in the order of the parameters, which are not checked."""
+
+
+Compile: TypeAlias = Callable[[Module], Program]
+"""Compiles a program."""
+
+COMPILERS: NamedObjects[Compile] = NamedObjects(
     groups.COMPILERS.name,
     "compiler",
     expected="a function",
@@ -16,6 +29,6 @@ COMPILERS: NamedObjects[Callable[..., Any]] = NamedObjects(
 )
 
 
-def find_compiler() -> Callable[..., Any] | None:
+def find_compiler() -> Compile | None:
     """Return the function that compiles a module, or None if no installed distribution has one."""
     return COMPILERS.find("compile")

@@ -16,8 +16,8 @@ from gossamer_formats.checks.storage_checks import (
     check_storage,
     require_value_dtype,
 )
-from gossamer_formats.conversion.csr_matrices import csr_storage
-from gossamer_formats.conversion.dtypes import with_dtypes_of
+from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
+from gossamer_formats.conversion.target.dtypes import with_dtypes_of
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.scipy_matrices.matrix_checks import require_matrix
 from gossamer_formats.scipy_matrices.shared_formats import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer_formats import SparseTensor
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.registry.operators import find_operator
 
 

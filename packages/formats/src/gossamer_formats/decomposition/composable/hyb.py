@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.convert import MIN_COMPILED
-from gossamer_formats.conversion.dtypes import with_index_dtype
+from gossamer_formats.conversion.target.dtypes import with_index_dtype
 from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.decomposition.stored_segments import StoredSegments
@@ -20,7 +20,7 @@ from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
 if TYPE_CHECKING:
-    from gossamer_formats.conversion.compiled.program import Compile
+    from gossamer_formats.registry.compiler import Compile
 
 WIDEST = 24
 """Maximum exponent of a bucket's width. float32 represents every integer up to 2**24, so longer rows could

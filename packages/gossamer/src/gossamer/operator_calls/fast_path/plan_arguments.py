@@ -29,7 +29,7 @@ from gossamer_backend.call.plan import FixedArguments, fixed_arguments
 from gossamer_backend.call.plan_source import function_of_integers
 from gossamer_backend.fork import compiling
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.records import size_class
 

@@ -22,7 +22,7 @@ from gossamer.operator_calls.portions import is_much_work
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.fork import compiling
 from gossamer_formats import SparseTensor
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_ir.core.axis_kinds import indices_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from gossamer.operator_calls.program import (
 )
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, check_storage
-from gossamer_formats.conversion.recognized_formats import is_format
+from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.registry.formats import format_named
 from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
 from gossamer_formats.storage import Storage, evaluate, shape_of

@@ -1,0 +1,1 @@
+"""The slots of elements along the axes of a target."""

@@ -1,0 +1,183 @@
+"""The axes of a target that were added so far, and the statements that bind the slots of an element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
+from gossamer_formats.conversion.compiled.plans.recorder import Recorder
+from gossamer_formats.conversion.compiled.programs.arguments import (
+    SINGLE,
+    SharedArguments,
+    Size,
+)
+from gossamer_formats.conversion.compiled.programs.run_program import run_program
+from gossamer_formats.conversion.compiled.source.element_loop import ElementLoop
+from gossamer_formats.conversion.compiled.source.element_order import ElementOrder
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.storage import axes_by_name
+from gossamer_ir.core.axis_kinds import Indptr
+from gossamer_ir.core.build import ZERO
+from gossamer_ir.nodes import Axis, Expr, FormatDescription, Stmt
+
+
+class Place(NamedTuple):
+    """An element's slot of an axis, and the number of all slots."""
+
+    slot: Expr
+    size: Size
+
+
+ROOT = Place(ZERO, SINGLE)
+"""The place of an element before all axes."""
+
+
+class IndexArray(NamedTuple):
+    """An index array that is complete: its dtype, and its largest number, if that is known; the least one is
+    0 then."""
+
+    array: Value
+    dtype: str
+    largest: int | Value | None = None
+
+
+class StoredCoordinate(NamedTuple):
+    """A coordinate that the last program stores in the element's place of an index array.
+
+    `largest` is the largest number that may be stored; `unused` that of other places, None if there are none.
+    """
+
+    axis: str
+    handle: str
+    largest: int
+    unused: int | None
+
+
+class Appended(NamedTuple):
+    """An axis to which the last program appends the elements, which are in its order: `parent` is the place
+    of the fiber. There are fewer elements than slots."""
+
+    axis: Axis
+    indptr: Indptr | None
+    parent: Place
+
+
+class ValueSlots(NamedTuple):
+    """What is known about the slots of the values: each element has a slot of its own; the slots are those of
+    the source; each slot has an element; the axis whose slots the last program counts."""
+
+    are_own: bool = False
+    are_of_source: bool = False
+    are_filled: bool = False
+    appended: Appended | None = None
+
+
+class Requirements(NamedTuple):
+    """`order`: fibers must be sorted as the target says. `one_program`: all must be found by the last
+    program."""
+
+    order: bool
+    one_program: bool
+
+
+@dataclass
+class TargetAxes:
+    """The axes so far.
+
+    Statements of all programs see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
+    known about the order of the elements.
+    """
+
+    source: PlannedStorage
+    loop: ElementLoop
+    order: ElementOrder
+    target: ConversionTarget
+    requires: Requirements
+    sizes: KnownSizes
+    """The sizes that are the same for all tensors of the kind."""
+    slot_counts: dict[str, Value] = field(default_factory=dict)
+    """The sizes that are numbers of slots."""
+    coordinates: dict[str, Expr] = field(default_factory=dict)
+    """An element's coordinate along an axis."""
+    places_in_fiber: dict[str, Expr] = field(default_factory=dict)
+    """The number of an element's slot in a fiber of an axis, where the axis above it has determined it."""
+    lengths: dict[str, Size] = field(default_factory=dict)
+    """The number of coordinates of an axis."""
+    logical: dict[str, int] = field(default_factory=dict)
+    """The number of the logical coordinate that is the coordinate along an axis."""
+    dimensions: dict[str, frozenset[int]] = field(default_factory=dict)
+    """The numbers of the logical coordinates on which the coordinate along an axis depends."""
+    bindings: list[Stmt] = field(default_factory=list)
+    """The statements that bind the slots of the axes so far."""
+    starts: list[Stmt] = field(default_factory=list)
+    """The statements before the loops."""
+    places: dict[str | None, Place] = field(default_factory=lambda: {None: ROOT})
+    position: Place = ROOT
+    """The place of the element's value, as far as axes are known."""
+    slots: ValueSlots = field(default_factory=ValueSlots)
+    arrays: dict[str, IndexArray] = field(default_factory=dict)
+    stored: list[StoredCoordinate] = field(default_factory=list)
+
+    @property
+    def description(self) -> FormatDescription:
+        """The description of the target."""
+        return self.target.description
+
+    @property
+    def axes(self) -> dict[str, Axis]:
+        """The axes of the target by name."""
+        return axes_by_name(self.description)
+
+    @property
+    def arguments(self) -> SharedArguments:
+        """The arguments of all programs."""
+        return self.loop.arguments
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of steps."""
+        return self.loop.arguments.recorder
+
+
+def length_of(state: TargetAxes, axis: Axis) -> Size:
+    """Return the number of coordinates of an axis."""
+    known = state.lengths.get(axis.name)
+    if known is not None:
+        return known
+    return state.arguments.constant(f"w_{axis.name}", state.sizes.value(axis.length))
+
+
+def axes_after(state: TargetAxes, axis: Axis) -> list[Axis]:
+    """Return the axes after one in the order of the buffer."""
+    names, axes = state.description.buffer.axes, state.axes
+    return [axes[name] for name in names[names.index(axis.name) + 1 :]]
+
+
+def axes_before(state: TargetAxes, axis: Axis) -> list[str]:
+    """Return the names of the axes before one in the order of the buffer."""
+    names = state.description.buffer.axes
+    return list(names[: names.index(axis.name)])
+
+
+def run_query(
+    state: TargetAxes,
+    statements: Sequence[Stmt],
+    arguments: Mapping[str, Any],
+    *,
+    before: Sequence[Stmt] = (),
+    after: Sequence[Stmt] = (),
+) -> None:
+    """Run a program with statements for each element, and others before and after the loops.
+
+    Raises `NotDirectError` if there may be only one program.
+    """
+    if state.requires.one_program:
+        raise NotDirectError("a query needs a program of its own")
+    loops = state.loop.around([*state.bindings, *statements])
+    body = [*state.starts, *before, *loops, *after]
+    run_program(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -1,0 +1,17 @@
+"""What is wanted of a conversion by programs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Options(NamedTuple):
+    """`drop_zeros` leaves out elements whose value is zero; `requires_order` refuses elements that are not
+    sorted as the target says; `index_dtype=None` is int32; `in_one_program` refuses storages that need
+    several programs."""
+
+    drop_zeros: bool
+    index_dtype: str | None
+    wants_permutation: bool
+    requires_order: bool = True
+    in_one_program: bool = False

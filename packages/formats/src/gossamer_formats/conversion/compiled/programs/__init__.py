@@ -1,0 +1,1 @@
+"""Programs of conversions: loop nests, statements and arguments."""

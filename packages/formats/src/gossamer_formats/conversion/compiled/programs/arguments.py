@@ -1,0 +1,69 @@
+"""The arguments that the programs of a conversion share, and numbers of elements as expressions of them."""
+
+from __future__ import annotations
+
+from operator import mul as multiplied
+from typing import Any, NamedTuple
+
+from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.recorder import Recorder
+from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
+from gossamer_ir.core.build import ONE, index, index_var, mul
+from gossamer_ir.nodes import Const, Expr, Fact
+
+LARGEST_CONSTANT = 16
+"""The largest width that is a constant of the program, so that the loop can be unrolled. A program with
+another constant is compiled anew."""
+
+
+class Size(NamedTuple):
+    """A number of elements: an expression of the arguments, and its value, which may differ between
+    tensors."""
+
+    expr: Expr
+    value: int | Value
+
+
+SINGLE = Size(ONE, 1)
+"""The number of elements before all axes."""
+
+
+class SharedArguments:
+    """Arguments by name, to which those of later axes are added."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.by_name: dict[str, Any] = {}
+
+    def integer(self, name: str, value: int | Value) -> Size:
+        """Add an integer."""
+        self.by_name[name] = value
+        return Size(index_var(name), value)
+
+    def constant(self, name: str, value: int) -> Size:
+        """Return a number that is the same for all tensors; large ones are arguments."""
+        if value <= LARGEST_CONSTANT:
+            return Size(index(value), value)
+        return self.integer(name, value)
+
+    def array(
+        self, name: str, array: Value, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+    ) -> None:
+        """Add an array."""
+        self.by_name[name] = ArrayArgument(array, dtype, (size,), facts)
+
+    def product(self, name: str, first: Size, second: Size) -> Size:
+        """Return a product: that of two arguments is one of its own, so that sizes are linear."""
+        if 1 in (first.value, second.value):
+            return second if first.value == 1 else first
+        value = product_value(self.recorder, first.value, second.value)
+        if isinstance(first.expr, Const) or isinstance(second.expr, Const):
+            return Size(mul(first.expr, second.expr), value)
+        return self.integer(name, value)
+
+
+def product_value(recorder: Recorder, first: int | Value, second: int | Value) -> int | Value:
+    """Return the product of two numbers."""
+    if isinstance(first, int) and isinstance(second, int):
+        return first * second
+    return recorder.compute(multiplied, first, second)

@@ -1,0 +1,135 @@
+"""Statements and expressions of programs, whose indices are int64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, mul, sub, widen
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Fact,
+    For,
+    HasValue,
+    If,
+    InRange,
+    Let,
+    Load,
+    Monotone,
+    Select,
+    Stmt,
+    Store,
+)
+
+
+def let(name: str, value: Expr) -> Let:
+    """Return a statement that binds an index."""
+    return Let(index_var(name), value)
+
+
+def load(buffer: str, at: Expr, dtype: str) -> Expr:
+    """Return an element of an array of integers as an int64.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(load("X", ZERO, "int32"))
+    'T.int64(X[0])'
+    """
+    return widen(Load(buffer, (at,), dtype))
+
+
+def store(buffer: str, at: Expr, value: Expr, dtype: str = "int64") -> Store:
+    """Return a statement that stores an index in an array of integers."""
+    return Store(buffer, (at,), cast(value, dtype))
+
+
+def cast(value: Expr, dtype: str) -> Expr:
+    """Return an index as a number of a dtype."""
+    if dtype == "int64":
+        return value
+    return Const(dtype, value.text) if isinstance(value, Const) else Cast(dtype, value)
+
+
+def cell(name: str, value: Expr) -> tuple[Stmt, ...]:
+    """Return the statements that allocate a local variable and set it."""
+    buffer = Buffer(name, (ONE,), "int64", scope="local")
+    return Allocate(buffer), set_cell(name, value)
+
+
+def get_cell(name: str) -> Expr:
+    """Return the value of a local variable."""
+    return Load(name, (ZERO,), "int64")
+
+
+def set_cell(name: str, value: Expr) -> Store:
+    """Return a statement that sets a local variable."""
+    return Store(name, (ZERO,), value)
+
+
+def loop(name: str, start: Expr, end: Expr, body: Iterable[Stmt]) -> For:
+    """Return the loop over the numbers from `start` to `end` - 1.
+
+    A body without statements is that of a level of a nest (`loop_nest`).
+    """
+    return For(name, start, sub(end, start), tuple(body))
+
+
+def when(condition: Expr, body: Iterable[Stmt], otherwise: Iterable[Stmt] = ()) -> If:
+    """Return a branch."""
+    return If(condition, tuple(body), tuple(otherwise))
+
+
+def compare(op: CompareOp, lhs: Expr, rhs: Expr) -> Compare:
+    """Return a comparison of indices."""
+    return Compare(op, lhs, rhs)
+
+
+def both(lhs: Expr, rhs: Expr) -> Expr:
+    """Return the conjunction of conditions that are both evaluated."""
+    return Binary("and", lhs, rhs)
+
+
+def either(lhs: Expr, rhs: Expr) -> Expr:
+    """Return the disjunction of conditions that are both evaluated."""
+    return Binary("or", lhs, rhs)
+
+
+def operation(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
+    """Return an operation of two numbers of one dtype, such as "max"."""
+    return Binary(op, lhs, rhs)
+
+
+def select(condition: Expr, if_true: Expr, if_false: Expr) -> Expr:
+    """Return one of two values, which are both evaluated."""
+    return Select(condition, if_true, if_false)
+
+
+def increment(buffer: str, at: Expr, dtype: str) -> Store:
+    """Return a statement that adds 1 to an element of an array of integers."""
+    return Store(buffer, (at,), Binary("add", Load(buffer, (at,), dtype), Const(dtype, "1")))
+
+
+def digits(number: Expr, base: Expr, digit: Expr) -> Expr:
+    """Return a number with one more digit.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(digits(index_var("e"), index_var("n"), index_var("x")))
+    'e * n + x'
+    """
+    return add(mul(number, base), digit)
+
+
+def offsets_facts(buffer: str, fibers: Expr, count: Expr) -> tuple[Fact, ...]:
+    """Return what holds for the first slots of fibers, after which the number of all slots stands."""
+    return (
+        Monotone(buffer),
+        InRange(buffer, ZERO, add(count, ONE)),
+        HasValue(buffer, ZERO, ZERO),
+        HasValue(buffer, fibers, count),
+    )

@@ -1,0 +1,125 @@
+"""Programs that append elements to an axis, and count its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion.compiled.axes.places import (
+    offsets_of_ends,
+    set_list_size,
+    set_offsets,
+)
+from gossamer_formats.conversion.compiled.axes.target_axes import Appended, TargetAxes
+from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.programs.loop_nest import (
+    Tail,
+    around,
+    depth_of,
+    hoisted,
+)
+from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
+from gossamer_formats.conversion.compiled.programs.run_program import run_program
+from gossamer_formats.conversion.compiled.programs.statements import (
+    cell,
+    get_cell,
+    let,
+    select,
+    set_cell,
+    store,
+)
+from gossamer_formats.conversion.compiled.programs.vector_loop import VectorLoop, vector_loop
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.target.dtypes import native_index_dtype
+from gossamer_formats.storage import Array, ancestors
+from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.build import ONE, ZERO, add, index_var
+from gossamer_ir.nodes import Axis, Expr, Let, Stmt, Var
+from gossamer_ir.traversal.substitute import substitute
+
+TOTAL = "TOTAL"
+"""The local variable with the number of elements so far."""
+
+
+def append_elements(
+    state: TargetAxes,
+    appended: Appended,
+    stores: Sequence[Stmt],
+    arguments: Mapping[str, ArrayArgument],
+) -> Value:
+    """Run the last program, which appends elements to an axis, and return how many there are."""
+    axis, indptr, parent = appended
+    recorder = state.recorder
+    totals = recorder.compute(np.zeros, 1, np.int64)
+    found = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
+    tail = None
+    if indptr is not None:
+        dtype = recorder.decide(native_index_dtype, state.source.value_count)
+        ends = recorder.compute(np.zeros, parent.size.value, dtype)
+        found["ENDS"] = ArrayArgument(ends, dtype, (parent.size.expr,))
+        tail = _tail(state, axis, store("ENDS", parent.slot, get_cell(TOTAL), dtype))
+    loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
+    body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
+    run_program(recorder, body, {**state.arguments.by_name, **found})
+    total = recorder.compute(_first, totals)
+    if indptr is None:
+        set_list_size(state, axis, total)
+    else:
+        set_offsets(state, indptr, recorder.compute(offsets_of_ends, ends), dtype)
+    return total
+
+
+def _first(totals: Array) -> int:
+    return int(totals[0])
+
+
+def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
+    """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
+    if all(is_full(state.axes[name]) for name in ancestors(state.axes, axis.name)):
+        # Fibers of dense axes are there without elements, too.
+        return hoisted(state.loop.nest, state.bindings, statement)
+    return Tail(statement, depth_of(state.loop.nest))
+
+
+def _one_by_one(
+    state: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+) -> tuple[Stmt, ...]:
+    """Return the loops that append elements."""
+    loop, slot = state.loop, _slot(axis)
+    body = [*state.bindings, let(slot.name, get_cell(TOTAL)), *stores]
+    if loop.condition is None or loop.solved is not None:
+        # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
+        return loop.around([*body, set_cell(TOTAL, add(slot, ONE))], tail)
+    # Without a branch: an element that is not wanted is overwritten by the next one.
+    next_slot = add(slot, select(loop.condition, ONE, ZERO))
+    return around(loop.nest, [*body, set_cell(TOTAL, next_slot)], tail)
+
+
+def _slot(axis: Axis) -> Var:
+    return index_var(f"slot_{axis.name}")
+
+
+def _in_vectors(
+    state: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+) -> tuple[Stmt, ...] | None:
+    """Return the loops that append several elements at once; None unless these elements are always in one
+    fiber."""
+    found = vector_loop(state.loop.nest, state.bindings) if state.loop.condition is None else None
+    if found is None or (tail is not None and tail.depth > found.depth):
+        return None
+    first = index_var(f"first_{axis.name}")
+    # Sums instead of their names: the bounds of a sum with the variable are checked before the loop.
+    values = {_slot(axis).name: add(first, index_var(found.loop.var)), "p": _position(found)}
+    body: list[Stmt] = [
+        let(first.name, get_cell(TOTAL)),
+        found.of([substitute(each, values) for each in stores]),
+        set_cell(TOTAL, add(first, found.loop.extent)),
+    ]
+    return around(found.outer, body, tail)
+
+
+def _position(found: VectorLoop) -> Expr:
+    """Return what the position of a value is bound to."""
+    bindings = [each for each in (*found.outer, *found.bindings) if isinstance(each, Let)]
+    return next(each.value for each in bindings if each.var == POSITION)

@@ -1,0 +1,133 @@
+"""The last program of a conversion: it stores coordinates, values and their permutation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import add as plus
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, run_query
+from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.options import Options
+from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.planned_storage import (
+    PlannedConversion,
+    PlannedStorage,
+    size_of,
+)
+from gossamer_formats.conversion.compiled.programs.arguments import Size
+from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
+from gossamer_formats.conversion.compiled.programs.statements import cast
+from gossamer_formats.conversion.compiled.results.appended import append_elements
+from gossamer_formats.conversion.compiled.results.new_storage import (
+    WantedArray,
+    allocate,
+    complete_arrays,
+    typed_description,
+)
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.target.dtypes import index_dtypes
+from gossamer_formats.memory.new_arrays import without_end
+from gossamer_formats.permutation import UNSTORED
+from gossamer_formats.storage import values_handle
+from gossamer_ir.core.build import add, index
+from gossamer_ir.nodes import Expr, FormatDescription, Store
+
+PERMUTATION = "0"
+"""The key of the permutation among the arrays that are stored; no handle has this name."""
+
+
+class _ArrayStore(NamedTuple):
+    """A new array, and what is stored for each element in which place."""
+
+    wanted: WantedArray
+    place: Place
+    value: Expr
+
+
+def store_elements(state: TargetAxes, options: Options) -> PlannedConversion:
+    """Store indices and values, and return the storage."""
+    if not state.slots.are_own and not state.order.are_distinct:
+        raise NotDirectError("elements may be repeated", needs_order=True)
+    described = typed_description(state, options.index_dtype)
+    dtypes, handle = index_dtypes(described), values_handle(described)
+    arrays = complete_arrays(state, dtypes)
+    results = _shared_results(state, handle, options)
+    stores = _coordinate_stores(state, dtypes, set(arrays))
+    stores |= {
+        name: each
+        for name, each in _value_stores(state, described, options).items()
+        if name not in results
+    }
+    results |= _run(state, stores)
+    # The last program has counted the slots of an axis to which it appends.
+    results |= complete_arrays(state, dtypes) if state.slots.appended else arrays
+    permutation = results.pop(PERMUTATION, None)
+    count = state.recorder.compute(size_of, results[handle])
+    known = state.sizes.known
+    storage = PlannedStorage(described, known, results, count, are_owned=True)
+    return PlannedConversion(storage, {**known, **state.slot_counts}, permutation)
+
+
+def _shared_results(state: TargetAxes, handle: str, options: Options) -> dict[str, Value]:
+    """Return what follows without a program if the slots are those of the source."""
+    if not state.slots.are_of_source:
+        return {}
+    found = {}
+    if state.source.are_owned:
+        found[handle] = state.source.values
+    if options.wants_permutation:
+        found[PERMUTATION] = state.recorder.compute(np.arange, state.source.value_count)
+    return found
+
+
+def _coordinate_stores(
+    state: TargetAxes, dtypes: Mapping[str, str], complete: set[str]
+) -> dict[str, _ArrayStore]:
+    found = {}
+    for stored in state.stored:
+        if stored.handle not in complete:
+            dtype, place = dtypes[stored.handle], state.places[stored.axis]
+            wanted = WantedArray(place.size.value, dtype, stored.unused)
+            coordinate = cast(state.coordinates[stored.axis], dtype)
+            found[stored.handle] = _ArrayStore(wanted, place, coordinate)
+    return found
+
+
+def _value_stores(
+    state: TargetAxes, described: FormatDescription, options: Options
+) -> dict[str, _ArrayStore]:
+    """Return what is stored in the arrays of values and of their positions in the source."""
+    extra, place = described.buffer.extra_storage, state.position
+    is_filled = state.slots.are_filled and not extra
+    if extra:
+        count = state.recorder.compute(plus, place.size.value, extra)
+        place = Place(place.slot, Size(add(place.size.expr, index(extra)), count))
+    size = place.size.value
+    values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
+    found = {values_handle(described): _ArrayStore(values, place, state.loop.value)}
+    if options.wants_permutation:
+        positions = WantedArray(size, "int64", None if is_filled else UNSTORED)
+        found[PERMUTATION] = _ArrayStore(positions, place, POSITION)
+    return found
+
+
+def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, Value]:
+    """Run the program, and return the new arrays."""
+    if not stores:
+        return {}
+    made = allocate(state.recorder, {name: each.wanted for name, each in stores.items()})
+    statements = [
+        Store(f"T_{name}", (each.place.slot,), each.value) for name, each in stores.items()
+    ]
+    arguments = {
+        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.place.size.expr,))
+        for name, each in stores.items()
+    }
+    if state.slots.appended is None:
+        run_query(state, statements, arguments)
+        return made
+    total = append_elements(state, state.slots.appended, statements, arguments)
+    return {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}

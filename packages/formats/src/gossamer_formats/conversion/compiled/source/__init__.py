@@ -1,0 +1,1 @@
+"""The loops over the elements of a source, and the order in which they visit these."""

@@ -1,0 +1,174 @@
+"""Which digit of which logical coordinate each axis of a format is, and the loops over sorted elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import groupby
+from typing import NamedTuple
+
+from gossamer_formats.conversion.maps.inverse_map import with_sizes
+from gossamer_formats.storage import axes_by_name, evaluate, shape_of
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.arith.affine import Affine, affine_of, expr_of
+from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.nodes import Axis, Cast, Expr, FormatDescription, Load, Var
+from gossamer_ir.traversal.references import free_vars
+
+
+def layout_sizes(
+    description: FormatDescription, sizes: Mapping[str, int]
+) -> tuple[tuple[str, int], ...]:
+    """Return the sizes on which the coordinates of elements depend: all but the numbers of slots.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> layout_sizes(csr(), {"m": 4, "n": 4, "nnz": 2})
+    (('m', 4), ('n', 4))
+    """
+    return tuple((name, sizes[name]) for name in _layout_names(description))
+
+
+@lru_cache(maxsize=256)
+def _layout_names(description: FormatDescription) -> tuple[str, ...]:
+    lengths = [axis.length for axis in description.axes]
+    shapes = [size for array in description.index_arrays for size in array.shape]
+    names = free_vars(*lengths, *shape_of(description), *map_results(description), *shapes)
+    of_sizes = [param.name for param in description.params if param.dtype != "handle"]
+    return tuple(name for name in of_sizes if name in names)
+
+
+@lru_cache(maxsize=256)
+def digit_dimensions(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> dict[str, int] | None:
+    """Return the logical dimension of each axis that varies: its coordinate is the next digit of the logical
+    coordinate. None if logical coordinates are not composed of digits.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> digit_dimensions(bsr(), (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2)))
+    {'IO': 0, 'JO': 1, 'II': 0, 'JI': 1}
+    """
+    axes, sizes = axes_by_name(description), dict(layout)
+    names = description.buffer.axes
+    lengths = {
+        variable: evaluate(axes[name].length, sizes)
+        for variable, name in zip(map_variables(description), names, strict=True)
+    }
+    variables = list(lengths)
+    # The coordinate 0 is no digit: that of the rows of a block with one row, for example.
+    single = {
+        variable
+        for variable, name in zip(variables, names, strict=True)
+        if lengths[variable] == 1 and is_full(axes[name])
+    }
+    dimensions: dict[str, int] = {}
+    for number, result in enumerate(map_results(description)):
+        base, before = 1, len(names)
+        for atom, coefficient in sorted(
+            affine_of(with_sizes(result, sizes)).terms.items(), key=lambda term: term[1]
+        ):
+            if isinstance(atom, Var) and atom.name in single:
+                continue
+            if not isinstance(atom, Var) or atom.name in dimensions or coefficient < base:
+                return None
+            if variables.index(atom.name) > before:
+                return None
+            before = variables.index(atom.name)
+            dimensions[atom.name] = number
+            base = coefficient * lengths[atom.name]
+    if any(variable not in dimensions and lengths[variable] > 1 for variable in variables):
+        return None
+    return {
+        name: dimensions[variable]
+        for variable, name in zip(variables, names, strict=True)
+        if variable in dimensions
+    }
+
+
+@lru_cache(maxsize=256)
+def lexicographic_loops(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> tuple[str, ...] | None:
+    """Return the axes in an order in which loops visit the elements sorted lexicographically; None if the
+    order of the buffer is one, or if there is none.
+
+    >>> from gossamer_formats.descriptions.bsr import bsr
+    >>> from gossamer_formats.descriptions.csc import csc
+    >>> layout = (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2))
+    >>> lexicographic_loops(bsr(), layout), lexicographic_loops(csc(), layout[:2])
+    (('IO', 'II', 'JO', 'JI'), None)
+    """
+    names = description.buffer.axes
+    dimensions = digit_dimensions(description, layout)
+    if dimensions is None:
+        return None
+    # Consecutive digits of one coordinate count once.
+    order = [
+        number for number, _ in groupby(dimensions[name] for name in names if name in dimensions)
+    ]
+    if len(set(order)) == len(order):
+        return None
+    ranks = {number: order.index(number) for number in order}
+    # Axes with one coordinate stay in front: the sort is stable.
+    loops = sorted(names, key=lambda name: ranks[dimensions[name]] if name in dimensions else -1)
+    axes = axes_by_name(description)
+    is_nested = all(
+        axes[name].parent is None or axes[name].parent in loops[:place]
+        for place, name in enumerate(loops)
+    )
+    return tuple(loops) if is_nested else None
+
+
+class SolvedAxis(NamedTuple):
+    """A dense axis whose coordinate is that of logical dimension `dimension`, less `rest`: a loop over this
+    dimension can take the place of that over the axis.
+
+    It is the other logical coordinate as well. It ascends with the contents of index array `array`, which the
+    coordinate along axis `outer` indexes: if they ascend, the elements are sorted lexicographically by
+    `dimension` and the other one.
+    """
+
+    axis: str
+    outer: str
+    dimension: int
+    rest: Expr
+    array: str
+
+
+@lru_cache(maxsize=256)
+def solved_axis(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> SolvedAxis | None:
+    """Return the axis of a format with two dense axes that can be solved for; None if there is none.
+
+    >>> from gossamer_formats.descriptions.dia import dia
+    >>> from gossamer_ir.script import print_expr
+    >>> solved = solved_axis(dia(), (("m", 3), ("n", 4), ("diagonals", 2)))
+    >>> solved.axis, solved.dimension, print_expr(solved.rest)
+    ('J', 0, '0 - T.int64(OFFSETS[d])')
+    """
+    axes, results = axes_by_name(description), map_results(description)
+    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    if len(axes) != 2 or len(results) != 2 or not all(map(_is_root, axes.values())):
+        return None
+    if description.buffer.extra_storage:
+        return None
+    for number, other in ((0, results[1]), (1, results[0])):
+        form = affine_of(with_sizes(results[number], dict(layout)))
+        terms = dict(form.terms)
+        if not isinstance(other, Var) or terms.pop(other, 0) != 1 or len(terms) != 1:
+            continue
+        ((atom, factor),) = terms.items()
+        load = atom.value if isinstance(atom, Cast) else atom
+        if factor > 0 or not isinstance(load, Load) or len(load.indices) != 1:
+            continue
+        (at,) = load.indices
+        if isinstance(at, Var) and at != other and at.name in names:
+            rest = expr_of(Affine(terms, form.constant))
+            return SolvedAxis(names[other.name], names[at.name], number, rest, load.buffer)
+    return None
+
+
+def _is_root(axis: Axis) -> bool:
+    """Return whether an axis is a dense one without parent."""
+    return is_full(axis) and axis.parent is None

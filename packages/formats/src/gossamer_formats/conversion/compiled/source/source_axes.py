@@ -1,0 +1,103 @@
+"""The axes of a source in the loops over its elements, and their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage, size_of
+from gossamer_formats.conversion.compiled.programs.arguments import (
+    SINGLE,
+    SharedArguments,
+    Size,
+)
+from gossamer_formats.conversion.compiled.programs.statements import digits
+from gossamer_formats.storage import axes_by_name, evaluate
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.nodes import Axis, Expr, Fact, FormatDescription, Stmt, Var
+
+
+@dataclass
+class SourceAxes:
+    """The loops so far.
+
+    `elements` and `coordinates` are those of an axis, `counts` the numbers of elements of all its fibers.
+    `at_position`: the handles of arrays that have the coordinates of an axis at its elements.
+    """
+
+    storage: PlannedStorage
+    arguments: SharedArguments
+    sorted_slots: Mapping[str, Value]
+    nest: list[Stmt] = field(default_factory=list)
+    elements: dict[str | None, Expr] = field(default_factory=lambda: {None: ZERO})
+    coordinates: dict[str, Expr] = field(default_factory=dict)
+    counts: dict[str | None, Size] = field(default_factory=lambda: {None: SINGLE})
+    at_position: dict[str, str] = field(default_factory=dict)
+    visits_all: bool = True
+
+    @property
+    def by_name(self) -> dict[str, Axis]:
+        """The axes by name."""
+        return axes_by_name(self.storage.description)
+
+
+def add_array(
+    axes: SourceAxes, handle: str, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+) -> str:
+    """Add an array of the source, and return its name in programs."""
+    name = f"S_{handle}"
+    axes.arguments.array(name, axes.storage.arrays[handle], dtype, size, facts)
+    return name
+
+
+def width_in(axes: SourceAxes, axis: Axis) -> Size:
+    """Return the number of slots of a fiber of fixed width."""
+    indices, width, name = indices_of(axis), width_of(axis), f"s_{axis.name}"
+    if indices is None:
+        return length_of(axes, axis)
+    if isinstance(width, Var) and width.name not in axes.storage.sizes:
+        count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[indices.handle])
+        return axes.arguments.integer(name, count)
+    return axes.arguments.constant(name, evaluate(width, axes.storage.sizes))
+
+
+def length_of(axes: SourceAxes, axis: Axis) -> Size:
+    """Return the number of coordinates of an axis."""
+    length = evaluate(axis.length, axes.storage.sizes)
+    if length == 1:
+        return SINGLE
+    description = axes.storage.description
+    for number, result in enumerate(map_results(description)):
+        if axis_of(description, result) == axis.name and length == axes.storage.shape[number]:
+            return Size(index_var(f"d{number}"), length)
+    return axes.arguments.constant(f"n_{axis.name}", length)
+
+
+def axis_of(description: FormatDescription, result: Expr) -> str | None:
+    """Return the name of the axis whose coordinate is a result of the map."""
+    if not isinstance(result, Var):
+        return None
+    at = map_variables(description).index(result.name)
+    return description.buffer.axes[at]
+
+
+def position_of(axes: SourceAxes) -> tuple[Expr, Size]:
+    """Return the position of the value, and the number of values."""
+    position: Expr = ZERO
+    count = SINGLE
+    arguments, buffer = axes.arguments, axes.storage.description.buffer
+    for name in buffer.axes:
+        axis = axes.by_name[name]
+        if indptr_of(axis) is not None or position == axes.elements[axis.parent]:
+            position, count = axes.elements[name], axes.counts[name]
+            continue
+        width = width_in(axes, axis)
+        if width.value != 1:
+            position = digits(position, width.expr, index_var(f"x_{name}"))
+            count = arguments.product(f"k_values_{name}", count, width)
+    if not buffer.extra_storage:
+        return position, count
+    return position, arguments.integer("k_stored", axes.storage.value_count)

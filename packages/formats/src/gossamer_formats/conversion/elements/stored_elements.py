@@ -1,0 +1,165 @@
+"""The elements that a storage holds: their logical coordinates, and where their values are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.elements.distinct import sorting_order
+from gossamer_formats.conversion.maps.array_expressions import evaluate_arrays
+from gossamer_formats.storage import (
+    Array,
+    Storage,
+    axes_by_name,
+    evaluate,
+    index_array,
+    require_nested_axes,
+)
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
+from gossamer_ir.nodes import Axis
+from gossamer_ir.support.index_arrays import bits_of_words
+
+
+class Elements(NamedTuple):
+    """The elements of a tensor in the order of their values.
+
+    `coordinates` has one array for each logical dimension, `positions` those of the values.
+    """
+
+    coordinates: tuple[Array, ...]
+    positions: Array
+
+
+class Slots(NamedTuple):
+    """The slots of the axes that were enumerated so far: for each slot its position in the values, its
+    element of each axis, and its coordinate along each axis."""
+
+    positions: Array
+    elements: dict[str, Array]
+    coordinates: dict[str, Array]
+
+    def select(self, chosen: Array) -> Slots:
+        return Slots(
+            self.positions[chosen],
+            {name: array[chosen] for name, array in self.elements.items()},
+            {name: array[chosen] for name, array in self.coordinates.items()},
+        )
+
+
+def stored_elements(storage: Storage) -> Elements:
+    """Return the elements of a checked storage: unused slots and slots beyond the shape are left out.
+
+    Zeros that fill a dense axis are elements here; `convert` decides about them.
+
+    >>> from gossamer_formats import csr
+    >>> arrays = {"indptr": np.array([0, 0, 2]), "indices": np.array([1, 0]), "data": np.ones(2)}
+    >>> stored_elements(Storage(csr("float64"), {"m": 2, "n": 2, "nnz": 2}, arrays)).coordinates
+    (array([1, 1]), array([1, 0]))
+    """
+    require_nested_axes(storage.description)
+    axes = axes_by_name(storage.description)
+    slots = no_slots()
+    for name in storage.description.buffer.axes:
+        slots = enumerated(storage, axes[name], slots)
+    coordinates = tuple(
+        coordinates_of_slots(storage, slots, dimension)
+        for dimension in range(len(map_results(storage.description)))
+    )
+    if storage.description.map is None:
+        return Elements(coordinates, slots.positions)
+    inside = np.ones(slots.positions.size, bool)
+    for coordinate, size in zip(coordinates, storage.shape, strict=True):
+        inside &= (coordinate >= 0) & (coordinate < size)
+    return Elements(tuple(array[inside] for array in coordinates), slots.positions[inside])
+
+
+def select_elements(elements: Elements, chosen: Array) -> Elements:
+    """Return the chosen elements."""
+    return Elements(
+        tuple(array[chosen] for array in elements.coordinates), elements.positions[chosen]
+    )
+
+
+def sorted_elements(elements: Elements) -> Elements:
+    """Sort elements by their coordinates; duplicates stay in the order of the source."""
+    order = sorting_order(elements.coordinates)
+    return elements if order is None else select_elements(elements, order)
+
+
+def no_slots() -> Slots:
+    """Return the slots before any axis was enumerated: a single one."""
+    return Slots(np.zeros(1, np.int64), {}, {})
+
+
+def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
+    """Return the slots of an axis within all slots of the axes before it."""
+    indptr = indptr_of(axis)
+    count = outer.positions.size
+    parents = np.zeros(count, np.int64) if axis.parent is None else outer.elements[axis.parent]
+    if indptr is None:
+        width = evaluate(width_of(axis), storage.sizes)
+        slots = outer.select(np.repeat(np.arange(count), width))
+        places = np.tile(np.arange(width), count)
+        elements = np.repeat(parents, width) * width + places
+        positions = slots.positions * width + places
+    else:
+        offsets = storage.arrays[indptr.handle].astype(np.int64)
+        starts = offsets[parents]
+        lengths = offsets[parents + 1] - starts
+        slots = outer.select(np.repeat(np.arange(count), lengths))
+        places = _counted_from_zero(lengths)
+        positions = elements = np.repeat(starts, lengths) + places
+    indices = indices_of(axis)
+    coordinates = places
+    if indices is not None:
+        stored = storage.arrays[indices.handle]
+        of_slots = _positions_of_bits(stored) if indices.is_mask else stored
+        coordinates = of_slots[elements].astype(np.int64)
+    inner = Slots(
+        positions,
+        {**slots.elements, axis.name: elements},
+        {**slots.coordinates, axis.name: coordinates},
+    )
+    if indices is None or not indices.padded:
+        return inner
+    return inner.select(np.flatnonzero(coordinates < evaluate(axis.length, storage.sizes)))
+
+
+def _positions_of_bits(words: Array) -> Array:
+    """Return the positions of the bits that are set in each word, one word after the other.
+
+    >>> _positions_of_bits(np.array([6, 0, 1], np.uint8))
+    array([1, 2, 0])
+    """
+    return np.nonzero(bits_of_words(words))[1]
+
+
+def _counted_from_zero(lengths: Array) -> Array:
+    """Return 0, 1, ... up to each length, one run after the other.
+
+    >>> _counted_from_zero(np.array([2, 0, 3]))
+    array([0, 1, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if ends.size else 0
+    places: Array = np.arange(total) - np.repeat(ends - lengths, lengths)
+    return places
+
+
+def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Array:
+    """Return the logical coordinates of slots in one dimension. All axes on which these depend must have been
+    enumerated."""
+    pairs = zip(map_variables(storage.description), storage.description.buffer.axes, strict=True)
+    variables: dict[str, Array | int] = dict(storage.sizes)
+    variables |= {
+        variable: slots.coordinates[name] for variable, name in pairs if name in slots.coordinates
+    }
+
+    def elements(buffer: str, indices: tuple[Array, ...]) -> Array:
+        return index_array(storage, buffer)[indices]
+
+    result = map_results(storage.description)[dimension]
+    values = evaluate_arrays(result, variables, elements=elements)
+    return np.broadcast_to(values, slots.positions.shape)

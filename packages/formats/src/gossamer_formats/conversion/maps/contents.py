@@ -1,0 +1,124 @@
+"""The contents of index arrays of the map: which there are, their order, and those of unused places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion.maps.inverse_map import InverseMap, Solved
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.storage import Array
+from gossamer_ir.analysis.logical_elements import map_variables
+from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.nodes import Distinct, FormatDescription, Load, Var
+from gossamer_ir.support.index_arrays import is_distinct
+from gossamer_ir.traversal.fact_index import fact_index
+
+
+def indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]:
+    """Return the axes whose coordinates index an array of the map.
+
+    Raises `UnsupportedError` (`format.inverse`) for other indices than coordinates.
+    """
+    axes = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    names = [axes[index.name] for index in load.indices if isinstance(index, Var)]
+    if len(names) < len(load.indices):
+        raise UnsupportedError(
+            "format.inverse",
+            f"The array '{load.buffer}' of the format '{description.name}' is indexed by an expression; "
+            "expected coordinates of axes.",
+        )
+    return tuple(names)
+
+
+def unused_content(solved: Solved) -> int:
+    """Return what unused places of an array hold: a number that no coordinate has, where the contents are a
+    logical coordinate."""
+    is_coordinate = isinstance(solved.value, Var) and solved.extent is not None
+    return solved.extent if is_coordinate and solved.extent is not None else 0
+
+
+def require_contents(target: ConversionTarget, inverse: InverseMap) -> None:
+    """Raise `FormatError` (`format.order`) if the format orders an array that its map does not read."""
+    for buffer in target.orders:
+        if all(buffer != load.buffer for load in inverse.contents):
+            raise FormatError(
+                "format.order",
+                f"The format '{target.description.name}' orders the contents of '{buffer}', which its map "
+                "does not read.",
+            )
+
+
+def listed_contents(target: ConversionTarget, buffer: str, counts: Array | None) -> Array:
+    """Return the contents of an index array in the order of the format.
+
+    `counts` has the number of elements for each possible value, None if values are not bounded. Raises
+    `FormatError` (`format.order`).
+    """
+    if counts is None:
+        raise FormatError(
+            "format.order",
+            f"The format '{target.description.name}' orders the contents of '{buffer}', but the map does not "
+            "bound them.",
+        )
+    listed = target.orders[buffer](counts, target.parameters)
+    is_listed = np.zeros(counts.size, bool)
+    is_listed[listed] = True
+    if np.count_nonzero(is_listed) < listed.size or not is_listed[counts > 0].all():
+        raise FormatError(
+            "format.order",
+            f"The order of '{buffer}' of the format '{target.description.name}' leaves out contents, or has "
+            "some twice.",
+        )
+    return listed
+
+
+def listed_array(
+    description: FormatDescription, buffer: str, listed: Array, *, size: int, unused: int
+) -> Array:
+    """Return an index array of `size` places, of which the first have the listed contents and the others
+    `unused`, or `unused`, `unused` + 1, ... where the format declares that values are distinct.
+
+    >>> from gossamer_formats.descriptions.sell import sell
+    >>> listed_array(sell(), "ROWS", np.array([1, 0, 2]), size=5, unused=3)
+    array([1, 0, 2, 3, 4])
+    """
+    rest = np.full(size - listed.size, unused, np.int64)
+    if _are_distinct(description, buffer):
+        # More than `unused` may be listed: an empty dimension has a number, too.
+        rest = np.arange(rest.size) + max(unused, int(listed.max(initial=-1)) + 1)
+    return np.concatenate((listed.astype(np.int64, copy=False), rest))
+
+
+def placed_array(
+    description: FormatDescription,
+    buffer: str,
+    *,
+    shape: Sequence[int],
+    places: tuple[Array, ...],
+    values: Array,
+    unused: int,
+) -> Array:
+    """Return an index array with values in some places and `unused` in the others, or there `unused`,
+    `unused` + 1, ... where the format declares that values are distinct.
+
+    Raises `FormatError` (`format.indices.repeated`) if they are not.
+    """
+    array = np.full(shape, unused, np.int64)
+    array[places] = values
+    if _are_distinct(description, buffer):
+        is_unused = np.ones(shape, np.bool_)
+        is_unused[places] = False
+        array[is_unused] += np.arange(np.count_nonzero(is_unused))
+        if not is_distinct(array):
+            raise FormatError(
+                "format.indices.repeated",
+                f"The format '{description.name}' declares that the values of '{buffer}' are distinct, but "
+                "the elements need one of them in several places.",
+            )
+    return array
+
+
+def _are_distinct(description: FormatDescription, buffer: str) -> bool:
+    return fact_index(description.facts).holds(buffer, Distinct)

@@ -1,0 +1,22 @@
+"""Axes that do not occur in the map, and the compressed axes below that take their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer_formats.storage import ancestors
+from gossamer_ir.nodes import Axis
+
+
+def axes_between(axes: Mapping[str, Axis], above: Axis, below: Axis) -> list[str]:
+    """Return the names of the axes between an axis and one below it, from the outermost.
+
+    >>> from gossamer_formats.descriptions.csf import csf
+    >>> from gossamer_formats.storage import axes_by_name
+    >>> axes = axes_by_name(csf(dimensions=4))
+    >>> names = list(axes)
+    >>> axes_between(axes, axes[names[0]], axes[names[-1]]) == names[1:-1]
+    True
+    """
+    names = ancestors(axes, below.name)
+    return names[: names.index(above.name)][::-1]

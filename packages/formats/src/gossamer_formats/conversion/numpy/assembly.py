@@ -1,0 +1,297 @@
+"""The index arrays of a format for elements with given coordinates, and the positions of their values.
+
+The axes are built in the order of the buffer, each from the elements' coordinates along it
+(`axis_coordinates`). A slot axis does not occur in the map (the slots `w` of SELL, the groups of SR-BCRS): it
+takes the elements of the next compressed axis below it in portions of that axis' width.
+
+The queries (how many distinct coordinates each fiber has, how large the largest is) are those of Chou,
+Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor format conversion routines" (PLDI
+2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.elements.distinct import distinct, occurrences, ranks_within
+from gossamer_formats.conversion.maps.contents import listed_array, placed_array
+from gossamer_formats.conversion.maps.slot_axes import axes_between
+from gossamer_formats.conversion.maps.words import require_word
+from gossamer_formats.conversion.numpy.axis_coordinates import Contents, axis_coordinates
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.storage import Array, ancestors, axes_by_name, require_nested_axes, shape_of
+from gossamer_ir.core.axis_kinds import (
+    Indices,
+    Indptr,
+    indices_of,
+    indptr_of,
+    is_varied,
+    width_of,
+)
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.nodes import Axis, Buffer, FormatDescription
+from gossamer_ir.support.counted import counted
+
+
+class Assembly(NamedTuple):
+    """`sizes`: all scalar parameters; `arrays`: the index arrays by handle; `positions`: for each element
+    the position of its value; `value_count`: the number of values."""
+
+    sizes: dict[str, int]
+    arrays: dict[str, Array]
+    positions: Array
+    value_count: int
+
+
+def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence[int]) -> Assembly:
+    """Return the storage of elements with logical coordinates, except for their values.
+
+    The coordinates are sorted lexicographically. Raises `FormatError` if the format cannot hold the elements.
+
+    >>> from gossamer_formats import csr
+    >>> rows, columns = np.array([0, 1, 1]), np.array([2, 0, 1])
+    >>> found = assemble(ConversionTarget(csr()), (rows, columns), (2, 3))
+    >>> found.arrays["indptr"], found.arrays["indices"], found.sizes
+    (array([0, 1, 3]), array([2, 0, 1]), {'m': 2, 'n': 3, 'nnz': 3})
+    """
+    description = target.description
+    require_nested_axes(description)
+    known = KnownSizes(description, target.sizes)
+    for expr, size in zip(shape_of(description), shape, strict=True):
+        known.bind(expr, size)
+    coordinates, contents = axis_coordinates(target, logical, shape, known)
+    builder = _Builder(description, logical, known, coordinates)
+    for name in description.buffer.axes:
+        builder.build(name)
+    arrays = builder.arrays
+    for item in contents:
+        buffer = next(array for array in description.index_arrays if array.name == item.buffer)
+        arrays[buffer.handle or buffer.name] = _contents(target, buffer, item, known, coordinates)
+    value_count = builder.value_count + description.buffer.extra_storage
+    return Assembly(known.known, arrays, builder.positions, value_count)
+
+
+def _contents(
+    target: ConversionTarget,
+    buffer: Buffer,
+    item: Contents,
+    known: KnownSizes,
+    coordinates: Mapping[str, Array],
+) -> Array:
+    shape, unused = _shape(buffer, known), item.unused
+    if item.listed is not None:
+        return listed_array(
+            target.description, item.buffer, item.listed, size=prod(shape), unused=unused
+        )
+    return placed_array(
+        target.description,
+        item.buffer,
+        shape=shape,
+        places=tuple(coordinates[name] for name in item.axes),
+        values=item.values,
+        unused=unused,
+    ).reshape(-1)
+
+
+def _shape(buffer: Buffer, sizes: KnownSizes) -> list[int]:
+    return [sizes.value(size) for size in buffer.shape]
+
+
+class _Level(NamedTuple):
+    """An axis that was built: each tensor element's element of the axis, and the number of all."""
+
+    elements: Array
+    size: int
+
+
+class _Builder:
+    """The state while axes are built from the outermost to the innermost."""
+
+    def __init__(
+        self,
+        description: FormatDescription,
+        logical: Sequence[Array],
+        sizes: KnownSizes,
+        coordinates: dict[str, Array],
+    ) -> None:
+        self.description = description
+        self.axes = axes_by_name(description)
+        self.logical = logical
+        self.sizes = sizes
+        self.coordinates = coordinates
+        self.levels: dict[str, _Level] = {}
+        self.arrays: dict[str, Array] = {}
+        self.positions = np.zeros(logical[0].size, np.int64)
+        self.value_count = 1
+
+    def build(self, name: str) -> None:
+        """Build an axis whose ancestors have been built."""
+        axis = self.axes[name]
+        if name not in self.coordinates:
+            self.coordinates[name] = self._slot_numbers(axis)
+        self._check_range(axis)
+        indptr, indices = indptr_of(axis), indices_of(axis)
+        if indices is not None:
+            self._build_compressed(axis, indptr, indices)
+        elif indptr is not None:
+            self._build_ragged(axis, indptr)
+        else:
+            width = self.sizes.value(axis.length)
+            self._add_fixed(axis, self.coordinates[name], width)
+
+    def _parent(self, axis: Axis) -> _Level:
+        if axis.parent is None:
+            return _Level(np.zeros(self.positions.size, np.int64), 1)
+        return self.levels[axis.parent]
+
+    def _add_fixed(self, axis: Axis, places: Array, width: int) -> None:
+        """Add an axis with `width` slots in every fiber, of which each element takes one."""
+        parent = self._parent(axis)
+        self.levels[axis.name] = _Level(parent.elements * width + places, parent.size * width)
+        self.positions = self.positions * width + places
+        self.value_count *= width
+
+    def _add_varied(self, axis: Axis, indptr: Indptr, lengths: Array, elements: Array) -> None:
+        """Add an axis whose fibers have these lengths."""
+        offsets = np.zeros(lengths.size + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        self.arrays[indptr.handle] = offsets
+        total = int(offsets[-1])
+        if indptr.nnz is not None:
+            self.sizes.bind(indptr.nnz, total)
+        self.levels[axis.name] = _Level(elements, total)
+        self.positions, self.value_count = elements, total
+
+    def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
+        parent = self._parent(axis)
+        lengths = np.zeros(parent.size, np.int64)
+        np.maximum.at(lengths, parent.elements, self.coordinates[axis.name] + 1)
+        self.sizes.bind(axis.length, int(lengths.max(initial=0)))
+        self._check_range(axis)
+        starts = np.cumsum(lengths) - lengths
+        elements = starts[parent.elements] + self.coordinates[axis.name]
+        self._add_varied(axis, indptr, lengths, elements)
+
+    def _build_compressed(self, axis: Axis, indptr: Indptr | None, indices: Indices) -> None:
+        parent = self._parent(axis)
+        coordinates = self.coordinates[axis.name]
+        columns = [parent.elements, coordinates]
+        if not indices.unique:
+            columns.append(self._repetitions(axis, columns))
+        slots = distinct(columns)
+        parents = parent.elements[slots.firsts]
+        lengths = np.bincount(parents, minlength=parent.size)
+        starts = np.cumsum(lengths) - lengths
+        if indptr is not None:
+            stored = coordinates[slots.firsts]
+            if indices.is_mask:
+                stored = self._words(axis, indices, stored, parents=parents, size=parent.size)
+            self.arrays[indices.handle] = stored
+            self._add_varied(axis, indptr, lengths, slots.numbers)
+            return
+        width = self.sizes.bind(width_of(axis), int(lengths.max(initial=0)))
+        if np.any(lengths > width):
+            raise self._overflow_error(axis, lengths, width)
+        length = self.sizes.value(axis.length)
+        stored = np.full(parent.size * width, length, np.int64)
+        places = np.arange(slots.firsts.size) - starts[parents]
+        stored[parents * width + places] = coordinates[slots.firsts]
+        self.arrays[indices.handle] = stored
+        self._add_fixed(axis, places[slots.numbers], width)
+
+    def _words(
+        self, axis: Axis, indices: Indices, coordinates: Array, *, parents: Array, size: int
+    ) -> Array:
+        """Return the words of all fibers, in which the bits at the coordinates are set."""
+        require_word(axis, indices, length=self.sizes.value(axis.length))
+        bits = np.left_shift(np.uint64(1), coordinates.astype(np.uint64))
+        words = np.zeros(size, np.uint64)
+        # Coordinates are sorted by fibers, so the bits of a word are together.
+        firsts = np.flatnonzero(np.diff(parents, prepend=-1))
+        if firsts.size:
+            words[parents[firsts]] = np.bitwise_or.reduceat(bits, firsts)
+        return words
+
+    def _repetitions(self, axis: Axis, columns: list[Array]) -> Array:
+        """Return the number of the slot with the same coordinate that each element goes to.
+
+        A repeated coordinate gets one slot per `width` elements, where `width` is that of the next compressed
+        axis below; without such an axis, one slot per element.
+        """
+        below = self._compressed_below(axis)
+        if below is None:
+            return occurrences(columns)
+        width = width_of(below)
+        if not self.sizes.is_known(width):
+            return np.zeros(self.positions.size, np.int64)
+        between = [self.coordinates[name] for name in axes_between(self.axes, axis, below)]
+        groups = [*columns, *between]
+        return self._slot_ranks(below, groups) // max(self.sizes.value(width), 1)
+
+    def _slot_ranks(self, axis: Axis, groups: list[Array]) -> Array:
+        """Return the rank of each element's slot of an axis among those of its group."""
+        columns = [self.coordinates[axis.name]]
+        if not _is_unique(axis):
+            columns.append(self._repetitions(axis, [*groups, *columns]))
+        return ranks_within(groups, columns)
+
+    def _slot_numbers(self, axis: Axis) -> Array:
+        """Return the coordinates of a slot axis."""
+        if integer_value(axis.length) == 1:
+            return np.zeros(self.positions.size, np.int64)
+        below = self._compressed_below(axis)
+        if below is None:
+            raise UnsupportedError(
+                "format.inverse",
+                f"The axis '{axis.name}' of the format '{self.description.name}' does not occur in the map, "
+                "and no compressed axis of fixed width is below it.",
+            )
+        groups = [] if axis.parent is None else [self._parent(axis).elements]
+        groups += [self.coordinates[name] for name in axes_between(self.axes, axis, below)]
+        return self._slot_ranks(below, groups) // max(self.sizes.value(width_of(below)), 1)
+
+    def _compressed_below(self, axis: Axis) -> Axis | None:
+        """Return the next compressed axis of fixed width in the tree below an axis."""
+        for name in self.description.buffer.axes:
+            other = self.axes[name]
+            is_below = axis.name in ancestors(self.axes, name)
+            if is_below and indices_of(other) is not None and not is_varied(other):
+                return other
+        return None
+
+    def _check_range(self, axis: Axis) -> None:
+        if not self.sizes.is_known(axis.length):
+            return
+        length, coordinates = self.sizes.value(axis.length), self.coordinates[axis.name]
+        outside = (coordinates < 0) | (coordinates >= length)
+        if np.any(outside):
+            at = int(np.argmax(outside))
+            raise FormatError(
+                "format.coordinate",
+                f"The element {self._element(at)} has the coordinate {coordinates[at]} along the axis "
+                f"'{axis.name}' of the format '{self.description.name}', whose length is {length}.",
+            )
+
+    def _element(self, at: int) -> str:
+        return f"({', '.join(str(array[at]) for array in self.logical)})"
+
+    def _overflow_error(self, axis: Axis, lengths: Array, width: int) -> FormatError:
+        fiber = int(np.argmax(lengths > width))
+        members = np.flatnonzero(self._parent(axis).elements == fiber)[: width + 1]
+        elements = ", ".join(self._element(int(member)) for member in members[:8])
+        return FormatError(
+            "format.width",
+            f"A fiber of axis '{axis.name}' of the format '{self.description.name}' has "
+            f"{counted(width, 'slot')}, but {counted(int(lengths[fiber]), 'element')}: {elements}, ...",
+        )
+
+
+def _is_unique(axis: Axis) -> bool:
+    indices = indices_of(axis)
+    return indices is not None and indices.unique

@@ -1,0 +1,160 @@
+"""The coordinates of elements along the axes of a format, and the contents of its index arrays.
+
+Most follow from the inverse of the map. An axis that only indexes an array of the map (`OFFSETS[d]`,
+`ROWS[s, r]`) has no coordinates of its own: they number the distinct contents of the array, in ascending
+order or in one that the format defines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.elements.distinct import ranks_within
+from gossamer_formats.conversion.maps.array_expressions import evaluate_arrays
+from gossamer_formats.conversion.maps.contents import (
+    indexing_axes,
+    listed_contents,
+    require_contents,
+    unused_content,
+)
+from gossamer_formats.conversion.maps.inverse_map import (
+    Solved,
+    inverse_map,
+    logical_variable,
+    require_map_sizes,
+)
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.storage import Array, axes_by_name
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import Axis, FormatDescription
+
+
+class Contents(NamedTuple):
+    """The contents of an index array of the map: for each element `values[element]` is stored at the
+    element's coordinates along `axes`. `listed` are all contents in order, where the format defines one.
+    `unused` is stored in places of no element."""
+
+    buffer: str
+    axes: tuple[str, ...]
+    values: Array
+    listed: Array | None
+    unused: int
+
+
+class AxisCoordinates(NamedTuple):
+    """`coordinates`: those of the elements, for each axis by name. Slot axes, which do not occur in the map,
+    are missing."""
+
+    coordinates: dict[str, Array]
+    contents: list[Contents]
+
+
+def axis_coordinates(
+    target: ConversionTarget,
+    logical: Sequence[Array],
+    shape: Sequence[int],
+    sizes: KnownSizes,
+) -> AxisCoordinates:
+    """Return the coordinates of elements with logical coordinates, and bind the lengths of axes.
+
+    >>> from gossamer_formats.descriptions.dia import dia
+    >>> rows, columns = np.array([0, 1]), np.array([1, 1])
+    >>> sizes = KnownSizes(dia(), {"m": 2, "n": 2})
+    >>> found = axis_coordinates(ConversionTarget(dia()), (rows, columns), (2, 2), sizes)
+    >>> found.coordinates["D"], found.contents[0].values, sizes.known["diagonals"]
+    (array([1, 0]), array([1, 0]), 2)
+    """
+    description = target.description
+    axes = axes_by_name(description)
+    require_map_sizes(description, sizes)
+    inverse = inverse_map(description, sizes.known, shape)
+    require_contents(target, inverse)
+    coordinates: dict[str, Array] = {}
+    for variable, solved in inverse.coordinates.items():
+        name = _axis_of(description, variable)
+        if solved.extent is not None:
+            sizes.bind(axes[name].length, solved.extent)
+        coordinates[name] = _evaluate(solved, logical, sizes)
+    contents = []
+    for load, solved in inverse.contents.items():
+        names = indexing_axes(description, load)
+        values = _evaluate(solved, logical, sizes)
+        listed = None
+        if load.buffer in target.orders:
+            extent = solved.extent
+            counts = None if extent is None else np.bincount(values, minlength=extent)
+            listed = listed_contents(target, load.buffer, counts)
+        unknown = [name for name in names if name not in coordinates]
+        groups = [coordinates[name] for name in names if name in coordinates]
+        numbers = _numbers(groups, values, listed)
+        total = listed.size if listed is not None else int(numbers.max(initial=-1)) + 1
+        _set_digits(coordinates, [axes[name] for name in unknown], numbers, total, sizes)
+        contents.append(Contents(load.buffer, names, values, listed, unused_content(solved)))
+    found = AxisCoordinates(coordinates, contents)
+    _check_map(description, logical, found, sizes)
+    return found
+
+
+def _check_map(
+    description: FormatDescription,
+    logical: Sequence[Array],
+    found: AxisCoordinates,
+    sizes: KnownSizes,
+) -> None:
+    """Require that the map leads from the coordinates back to the logical ones: it may have gaps."""
+    variables: dict[str, Array | int] = dict(sizes.known)
+    for variable, name in zip(map_variables(description), description.buffer.axes, strict=True):
+        if name in found.coordinates:
+            variables[variable] = found.coordinates[name]
+    values = {contents.buffer: contents.values for contents in found.contents}
+    for result, expected in zip(map_results(description), logical, strict=True):
+        mapped = evaluate_arrays(result, variables, elements=lambda buffer, _: values[buffer])
+        wrong = mapped != expected
+        if np.any(wrong):
+            at = int(np.argmax(wrong))
+            element = ", ".join(str(array[at]) for array in logical)
+            raise FormatError(
+                "format.map",
+                f"The map of the format '{description.name}' does not reach the element ({element}).",
+            )
+
+
+def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Array:
+    variables: dict[str, Array | int] = dict(sizes.known)
+    for number, array in enumerate(logical):
+        variables[logical_variable(number).name] = array
+    return np.broadcast_to(evaluate_arrays(solved.value, variables), logical[0].shape)
+
+
+def _axis_of(description: FormatDescription, variable: str) -> str:
+    return description.buffer.axes[map_variables(description).index(variable)]
+
+
+def _numbers(groups: list[Array], values: Array, listed: Array | None) -> Array:
+    """Return the number of each element's contents: its place in the list, or its rank within its group."""
+    if listed is None:
+        return ranks_within(groups, [values])
+    places = np.full(int(listed.max(initial=-1)) + 1, -1)
+    places[listed] = np.arange(listed.size)
+    return places[values]
+
+
+def _set_digits(
+    coordinates: dict[str, Array],
+    axes: Sequence[Axis],
+    numbers: Array,
+    total: int,
+    sizes: KnownSizes,
+) -> None:
+    """Set the coordinates of axes, of which the last varies fastest, to the digits of numbers."""
+    for axis in reversed(axes[1:]):
+        size = sizes.value(axis.length)
+        coordinates[axis.name] = numbers % size
+        numbers, total = numbers // size, -(-total // size)
+    if axes:
+        sizes.bind(axes[0].length, total)
+        coordinates[axes[0].name] = numbers

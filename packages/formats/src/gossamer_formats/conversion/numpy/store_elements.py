@@ -1,0 +1,125 @@
+"""The storage of elements that are sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gossamer_formats.conversion.elements.distinct import distinct
+from gossamer_formats.conversion.elements.stored_elements import Elements, select_elements
+from gossamer_formats.conversion.numpy.assembly import assemble
+from gossamer_formats.conversion.target.conversion_options import Duplicates
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
+from gossamer_formats.conversion.target.dtypes import (
+    WIDE,
+    index_dtypes,
+    limits_of,
+    with_index_dtype,
+)
+from gossamer_formats.permutation import UNSTORED
+from gossamer_formats.storage import (
+    Array,
+    Storage,
+    axes_by_name,
+    values_handle,
+    with_order,
+    with_value_dtype,
+)
+from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+
+
+def store_elements(
+    source: Storage,
+    elements: Elements,
+    target: ConversionTarget,
+    *,
+    duplicates: Duplicates = "sum",
+    index_dtype: str | None = None,
+) -> ConvertedStorage:
+    """Return a storage with elements of a source, which are sorted by their coordinates.
+
+    The other arguments are those of `convert_storage`.
+    """
+    values = source.values[elements.positions]
+    repeats = distinct(elements.coordinates).firsts.size < values.size
+    is_sum = repeats and duplicates == "sum"
+    if repeats:
+        elements, values = _merged(elements, values, duplicates)
+    if repeats and duplicates == "keep":
+        target = target._replace(description=_with_repetitions(target.description))
+    found = assemble(target, elements.coordinates, source.shape)
+    permutation = np.full(found.value_count, UNSTORED)
+    permutation[found.positions] = elements.positions
+    stored = np.zeros(found.value_count, values.dtype)
+    stored[found.positions] = values
+    described = with_index_dtype(
+        target.description, index_dtype or _narrowest_dtype(target.description, found.arrays)
+    )
+    described = with_value_dtype(described, values.dtype.name)
+    dtypes = index_dtypes(described)
+    arrays = {
+        handle: _narrowed(array, handle, dtypes[handle]) for handle, array in found.arrays.items()
+    }
+    storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
+    require_shape(storage, source)
+    return ConvertedStorage(storage, None if is_sum else permutation)
+
+
+def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[Elements, Array]:
+    """Return elements, of which some are duplicates, and their values after these were treated."""
+    if duplicates == "keep":
+        return elements, values
+    tuples = distinct(elements.coordinates)
+    if duplicates == "error":
+        repeated = int(np.argmax(tuples.numbers[1:] == tuples.numbers[:-1]))
+        at = ", ".join(str(array[repeated]) for array in elements.coordinates)
+        raise FormatError(
+            "format.duplicate",
+            f"The element ({at}) is stored more than once; expected each element once.",
+            hint="Use duplicates='sum'.",
+        )
+    return select_elements(elements, tuples.firsts), np.add.reduceat(values, tuples.firsts)
+
+
+def _with_repetitions(description: FormatDescription) -> FormatDescription:
+    """Return the description with repeated coordinates along its innermost axis.
+
+    Raises `FormatError` (`format.duplicate`) if that axis stores no coordinates.
+    """
+    name = description.buffer.axes[-1]
+    innermost = indices_of(axes_by_name(description)[name])
+    is_mask = innermost is not None and innermost.is_mask
+    if is_mask or not stores_only_elements(description):
+        raise FormatError(
+            "format.duplicate",
+            f"The format '{description.name}' has one place for each element, so duplicates cannot be kept.",
+            hint="Use duplicates='sum'.",
+        )
+    return with_order(description, unique=False, axes=(name,))
+
+
+def _narrowed(array: Array, handle: str, dtype: str) -> Array:
+    least, most = limits_of(dtype)
+    for value in (int(array.min(initial=0)), int(array.max(initial=0))):
+        if not least <= value <= most:
+            raise FormatError(
+                "format.index_dtype",
+                f"{handle} would contain {value}, which {dtype} cannot represent.",
+            )
+    return array.astype(dtype)
+
+
+def _narrowest_dtype(description: FormatDescription, arrays: Mapping[str, Array]) -> str:
+    """Return the dtype for the index arrays for which a tensor chooses one."""
+    (least, most), declared = limits_of("int32"), index_dtypes(description)
+    fits = all(
+        least <= array.min(initial=0) and array.max(initial=0) <= most
+        for handle, array in arrays.items()
+        if declared[handle] in WIDE
+    )
+    return "int32" if fits else "int64"
