@@ -50,7 +50,10 @@ def program_call(compile: Compile, body: Sequence[Stmt], arguments: Arguments) -
     >>> call.arguments
     ('an array of 7 elements', 7)
     >>> print(print_module(call.program).partition("@T.prim_func")[2].strip())
-    def convert(X_: T.handle, n: T.int64) -> None:
+    def convert(
+        X_: T.handle,
+        n: T.int64,
+    ) -> None:
         T.func_attr({"sparse_tir_level": 0})
         X = T.match_buffer(X_, (n,), "int32")
         for i in T.serial(1, n):
