@@ -12,7 +12,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import RULES, apply_rule, default_schedule, library, schedule_report
-from gossamer_schedule.rules.patterns.row_reduction import sparse_reduction
+from gossamer_schedule.rules.patterns.row_reduction import row_reduction
 from gossamer_testkit import script
 from gossamer_testkit.examples import SCALE
 
@@ -109,7 +109,7 @@ CONTIGUOUS += [(AXES["ragged"] + DOT, True), (STORED, True), (AXES["ell"] + SUM,
 
 @pytest.mark.parametrize(("body", "is_contiguous"), CONTIGUOUS)
 def test_terms_at_positions_are_told_from_terms_at_coordinates(body, is_contiguous):
-    assert sparse_reduction(module_of(body)).is_contiguous == is_contiguous
+    assert row_reduction(module_of(body)).is_contiguous == is_contiguous
 
 
 def lanes_and_rest(body, *, stats=None, **sizes):

@@ -19,7 +19,7 @@ from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import default_schedule
 from gossamer_schedule.rules.library.row_sddmm import (
     LONG_GROUP,
-    LONG_ROW,
+    LONG_GROUP_ROW,
     SHORT_GROUP,
     UNROLLED_VECTORS,
     row_sddmm,
@@ -77,7 +77,7 @@ def rows_of(mean, *, columns=100):
     return Stats(100, columns, int(mean * 100), 1000, 0)
 
 
-SHORT, LONG = rows_of(3), rows_of(LONG_ROW)
+SHORT, LONG = rows_of(3), rows_of(LONG_GROUP_ROW)
 FAR = rows_of(3, columns=1 << 18)
 
 
@@ -212,7 +212,7 @@ def factors(schedule):
 GROUPS = [
     (None, SHORT_GROUP),
     (SHORT, SHORT_GROUP),
-    (rows_of(LONG_ROW - 1), SHORT_GROUP),
+    (rows_of(LONG_GROUP_ROW - 1), SHORT_GROUP),
     (LONG, LONG_GROUP),
 ]
 
@@ -289,7 +289,7 @@ def prefetched(text, stats, features=128):
 
 
 def test_gathered_rows_are_asked_for_where_they_are_far():
-    for stats in (FAR, rows_of(LONG_ROW, columns=1 << 18)):
+    for stats in (FAR, rows_of(LONG_GROUP_ROW, columns=1 << 18)):
         assert prefetched(COORDINATE, stats) == ["Y_data"]
     for stats in (None, SHORT):
         assert prefetched(COORDINATE, stats) == []

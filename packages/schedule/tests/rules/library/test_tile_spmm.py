@@ -17,7 +17,7 @@ from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.library.tile_spmm import (
     LARGEST_PANEL,
     LEAST_PANEL,
-    MOST_VECTORS,
+    MOST_PACKED_VECTORS,
     PACKED_BYTES,
     tile_spmm,
 )
@@ -211,7 +211,7 @@ def test_tiles(features, width, target, dtype, expected):
 def test_packed_rows_fit_a_private_cache_and_the_stack(width, dtype):
     for features in (*range(1, 70), 100, 512, 1000):
         tiles, vectors, lanes, _, packed = loops(features, width, dtype=dtype)
-        assert vectors <= MOST_VECTORS
+        assert vectors <= MOST_PACKED_VECTORS
         assert tiles * vectors * lanes >= features > (tiles - 1) * vectors * lanes
         size = vectors * lanes * width * int(dtype[-2:]) // 8
         assert packed in (0, width)

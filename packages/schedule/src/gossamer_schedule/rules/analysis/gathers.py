@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.build import index_var
+from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.nodes import Function, Iteration, Load
+from gossamer_ir.nodes import Function, Iteration, Load, SparseBuffer
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.rules.analysis.iterations import buffers_by_name
+from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name
 from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
@@ -37,16 +37,10 @@ class Gather(NamedTuple):
 
 
 def gather_of(
-    function: Function,
-    iteration: Iteration,
-    *,
-    column: str,
-    feature: str,
-    features: int | None,
-    dtype: str,
+    function: Function, iteration: Iteration, output: SparseBuffer, *, column: str, feature: str
 ) -> Gather:
-    """Return the rows that the loop over columns gathers: those of the one buffer with dense axes that is
-    read at [column, feature], if its name at the loop stage is free."""
+    """Return the rows that the loop over columns gathers for an output: those of the one buffer with dense
+    axes that is read at [column, feature], if its name at the loop stage is free."""
     wanted = (index_var(column), index_var(feature))
     loads = (load for stmt in iteration.body for load in collect(Load, stmt))
     found = {load.buffer for load in loads if load.indices == wanted}
@@ -58,4 +52,6 @@ def gather_of(
     ]
     if len(names) != 1 or has_taken(function, iteration, names=names):
         names = [""]
-    return Gather(names[0], features, dtype, iteration.name, column, feature)
+    extents = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
+    features = integer_value(extents[feature].length) if feature else None
+    return Gather(names[0], features, output.dtype, iteration.name, column, feature)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer, Store
 from gossamer_ir.traversal.walk import statements
+
+Pattern = TypeVar("Pattern")
 
 
 def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
@@ -26,6 +32,20 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
     if any(has_aliasing_indices(buffer) for buffer in function.buffers if buffer.name in stored):
         return None
     return function, iteration
+
+
+def of_one_iteration(
+    find: Callable[[Function, Iteration], Pattern | None],
+) -> Callable[[Module], Pattern | None]:
+    """Return the decorator of a pattern that finds it in a `single_iteration`: the decorated function takes a
+    module, and returns None for any other program, too."""
+
+    @wraps(find)
+    def find_in(module: Module) -> Pattern | None:
+        found = single_iteration(module)
+        return None if found is None else find(*found)
+
+    return find_in
 
 
 def several_iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:

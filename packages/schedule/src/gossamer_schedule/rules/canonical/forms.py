@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.canonical.ordered import ordered
-from gossamer_schedule.rules.canonical.unfused import unfused
+from gossamer_schedule.rules.canonical.order_axes import order_axes
+from gossamer_schedule.rules.canonical.unfuse_axes import unfuse_axes
 
 
 class Form(NamedTuple):
@@ -21,8 +21,8 @@ class Form(NamedTuple):
 def forms_of(module: Module) -> Iterator[Form]:
     """Yield the program without fused axes, and, if that is another one, with the axes of the sparse tree
     first."""
-    plain, unfusing = unfused(module)
+    plain, unfusing = unfuse_axes(module)
     yield Form(plain, unfusing)
-    changed, reordering = ordered(plain)
+    changed, reordering = order_axes(plain)
     if reordering:
         yield Form(changed, (*unfusing, *reordering))

@@ -26,7 +26,7 @@ LEAST_TERMS = 16
 """Minimum mean number of elements of a row for partial sums to pay (measured: 1.1 to 1.4 times faster from 26
 elements up, 0.75 to 0.95 at 7 elements and fewer, where the elements left over are mispredicted)."""
 
-FEW_VECTORS = 2
+MOST_SUMMED_VECTORS = 2
 """Maximum number of vectors of features (measured with a packed operand: 1.3 to 2.4 times faster for one
 vector, 1.15 to 1.6 for two, 0.9 to 1.2 for four)."""
 
@@ -50,7 +50,7 @@ def partial_sums(
     lanes = hardware.lanes(gather.dtype)
     vectors, rest = divmod(gather.features or 0, lanes)
     packing = row_packing(gather, hardware, stats)
-    most = FEW_VECTORS if packing.pays else 1
+    most = MOST_SUMMED_VECTORS if packing.pays else 1
     if stats is None or stats.mean_row < LEAST_TERMS or rest or not 1 <= vectors <= most:
         return None
     tile = VectorTiles(1, vectors, lanes, is_exact=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 
-MOST_VECTORS = 4
+MOST_TILE_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
 
 UNDIVIDED_ROWS = 8
@@ -36,7 +36,7 @@ def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> RegisterTile
     axis for the rows of a block. With a known number of features, accumulators take up to three quarters of
     the registers. Otherwise they take half, since masks also need registers.
     """
-    lanes, budget = _lanes(pattern, hardware), _budget(pattern, hardware)
+    lanes, budget = _tile_lanes(pattern, hardware), _budget(pattern, hardware)
     tiles = [
         RegisterTile(rows, vectors, lanes)
         for rows in _heights(pattern, budget)
@@ -64,7 +64,7 @@ def _budget(pattern: BlockReduction, hardware: HardwareParams) -> int:
     return half if pattern.features is None else half + half // 2
 
 
-def _lanes(pattern: BlockReduction, hardware: HardwareParams) -> int:
+def _tile_lanes(pattern: BlockReduction, hardware: HardwareParams) -> int:
     """Return the lanes of a register, or fewer if those hold all features."""
     if not pattern.feature:
         return 1
@@ -89,8 +89,8 @@ def _most_vectors(pattern: BlockReduction, lanes: int) -> int:
     if lanes == 1:
         return 1
     if pattern.features is None:
-        return MOST_VECTORS
-    return min(MOST_VECTORS, -(-pattern.features // lanes))
+        return MOST_TILE_VECTORS
+    return min(MOST_TILE_VECTORS, -(-pattern.features // lanes))
 
 
 def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:

@@ -35,7 +35,7 @@ def may_add_side_by_side(function: Function, iteration: Iteration, pattern: RowR
 def add_side_by_side(trace: TraceBuilder, pattern: RowReduction, sums: PartialSums) -> int:
     """Add the elements of a row to several sums. Return the vectors of work per element."""
     vectors = sums.tile.vectors
-    nests, partial = _sums_in_registers(trace, pattern, sums)
+    nests, partial = _accumulate_sums(trace, pattern, sums)
     trace.decide(
         f"{sums.number} partial sums of a row in registers",
         f"rows have {LEAST_TERMS} elements or more on average, and {counted(vectors, 'vector')} of features: "
@@ -51,7 +51,7 @@ def add_side_by_side(trace: TraceBuilder, pattern: RowReduction, sums: PartialSu
     return vectors
 
 
-def _sums_in_registers(
+def _accumulate_sums(
     trace: TraceBuilder, pattern: RowReduction, sums: PartialSums
 ) -> tuple[TileNests, PartialResults]:
     """Compute partial sums of a row in a local buffer. Return their nests, and what `rfactor` makes."""

@@ -65,9 +65,9 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     packing = tile_packing(pattern, tiles, hardware, context.stats)
     if packing.pays and not may_pack(*program, block=pattern.block, operand=pattern.operand):
         packing = pays_not("the program uses a name of the copy")
-    loops = _ordered(trace, pattern, tile, tiles, is_packed=packing.pays)
-    trace.decide(_in_words(tile), tile_reason(pattern, hardware))
-    nests = _tile_in_registers(trace, pattern, tile, tiles, loops=loops, is_packed=packing.pays)
+    loops = _order_loops(trace, pattern, tile, tiles, is_packed=packing.pays)
+    trace.decide(_tile_in_words(tile), tile_reason(pattern, hardware))
+    nests = _accumulate_tile(trace, pattern, tile, tiles, loops=loops, is_packed=packing.pays)
     _run_in_vectors(trace, pattern, nests)
     _run_panels(trace, pattern, tile, loops.panel)
     _pack_tiles(trace, pattern, tiles, packing, tile_loop=loops.features.tile)
@@ -75,7 +75,7 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     return PatternMatch(pattern.text, trace)
 
 
-def _in_words(tile: RegisterTile) -> str:
+def _tile_in_words(tile: RegisterTile) -> str:
     rows = counted(tile.rows, "row")
     if tile.lanes == 1:
         return f"a tile of {rows}"
@@ -90,7 +90,7 @@ class _Loops(NamedTuple):
     features: VectorLoops
 
 
-def _ordered(
+def _order_loops(
     trace: TraceBuilder,
     pattern: BlockReduction,
     tile: RegisterTile,
@@ -103,7 +103,7 @@ def _ordered(
     features = VectorLoops(pattern.feature, "", "")
     if tile.lanes > 1:
         features = trace.split_in_vectors(pattern.feature, tiles)
-    panel, row = _row_loops(trace, pattern, tile)
+    panel, row = _split_rows(trace, pattern, tile)
     around = (features.tile, pattern.row) if is_packed else (pattern.row, features.tile)
     # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
     inside = (pattern.position, pattern.inner_position, row, features.vector, features.lane)
@@ -111,7 +111,9 @@ def _ordered(
     return _Loops(panel, row, features)
 
 
-def _row_loops(trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile) -> tuple[str, str]:
+def _split_rows(
+    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile
+) -> tuple[str, str]:
     """Return the loop over panels and the loop over the rows of a panel."""
     # One panel: splitting would only add a loop with one iteration.
     if tile.rows == pattern.height:
@@ -122,7 +124,7 @@ def _row_loops(trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile)
     return panel, row
 
 
-def _tile_in_registers(
+def _accumulate_tile(
     trace: TraceBuilder,
     pattern: BlockReduction,
     tile: RegisterTile,

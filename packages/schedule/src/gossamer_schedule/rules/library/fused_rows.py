@@ -43,13 +43,13 @@ PREFETCH_OF_PARTS = PREFETCH._replace(with_alignment=True)
 """When prefetching pays. Several computations per row keep the hardware prefetcher from reaching the next
 row, so software prefetch pays off also where vectors are aligned (measured: 1.5 times faster)."""
 
-SHORT_ROW = 5
+SHORT_PART_ROW = 5
 """Maximum mean row length for scalar code in a part. Longer rows use vectors and groups. With these, shorter
 rows lose to store-forwarding stalls, since a vector load waits for the scalar stores of an earlier part
 (measured: scalar code is 1.1 to 2.1 times as fast, and 0.85 at 7 elements), and to mispredicted exits of the
 loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 
-PARTS = RowThresholds(short_row=SHORT_ROW, prefetch=PREFETCH_OF_PARTS)
+PARTS = RowThresholds(short_row=SHORT_PART_ROW, prefetch=PREFETCH_OF_PARTS)
 """The thresholds for each part."""
 
 WORK_PER_ROW_OF_PARTS = 16
@@ -71,7 +71,7 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
     if found is None or not _are_over_same_rows(*found):
         return None
     function, iterations = found
-    fused, trace = _fused(module, iterations), context.new_trace()
+    fused, trace = _fuse(module, iterations), context.new_trace()
     if fused is None:
         return None
     names = ", ".join(iteration.name for iteration in iterations)
@@ -104,7 +104,7 @@ def _are_over_same_rows(function: Function, iterations: Sequence[Iteration]) -> 
     return not is_clashing(names_used(function, *iterations), loops)
 
 
-def _fused(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
+def _fuse(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
     """Return the steps that nest all iterations in one over the rows; None if one may use results of another
     for other rows."""
     *earlier, last = iterations

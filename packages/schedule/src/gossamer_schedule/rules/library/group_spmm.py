@@ -69,7 +69,7 @@ def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     has_rows = pattern.is_initialized
     tiling = gather_tiling(gather, hardware, stats, has_rows=has_rows, rows=pattern.height)
     align_to_rows(trace, gather, tiling.aligning, hardware)
-    nests = _tile_in_registers(trace, pattern, tiling)
+    nests = _accumulate_rows(trace, pattern, tiling)
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
     run_tiles(trace, tiling.tiles, nests.update.features.tile)
@@ -81,7 +81,7 @@ def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     return PatternMatch(pattern.text, trace)
 
 
-def _tile_in_registers(
+def _accumulate_rows(
     trace: TraceBuilder, pattern: GroupedReduction, tiling: GatherTiling
 ) -> TileNests:
     """Order the loops as group, tile, column, row, vector, lane, and accumulate a tile of all rows."""

@@ -21,7 +21,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group. The remainder of a row runs one nonzero at a time."""
 
-LONG_ROW, FEW_VECTORS = 48, 3
+LONG_GROUP_ROW, FEW_VECTORS = 48, 3
 """Minimum mean number of nonzeros per row and maximum number of vectors of features for long groups to pay.
 With more vectors, the remainder of a row costs more than the saved shuffles."""
 
@@ -99,16 +99,16 @@ def _group(stats: Stats | None, vectors: int | None) -> tuple[int, str]:
     """Return the number of nonzeros in a group, and the reason."""
     if stats is None:
         return SHORT_GROUP, "the length of rows is unknown"
-    is_long = stats.mean_row >= LONG_ROW
+    is_long = stats.mean_row >= LONG_GROUP_ROW
     mean = f"rows have {stats.mean_row:.3g} elements on average"
     if is_long and (vectors or 0) <= FEW_VECTORS:
-        return LONG_GROUP, f"{mean}, {LONG_ROW} or more, and few features"
+        return LONG_GROUP, f"{mean}, {LONG_GROUP_ROW} or more, and few features"
     if is_long:
         return (
             SHORT_GROUP,
             f"features fill more than {FEW_VECTORS} vectors, so the remainder of a row is costly",
         )
-    return SHORT_GROUP, f"{mean}, fewer than {LONG_ROW}"
+    return SHORT_GROUP, f"{mean}, fewer than {LONG_GROUP_ROW}"
 
 
 def _sum_over_features(

@@ -26,7 +26,7 @@ from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetc
 from gossamer_schedule.rules.decisions.stored_results import store_around_caches
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -50,7 +50,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 )
 def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program."""
-    program, pattern = single_iteration(module), sparse_reduction(module)
+    program, pattern = single_iteration(module), row_reduction(module)
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
     hardware, trace = hardware_params(target), context.new_trace()
@@ -58,19 +58,19 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     if not pattern.is_regular:
         trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
         vectors = 1
-    elif sums := _side_by_side(*program, pattern, hardware, context):
+    elif sums := _partial_sums(*program, pattern, hardware, context):
         vectors = add_side_by_side(trace, pattern, sums)
     elif pattern.features == 1:
-        vectors = _in_one_register(trace, pattern)
+        vectors = _accumulate_feature(trace, pattern)
     else:
         # In a part, the row is an iterator of the block around all parts.
         has_rows = not context.is_part and has_rows_and_init(*program)
-        vectors = _in_tiles(trace, pattern, hardware, context, has_rows=has_rows)
+        vectors = _accumulate_tiles(trace, pattern, hardware, context, has_rows=has_rows)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors)
     return PatternMatch(pattern.text, trace)
 
 
-def _in_tiles(
+def _accumulate_tiles(
     trace: TraceBuilder,
     pattern: RowReduction,
     hardware: HardwareParams,
@@ -86,7 +86,7 @@ def _in_tiles(
     gather, stats = pattern.gather, context.stats
     tiling = gather_tiling(gather, hardware, stats, context.thresholds.prefetch, has_rows=has_rows)
     align_to_rows(trace, gather, tiling.aligning, hardware)
-    nests = _tile_in_registers(trace, pattern, tiling)
+    nests = _accumulate_tile(trace, pattern, tiling)
     run_tile_in_vectors(trace, nests.all)
     run_tiles(trace, tiling.tiles, nests.update.features.tile)
     if not context.is_part:
@@ -96,9 +96,7 @@ def _in_tiles(
     return tiling.tiles.work
 
 
-def _tile_in_registers(
-    trace: TraceBuilder, pattern: RowReduction, tiling: GatherTiling
-) -> TileNests:
+def _accumulate_tile(trace: TraceBuilder, pattern: RowReduction, tiling: GatherTiling) -> TileNests:
     """Order the loops as tile, position, vector, lane, and accumulate a tile in a local buffer."""
     inner = (*pattern.words, pattern.position)
     loops = tile_around(trace, pattern.feature, tiling.tiles, inner=inner)
@@ -135,7 +133,7 @@ def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, s
     return f"features in {counted(count, 'tile')} of {tile}", why
 
 
-def _in_one_register(trace: TraceBuilder, pattern: RowReduction) -> int:
+def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction) -> int:
     """Compute the one feature of a row as a dot product. Return the vectors of work per element."""
     # The reduction must be innermost for the accumulator to be a scalar.
     trace.reorder(pattern.feature, *pattern.words, pattern.position)
@@ -152,7 +150,7 @@ def _in_one_register(trace: TraceBuilder, pattern: RowReduction) -> int:
     return 1
 
 
-def _side_by_side(
+def _partial_sums(
     function: Function,
     iteration: Iteration,
     pattern: RowReduction,

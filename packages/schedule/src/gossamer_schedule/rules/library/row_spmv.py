@@ -12,8 +12,9 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.cost.short_rows import SHORT_ROW
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.patterns.row_reduction import RowReduction, sparse_reduction
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -34,10 +35,6 @@ that is not fast (measured: 1.05 to 1.15 times faster at 60 terms)."""
 GATHERED_LANES = 8
 """Partial sums of gathered terms. Gathers load one element at a time, so that more lanes only lengthen the
 remainder of a row (measured with fast gathers: 16 lanes are 0.85 to 1.2 times as fast)."""
-
-SHORT_ROW = 4
-"""Maximum length of all rows for scalar code on contiguous terms: the branches of short rows of equal length
-are predicted (measured: 2.5 times faster at 2 terms)."""
 
 VERY_LONG_ROW = 128
 """Minimum mean number of contiguous terms per row for several vectors of partial sums, which hide the latency
@@ -63,7 +60,7 @@ def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMat
 
     Contiguous terms of a part also run one at a time if its rows are short.
     """
-    pattern = sparse_reduction(module)
+    pattern = row_reduction(module)
     if pattern is None or pattern.feature:
         return None
     trace = context.new_trace()

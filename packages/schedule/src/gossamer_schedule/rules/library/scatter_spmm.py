@@ -46,7 +46,7 @@ def scatter_spmm(module: Module, target: Target, context: RuleContext) -> Patter
         f"features in tiles of {counted(tiles.vectors, 'vector')} of {tiles.lanes} lanes",
         "each thread has features of its own, whatever rows they are in",
     )
-    run_tile_in_vectors(trace, _nests(trace, pattern, tiles, loops))
+    run_tile_in_vectors(trace, _accumulate_slots(trace, pattern, tiles, loops))
     _run_tiles_in_parallel(trace, loops)
     return PatternMatch(pattern.text, trace)
 
@@ -60,7 +60,7 @@ def _tiles(pattern: FeatureUpdates, hardware: HardwareParams) -> VectorTiles:
     return tiles_holding(pattern.features, vectors=vectors, lanes=lanes)
 
 
-def _nests(
+def _accumulate_slots(
     trace: TraceBuilder, pattern: FeatureUpdates, tiles: VectorTiles, loops: VectorLoops
 ) -> tuple[TileNest, ...]:
     """Sum the slots of a fiber in a local buffer, which is added to the row, if there are several. Return the

@@ -43,7 +43,7 @@ def separate_iterations(
     for number, iteration in enumerate(iterations):
         if _is_private(function, iteration):
             continue
-        own = _scheduled(only(iteration, module=module), target, context, taken=trace.names)
+        own = _schedule_alone(only(iteration, module=module), target, context, taken=trace.names)
         if own is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
             trace.adopt(_without_streaming(own.decisions, later), names=own.names)
@@ -69,20 +69,20 @@ def _is_private(function: Function, iteration: Iteration) -> bool:
     return not private.isdisjoint(buffers_accessed(iteration))
 
 
-def _scheduled(
+def _schedule_alone(
     alone: Module, target: Target, context: RuleContext, *, taken: frozenset[str]
 ) -> TraceBuilder | None:
     """Return the decisions of the first rule that matches an iteration by itself; None if there is none."""
     own = RuleContext(context.stats, taken=taken)
     found = first_match(context.iteration_rules, forms_of(alone), target, own)
     if found is None:
-        return _assigned_in_vectors(alone, hardware_params(target), own)
+        return _vectorize_assignment(alone, hardware_params(target), own)
     trace = own.new_trace()
     trace.adopt(found.decisions, names=found.match.trace.names)
     return trace
 
 
-def _assigned_in_vectors(
+def _vectorize_assignment(
     alone: Module, hardware: HardwareParams, context: RuleContext
 ) -> TraceBuilder | None:
     """Return the decisions for an assignment over dense axes, such as an init; None for anything else. By

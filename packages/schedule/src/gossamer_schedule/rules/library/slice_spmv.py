@@ -22,7 +22,7 @@ LANES = 8
 CPU with slow and one with fast gathers; 8 was never slower, at 1.2 to 2.2 times the speed of scalar code on
 CSR)."""
 
-MOST_VECTORS = 8
+MOST_SLICE_VECTORS = 8
 """Maximum number of vectors of a slice, whose results take a register each."""
 
 WORK_PER_SLICE = 2
@@ -43,7 +43,7 @@ def slice_spmv(module: Module, _target: Target, context: RuleContext) -> Pattern
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
     lanes = 1 if pattern is None else gcd(pattern.height, LANES)
-    if pattern is None or lanes == 1 or pattern.height > MOST_VECTORS * lanes:
+    if pattern is None or lanes == 1 or pattern.height > MOST_SLICE_VECTORS * lanes:
         return None
     trace = context.new_trace()
     _rows_in_lanes(trace, pattern, lanes)

@@ -29,7 +29,7 @@ from gossamer_schedule.rules.steps.register_tiles import (
 from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
 
-MOST_VECTORS = 8
+MOST_PACKED_VECTORS = 8
 """Maximum number of vectors of a feature tile (measured on pruned weights with 512 features: tiles of 4
 and of 8 vectors are equal within 5 percent, and 16 vectors do not stay in the private cache)."""
 
@@ -86,7 +86,7 @@ def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMa
         f"partial results for each row {pattern.row} of a tile {pattern.column_tile}",
         "they stay in registers, and are combined with the output once for each tile",
     )
-    loops = _in_panels(trace, pattern, tiling, partial)
+    loops = _order_loops(trace, pattern, tiling, partial)
     _pack_rows(trace, pattern, tiling, partial)
     _run_in_vectors(trace, pattern, tiling, partial, loops=loops)
     _run_panels_in_parallel(trace, tiling, loops, context.stats)
@@ -97,7 +97,7 @@ def _tiling(pattern: TiledReduction, hardware: HardwareParams, stats: Stats | No
     """Return the fewest feature tiles, all of the same size, and the rows of a panel."""
     lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
     fitting = PACKED_BYTES // (lanes * _column_bytes(pattern))
-    most = min(fitting or MOST_VECTORS, MOST_VECTORS)
+    most = min(fitting or MOST_PACKED_VECTORS, MOST_PACKED_VECTORS)
     count = -(-pattern.features // lanes)
     vectors = -(-count // -(-count // most))
     rows = LARGEST_PANEL if stats is None else stats.rows // PANELS
@@ -113,7 +113,7 @@ def _column_bytes(pattern: TiledReduction) -> int:
     return pattern.tile_columns * max(8, DType.parse(pattern.operand_dtype).bits) // 8
 
 
-def _in_panels(
+def _order_loops(
     trace: TraceBuilder, pattern: TiledReduction, tiling: _Tiling, partial: PartialResults
 ) -> _Loops:
     """Order the loops as panel, feature tile, column tile, row, position, vector, lane."""
@@ -127,7 +127,7 @@ def _in_panels(
         f"panels of {counted(tiling.panel, 'row')}, features in {counted(tiles or 0, 'tile')} of "
         f"{counted(vectors, 'vector')} of {counted(lanes, 'lane')}",
         "all rows of a panel use the rows that a tile of columns selects; a tile of features has at most "
-        f"{counted(MOST_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
+        f"{counted(MOST_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
     )
     return _Loops(panel, row, features)
 

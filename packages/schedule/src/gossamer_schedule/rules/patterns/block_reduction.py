@@ -15,7 +15,6 @@ from gossamer_ir.nodes import (
     Function,
     Iteration,
     Load,
-    Module,
     SparseBuffer,
     Store,
     Var,
@@ -25,7 +24,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    single_iteration,
+    of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import dense_buffer, initializes, is_within
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
@@ -91,16 +90,13 @@ class _Roles(msgspec.Struct, frozen=True):
     feature: _IteratedAxis | None
 
 
-def block_reduction(module: Module) -> BlockReduction | None:
+@of_one_iteration
+def block_reduction(function: Function, iteration: Iteration) -> BlockReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program.
 
     The axes of the iteration may be in any order. The indices of the output tell which of them are block
     rows, rows of a block and features.
     """
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     store = _reduction_of(iteration)
     axes = axes_of(function, iteration)
     if store is None or not axes or not is_within(function, iteration, store):

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    single_iteration,
+    of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import assigned_store
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
@@ -27,12 +27,9 @@ class DenseAssignment(NamedTuple):
     dtype: str
 
 
-def dense_assignment(module: Module) -> DenseAssignment | None:
+@of_one_iteration
+def dense_assignment(function: Function, iteration: Iteration) -> DenseAssignment | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     axes, store = axes_of(function, iteration), assigned_store(iteration)
     if len(axes) not in (1, 2) or not all(map(is_dense_root, axes)) or store is None:
         return None

@@ -15,7 +15,6 @@ from gossamer_ir.nodes import (
     Function,
     Iteration,
     Load,
-    Module,
     SparseBuffer,
     Store,
     Var,
@@ -24,7 +23,7 @@ from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    single_iteration,
+    of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
@@ -61,12 +60,9 @@ class _Elements(msgspec.Struct, frozen=True):
     buffers: Mapping[str, SparseBuffer]
 
 
-def elementwise_pattern(module: Module) -> Elementwise | None:
+@of_one_iteration
+def elementwise_pattern(function: Function, iteration: Iteration) -> Elementwise | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     elements = _elements(function, iteration)
     if elements is None or iteration.init or len(iteration.body) != 1:
         return None

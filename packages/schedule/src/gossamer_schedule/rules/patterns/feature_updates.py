@@ -17,7 +17,6 @@ from gossamer_ir.nodes import (
     If,
     Iteration,
     Load,
-    Module,
     Stmt,
     Store,
 )
@@ -27,7 +26,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    single_iteration,
+    of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
@@ -57,12 +56,9 @@ class FeatureUpdates(msgspec.Struct, frozen=True):
         )
 
 
-def feature_updates(module: Module) -> FeatureUpdates | None:
+@of_one_iteration
+def feature_updates(function: Function, iteration: Iteration) -> FeatureUpdates | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     axes = axes_of(function, iteration)
     store = _updated(iteration)
     if store is None or len(axes) < 2 or not is_dense_root(axes[-1]) or iteration.kinds[-1] != "S":

@@ -10,12 +10,12 @@ from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
-from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Module, Store
+from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Store
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    single_iteration,
+    of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
@@ -55,12 +55,9 @@ class GroupedReduction(msgspec.Struct, frozen=True):
         )
 
 
-def grouped_reduction(module: Module) -> GroupedReduction | None:
+@of_one_iteration
+def grouped_reduction(function: Function, iteration: Iteration) -> GroupedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     axes = axes_of(function, iteration)
     if len(axes) != 4 or not _is_grouped(axes, iteration.kinds):
         return None
@@ -68,7 +65,7 @@ def grouped_reduction(module: Module) -> GroupedReduction | None:
     store = _own_store(function, iteration)
     if store is None or not height or not features:
         return None
-    (output,) = (buffer for buffer in function.buffers if buffer.name == store.buffer)
+    output = buffers_by_name(function)[store.buffer]
     group, position, row, feature = iteration.vars
     names = accumulator_names(iteration.name, store.buffer) | {indptr_name(axes[1].name)}
     if has_taken(function, iteration, names=names):
@@ -84,14 +81,7 @@ def grouped_reduction(module: Module) -> GroupedReduction | None:
         output=data_name(store.buffer),
         dtype=output.dtype,
         before=slots_before(axes[1], group, element=group),
-        gather=gather_of(
-            function,
-            iteration,
-            column=position,
-            feature=feature,
-            features=features,
-            dtype=output.dtype,
-        ),
+        gather=gather_of(function, iteration, output, column=position, feature=feature),
         is_initialized=bool(iteration.init),
     )
 

@@ -10,12 +10,12 @@ from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name, words_name
-from gossamer_ir.nodes import Axis, Function, Iteration, Load, Module
+from gossamer_ir.nodes import Axis, Function, Iteration, Load
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
-from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, single_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, of_one_iteration
 from gossamer_schedule.rules.analysis.outputs import (
     accumulated_buffer,
     dense_buffer,
@@ -86,16 +86,14 @@ class _Roles(msgspec.Struct, frozen=True):
 
 
 @memoize_by_identity
-def sparse_reduction(module: Module) -> RowReduction | None:
+@of_one_iteration
+def row_reduction(function: Function, iteration: Iteration) -> RowReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     roles = _roles(axes_of(function, iteration))
     if roles is None or not _has_kinds(iteration, roles):
         return None
-    return _pattern(function, iteration, roles)
+    terms = _without_condition(iteration, roles)
+    return None if terms is None else _pattern(function, terms, roles)
 
 
 def _roles(axes: tuple[Axis, ...]) -> _Roles | None:
@@ -142,14 +140,20 @@ def _has_kinds(iteration: Iteration, roles: _Roles) -> bool:
     return iteration.kinds[len(roles.roots) :] == f"S{reduced}" + "S" * len(roles.features)
 
 
+def _without_condition(iteration: Iteration, roles: _Roles) -> Iteration | None:
+    """Return an iteration over words without the condition of its body; None if that depends on a feature."""
+    if not roles.words:
+        return iteration
+    body, guard = without_guard(iteration.body)
+    features = iteration.vars[len(iteration.vars) - len(roles.features) :]
+    if guard is not None and not free_vars(guard).isdisjoint(features):
+        return None
+    return msgspec.structs.replace(iteration, body=body)
+
+
 def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowReduction | None:
     row, *others = iteration.vars[len(roles.roots) :]
     words, (position, *features) = others[: len(roles.words)], others[len(roles.words) :]
-    if roles.words:
-        body, guard = without_guard(iteration.body)
-        if guard is not None and not free_vars(guard).isdisjoint(features):
-            return None
-        iteration = msgspec.structs.replace(iteration, body=body)
     output = accumulated_buffer(function, iteration, element=(row, *features))
     if output is None or dense_buffer(function, output.name) is None:
         return None
@@ -169,14 +173,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowRedu
         output=data_name(output.name),
         dtype=output.dtype,
         before=_before(roles, iteration.vars),
-        gather=gather_of(
-            function,
-            iteration,
-            column=position,
-            feature=feature,
-            features=extent,
-            dtype=output.dtype,
-        ),
+        gather=gather_of(function, iteration, output, column=position, feature=feature),
         width=_width(roles.fiber),
         is_contiguous=not words and _is_contiguous(function, iteration, roles.fiber),
         is_regular=_is_regular(function, iteration, roles, lane=(features or [position])[0]),

@@ -7,9 +7,9 @@ import msgspec
 from gossamer_ir.core.axis_kinds import is_padded, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import indptr_name
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
-from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
+from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, reduced_buffer
 from gossamer_schedule.rules.analysis.regular_reads import (
     is_dense_root,
@@ -49,14 +49,11 @@ class SampledProducts(msgspec.Struct, frozen=True):
         )
 
 
-def sampled_products(module: Module) -> SampledProducts | None:
+@of_one_iteration
+def sampled_products(function: Function, iteration: Iteration) -> SampledProducts | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None or found[1].kinds != "SSR":
-        return None
-    function, iteration = found
     axes = axes_of(function, iteration)
-    if len(axes) != 3:
+    if len(axes) != 3 or iteration.kinds != "SSR":
         return None
     row, fiber, feature = axes
     if not is_varied(fiber) or fiber.parent != row.name:
@@ -79,14 +76,7 @@ def sampled_products(module: Module) -> SampledProducts | None:
         features=features,
         dtype=output.dtype,
         before=slots_before(fiber, row_var, element=row_var),
-        gather=gather_of(
-            function,
-            iteration,
-            column=position,
-            feature=feature_var,
-            features=features,
-            dtype=output.dtype,
-        ),
+        gather=gather_of(function, iteration, output, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
         and not selects_by_ragged(function, iteration)
         and may_reassociate(iteration),

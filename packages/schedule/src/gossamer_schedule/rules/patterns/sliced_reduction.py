@@ -10,8 +10,8 @@ from gossamer_ir.analysis.reductions import Reduction, match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
-from gossamer_ir.nodes import Axis, Module, Store
-from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
+from gossamer_ir.nodes import Axis, Function, Iteration, Store
+from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
@@ -44,12 +44,9 @@ class SlicedReduction(msgspec.Struct, frozen=True):
         )
 
 
-def sliced_reduction(module: Module) -> SlicedReduction | None:
+@of_one_iteration
+def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
-    if found is None:
-        return None
-    function, iteration = found
     axes = axes_of(function, iteration)
     if len(axes) != 4 or iteration.init or not _is_sliced(axes, iteration.kinds):
         return None

@@ -16,7 +16,6 @@ from gossamer_ir.nodes import (
     Function,
     Iteration,
     Load,
-    Module,
     SparseBuffer,
     Var,
 )
@@ -26,7 +25,7 @@ from gossamer_schedule.definition.made_names import partial_name
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
-    single_iteration,
+    of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, may_reassociate
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
@@ -62,13 +61,12 @@ class TiledReduction(msgspec.Struct, frozen=True):
         )
 
 
-def tiled_reduction(module: Module) -> TiledReduction | None:
+@of_one_iteration
+def tiled_reduction(function: Function, iteration: Iteration) -> TiledReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    found = single_iteration(module)
     # An init would run again in each tile, where the sum of a tile is added to the output.
-    if found is None or found[1].init or found[1].kinds != "RSRS":
+    if iteration.init or iteration.kinds != "RSRS":
         return None
-    function, iteration = found
     axes = axes_of(function, iteration)
     if len(axes) != 4 or not _are_tiles(axes) or not may_reassociate(iteration):
         return None

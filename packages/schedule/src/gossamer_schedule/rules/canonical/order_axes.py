@@ -9,7 +9,7 @@ from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorde
 from gossamer_schedule.rules.analysis.iterations import axes_of, single_iteration
 
 
-def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:
+def order_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     """Return the module in this order and the decision to reorder it. Return it unchanged, without a
     decision, if it has this order or if the order is not proved to preserve the result."""
     found = single_iteration(module)

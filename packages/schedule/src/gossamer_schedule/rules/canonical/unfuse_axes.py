@@ -12,7 +12,7 @@ from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 
 
-def unfused(module: Module) -> tuple[Module, tuple[Decision, ...]]:
+def unfuse_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     """Return the module without fused axes, and the decisions to split them."""
     found = single_iteration(module)
     decisions = []
