@@ -41,8 +41,8 @@ def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
 
 
 def prepare_chosen(case: OperatorCase, threads: int) -> Prepared:
-    """Call the public operator with the matrix in the format that `gossamer.prepare` chooses for many calls.
-    The time of the conversion is that of the second one, as the first compiles it."""
+    """Bind the operator to its arrays, with the matrix in the format that `gossamer.prepare` chooses for many
+    calls. The time of the conversion is that of the second one, as the first compiles it."""
     # A matrix of blocks is given in CSR, so that its blocks must be found.
     op = "spmv" if case.op == "spmv" else "spmm"
     convert = partial(gossamer.prepare, case.csr, op, calls=MANY_CALLS)
@@ -53,7 +53,7 @@ def prepare_chosen(case: OperatorCase, threads: int) -> Prepared:
     begin = time.perf_counter()
     matrix = convert()
     seconds = time.perf_counter() - begin
-    call = partial(operator_named(op), matrix, *case.operands, out=case.out)
+    call = operator_named(op).bind(matrix, *case.operands, out=case.out)
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
 
 
