@@ -19,11 +19,9 @@ from gossamer_ir.nodes import (
     Binary,
     Buffer,
     Call,
-    Compare,
     Expr,
     For,
     Function,
-    If,
     Let,
     Load,
     Module,
@@ -33,10 +31,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.point_visitor import PointVisitor
-from gossamer_lower.statements.rebuild import with_body
+from gossamer_lower.statements.rebuild import Statements, with_body
+from gossamer_lower.statements.serial_loops import SerialLoopVisitor, if_iterated
 
 
 @lowering_pass(takes=("loop",), without=("blocks",))
@@ -72,23 +70,11 @@ def _scan_function(function: Function) -> Function:
     return with_body(function, _BitScanner(function).body(function.body))
 
 
-class _BitScanner(PointVisitor):
+class _BitScanner(SerialLoopVisitor):
     """Rewrites the loops of one function."""
 
-    def __init__(self, function: Function) -> None:
-        super().__init__(function)
-        written = self.point.written
-        self._shapes = {
-            buffer.name: buffer.shape
-            for buffer in function.buffers
-            if isinstance(buffer, Buffer) and buffer.name not in written
-        }
-
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        return self._loop(stmt) if isinstance(stmt, For) else (self.inside(stmt),)
-
-    def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        calls = self._calls(loop) if _is_serial(loop) else []
+    def serial_loop(self, loop: For) -> Statements:
+        calls = self._calls(loop)
         if not calls:
             return (self.inside(loop),)
         starts: list[Stmt] = []
@@ -107,11 +93,8 @@ class _BitScanner(PointVisitor):
             steps.append(Store(rest.name, left.indices, Binary("bitand", left, lower)))
         body = tuple(rewrite(stmt, lambda node: _bit(node, found)) for stmt in loop.body)
         scanned = msgspec.structs.replace(loop, body=(*bits, *body, *steps))
-        both: tuple[Stmt, ...] = (*starts, self.inside(scanned))
-        if (build.integer_value(loop.extent) or 0) > 0:
-            return both
         # What the word reads exists only if the loop has an iteration.
-        return (If(Compare("gt", loop.extent, build.ZERO), both),)
+        return if_iterated(loop, (*starts, self.inside(scanned)))
 
     def _calls(self, loop: For) -> list[Call]:
         """Return the calls that find the bit with the number of the iteration, each once."""
@@ -132,11 +115,8 @@ class _BitScanner(PointVisitor):
         """Return whether all reads of an expression are in bounds, given that the loop has an iteration."""
         return all(
             load.predicate is None
-            and load.buffer in self._shapes
-            and all(
-                self.point.is_in_range(index, extent)
-                for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
-            )
+            and load.buffer in self.constant_shapes
+            and self.is_in_bounds(load, load.indices)
             for load in collect(Load, word)
         )
 
@@ -146,13 +126,5 @@ def _counts(loop: For, number: Expr) -> bool:
     return distance(build.sub(build.index_var(loop.var), loop.start), number) == 0
 
 
-def _is_serial(loop: For) -> bool:
-    """Return whether a loop and all loops inside it are serial, and thus stay in one function."""
-    return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
-
-
 def _bit(node: Any, found: dict[Expr, Var]) -> Var | None:
     return found.get(node) if isinstance(node, Call) else None
-
-
-__all__ = ["scan_bits"]

@@ -12,13 +12,13 @@ from typing import Any
 from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.core import build
-from gossamer_ir.nodes import Buffer, Compare, For, Function, If, Let, Load, Module, Ramp, Stmt, Var
+from gossamer_ir.nodes import For, Function, Let, Load, Module, Ramp, Var
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.statements.point_visitor import PointVisitor
-from gossamer_lower.statements.rebuild import with_body
+from gossamer_lower.statements.rebuild import Statements, with_body
+from gossamer_lower.statements.serial_loops import SerialLoopVisitor, if_iterated
 
 DEFAULT_KEPT_VECTORS = 16
 """Half of the 32 vector registers of AVX-512, Arm and RISC-V, so that the others hold the values of the loop.
@@ -59,34 +59,20 @@ def _hoist_function(function: Function, most_vectors: int) -> Function:
     return with_body(function, _LoadHoister(function, most_vectors).body(function.body))
 
 
-class _LoadHoister(PointVisitor):
+class _LoadHoister(SerialLoopVisitor):
     """Hoists the loads of one function."""
 
     def __init__(self, function: Function, most_vectors: int) -> None:
         super().__init__(function)
         self._most_vectors = most_vectors
-        # A buffer that is written may change between iterations. Scratch (without a handle) is in
-        # registers.
-        written = self.point.written
-        self._shapes = {
-            buffer.name: buffer.shape
-            for buffer in function.buffers
-            if isinstance(buffer, Buffer) and buffer.handle and buffer.name not in written
-        }
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        return self._loop(stmt) if isinstance(stmt, For) else (self.inside(stmt),)
-
-    def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        lets = self._lets(loop) if _is_serial(loop) else {}
+    def serial_loop(self, loop: For) -> Statements:
+        lets = self._lets(loop)
         if not lets:
             return (self.inside(loop),)
         kept = rewrite(loop, lambda node: _variable(node, lets))
-        runs = Compare("gt", loop.extent, build.ZERO)
-        both: tuple[Stmt, ...] = (*lets.values(), self.inside(kept))
-        # A speculated load must not happen if the loop has no iteration: it is in bounds only given
-        # one.
-        return both if build.integer_value(loop.extent) else (If(runs, both),)
+        # A speculated load is in bounds only if the loop has an iteration.
+        return if_iterated(loop, (*lets.values(), self.inside(kept)))
 
     def _lets(self, loop: For) -> dict[Load, Let]:
         """Return the loads to hoist before a loop, with their lets; none if there are too many."""
@@ -108,7 +94,7 @@ class _LoadHoister(PointVisitor):
         """Return whether a load is of consecutive elements that the function does not write."""
         last = load.indices[-1]
         return (
-            load.buffer in self._shapes
+            load.buffer in self.constant_shapes
             and isinstance(last, Ramp)
             and last.stride == build.ONE
             and not last.lanes.scalable
@@ -128,19 +114,10 @@ class _LoadHoister(PointVisitor):
         with self.point.inside(lanes):
             if load.predicate is not None:
                 self.point.assume(in_lane(load.predicate, lane))
-            return all(
-                self.point.is_in_range(in_lane(index, lane), extent)
-                for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
-            )
+            return self.is_in_bounds(load, [in_lane(index, lane) for index in load.indices])
 
     def _let(self, load: Load) -> Let:
         return Let(Var(self.namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
-
-
-def _is_serial(loop: For) -> bool:
-    """Return whether a loop and all loops inside it are serial, and thus stay in one function."""
-    # A parallel loop inside becomes a function of its own, to which a vector cannot be passed.
-    return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
 
 
 def _variable(node: Any, lets: Mapping[Load, Let]) -> Var | None:
