@@ -98,17 +98,15 @@ def compressed_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`; nnz may be omitted."""
     names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
     given = bind(ctx, call, names, required=3)
-    data = items(ctx, given["data"], "(indptr, indices)")
-    if len(data) != 2:
-        raise ctx.error("axis_data", "Expected (indptr, indices).", given["data"])
     length, nnz = _sizes(ctx, given["shape"])
+    indptr, indices = _two_handles(ctx, given["data"], "(indptr, indices)")
     return CompressedVaried(
         name,
         axis_argument(ctx, given["parent"]),
         length,
         nnz,
-        handle_argument(ctx, data[0]),
-        handle_argument(ctx, data[1]),
+        indptr,
+        indices,
         _storage(ctx, given, "indptr_dtype"),
         _storage(ctx, given, "indices_dtype"),
         **_flags(ctx, given),
@@ -119,20 +117,18 @@ def bitmask_varied(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.bitmask_varied(P, (n, nnz), (indptr, words))`; nnz may be omitted."""
     names = "parent shape data idtype indptr_dtype words_dtype"
     given = bind(ctx, call, names, required=3)
-    data = items(ctx, given["data"], "(indptr, words)")
-    if len(data) != 2:
-        raise ctx.error("axis_data", "Expected (indptr, words).", given["data"])
     length, nnz = _sizes(ctx, given["shape"])
-    words = given.get("words_dtype")
+    indptr, words = _two_handles(ctx, given["data"], "(indptr, words)")
+    dtype = given.get("words_dtype")
     return BitmaskVaried(
         name,
         axis_argument(ctx, given["parent"]),
         length,
         nnz,
-        handle_argument(ctx, data[0]),
-        handle_argument(ctx, data[1]),
+        indptr,
+        words,
         _storage(ctx, given, "indptr_dtype"),
-        "uint64" if words is None else dtype_argument(ctx, words),
+        "uint64" if dtype is None else dtype_argument(ctx, dtype),
     )
 
 
@@ -144,6 +140,15 @@ def _sizes(ctx: ParserContext, node: ast.expr) -> tuple[Expr, Expr | None]:
         raise ctx.error("axis_shape", "Expected a length, or (length, nnz).", node)
     second = index_expr(ctx, parts[1]) if len(parts) == 2 else None
     return index_expr(ctx, parts[0]), second
+
+
+def _two_handles(ctx: ParserContext, node: ast.expr, expected: str) -> tuple[str, str]:
+    """Return the names of the handles in a pair; `expected` describes the pair in the error."""
+    handles = items(ctx, node, expected)
+    if len(handles) != 2:
+        raise ctx.error("axis_data", f"Expected {expected}.", node)
+    first, second = handles
+    return handle_argument(ctx, first), handle_argument(ctx, second)
 
 
 def _storage(ctx: ParserContext, given: Arguments, own: str) -> str:
