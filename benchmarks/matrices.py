@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -111,6 +112,20 @@ def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
         raise MissingMatrixError(f"{path} does not exist (GOSSAMER_DATASETS names the folder)")
     stored = pruned(path, SWEEP[name]) if name in SWEEP else sparse.load_npz(path)
     return matrix_of(name, sparse.csr_matrix(stored), dtype)
+
+
+def available(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names of the matrices that are available on this machine.
+
+    >>> list(available(["blocks_4096"]))
+    ['blocks_4096']
+    """
+    for name in names:
+        try:
+            load_matrix(name)
+        except MissingMatrixError:
+            continue
+        yield name
 
 
 def pruned(path: Path, key: str) -> sparse.csr_matrix:

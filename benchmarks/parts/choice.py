@@ -18,7 +18,7 @@ import numpy as np
 
 import gossamer as gs
 from benchmarks.harness.progress import Bar
-from benchmarks.matrices import BLOCKS, IN_CSR, RARE, MissingMatrixError, load_matrix
+from benchmarks.matrices import BLOCKS, IN_CSR, RARE, available, load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, Array, aligned_copy
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import ChoiceTime
@@ -107,12 +107,8 @@ def measure_choices(
 ) -> tuple[ChoiceTime, ...]:
     """Measure the cases for those matrices that are available, each matrix in a fresh process."""
     found: list[ChoiceTime] = []
-    for name in matrices:
+    for name in available(matrices):
         bar.says(f"formats of {name}")
-        try:
-            load_matrix(name)
-        except MissingMatrixError:
-            continue
         arguments = ("-m", "benchmarks.parts.choice", name, json.dumps(cases))
         found += [ChoiceTime(**one) for one in json.loads(run_fresh(sys.executable, *arguments))]
         bar.advance(ESTIMATED_SECONDS_PER_CASE * len(cases))

@@ -23,7 +23,7 @@ from scipy import sparse
 
 import gossamer as gs
 from benchmarks.harness.progress import Bar
-from benchmarks.matrices import IN_CSR, MissingMatrixError, load_matrix
+from benchmarks.matrices import IN_CSR, available, load_matrix
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import ConversionTime, FormatBuild
 from gossamer_formats.descriptions.bsr import bsr
@@ -122,12 +122,8 @@ def estimated_seconds(matrices: Sequence[str]) -> float:
 def measure_conversions(matrices: Sequence[str], bar: Bar) -> tuple[ConversionTime, ...]:
     """Measure all pairs of formats for those matrices that are available."""
     times: list[ConversionTime] = []
-    for name in matrices:
+    for name in available(matrices):
         bar.says(f"conversions of {name}")
-        try:
-            load_matrix(name)
-        except MissingMatrixError:
-            continue
         times += measure_matrix(name)
         bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
     return tuple(times)

@@ -22,7 +22,7 @@ import numpy as np
 
 import gossamer as gs
 from benchmarks.harness.progress import Bar
-from benchmarks.matrices import MissingMatrixError, load_matrix
+from benchmarks.matrices import available, load_matrix
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.records import MiniBatches
 
@@ -51,12 +51,8 @@ def estimated_seconds(graphs: Sequence[str]) -> float:
 def measure_mini_batches(graphs: Sequence[str], bar: Bar) -> tuple[MiniBatches, ...]:
     """Measure those graphs that are available."""
     measured = []
-    for graph in graphs:
+    for graph in available(graphs):
         bar.says(f"{BATCHES:,} mini-batches of {graph}")
-        try:
-            load_matrix(graph)
-        except MissingMatrixError:
-            continue
         measured.append(measure_graph(graph, BATCHES))
         bar.advance(SECONDS_PER_GRAPH)
     return tuple(measured)

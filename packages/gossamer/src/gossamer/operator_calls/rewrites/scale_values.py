@@ -28,34 +28,15 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
 
     >>> from gossamer.operator_calls.program import Variant, module_of
     >>> from gossamer.operators.spmv import PROGRAM
-    >>> from gossamer_ir.script import print_module
-    >>> module = module_of(PROGRAM, Variant())
-    >>> print(print_module(scale_values(module, handle="a", factor="alpha")).rstrip())
-    @T.prim_func
-    def csrmv(
-        a: T.handle,
-        x: T.handle,
-        y: T.handle,
-        alpha: T.handle,
-        indptr: T.handle,
-        indices: T.handle,
-        m: T.int64,
-        n: T.int64,
-        nnz: T.int64,
-    ) -> None:
-        T.func_attr({"sparse_tir_level": 2, "global_symbol": "csrmv", "tir.noalias": True})
-        I = T.sp.dense_fixed(m)
-        J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
-        J_detach = T.sp.dense_fixed(n)
-        One = T.sp.dense_fixed(1)
-        Alpha = T.sp.match_buffer(alpha, (One,), "float32")
-        A = T.sp.match_buffer(a, (I, J), "float32")
-        X = T.sp.match_buffer(x, (J_detach,), "float32")
-        Y = T.sp.match_buffer(y, (I,), "float32")
-        with T.sp.iteration([I, J], "SR", "csrmv") as [i, j]:
-            with T.init():
-                Y[i] = 0.0
-            Y[i] = Y[i] + A[i, j] * Alpha[0] * X[j]
+    >>> from gossamer_testkit.show import body_text
+    >>> scaled = scale_values(module_of(PROGRAM, Variant()), handle="a", factor="alpha")
+    >>> [param.name for param in scaled.functions[0].params][:4]
+    ['a', 'x', 'y', 'alpha']
+    >>> print(body_text(scaled))
+    with T.sp.iteration([I, J], "SR", "csrmv") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j] * Alpha[0] * X[j]
     """
     functions = tuple(_scaled(function, handle, factor) for function in module.functions)
     return replace(module, functions=functions)
