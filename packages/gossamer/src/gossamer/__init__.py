@@ -24,16 +24,20 @@ if TYPE_CHECKING:
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
-    from gossamer_backend.call.threads import get_num_threads, set_num_threads
-    from gossamer_formats.decomposition.decompose import decompose
-    from gossamer_formats.decomposition.decomposition import Decomposition
-    from gossamer_formats.io.array_conversion import from_arrays
-    from gossamer_formats.io.reading import read
-    from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
-    from gossamer_formats.io.torch_conversion import from_torch, to_torch
-    from gossamer_formats.io.writing import write
-    from gossamer_formats.pruning.prune import prune
-    from gossamer_formats.tensor import SparseTensor
+    from gossamer_backend import get_num_threads, set_num_threads
+    from gossamer_formats import (
+        Decomposition,
+        SparseTensor,
+        decompose,
+        from_arrays,
+        from_scipy,
+        from_torch,
+        prune,
+        read,
+        to_scipy,
+        to_torch,
+        write,
+    )
 
 __version__ = "0.1.0"
 
@@ -65,29 +69,29 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Decomposition": "gossamer_formats.decomposition.decomposition",
-    "SparseTensor": "gossamer_formats.tensor",
+    "Decomposition": "gossamer_formats",
+    "SparseTensor": "gossamer_formats",
     "attention": "gossamer.operators.attention",
     "compile": "gossamer.api.compile",
-    "decompose": "gossamer_formats.decomposition.decompose",
+    "decompose": "gossamer_formats",
     "explain": "gossamer.api.explain",
     "export": "gossamer.api.export",
-    "from_arrays": "gossamer_formats.io.array_conversion",
-    "from_scipy": "gossamer_formats.io.scipy_conversion",
-    "from_torch": "gossamer_formats.io.torch_conversion",
-    "get_num_threads": "gossamer_backend.call.threads",
+    "from_arrays": "gossamer_formats",
+    "from_scipy": "gossamer_formats",
+    "from_torch": "gossamer_formats",
+    "get_num_threads": "gossamer_backend",
     "prepare": "gossamer.api.prepare",
-    "prune": "gossamer_formats.pruning.prune",
-    "read": "gossamer_formats.io.reading",
+    "prune": "gossamer_formats",
+    "read": "gossamer_formats",
     "schedule": "gossamer.api.schedule",
     "sddmm": "gossamer.operators.sddmm",
-    "set_num_threads": "gossamer_backend.call.threads",
+    "set_num_threads": "gossamer_backend",
     "spmm": "gossamer.operators.spmm",
     "spmv": "gossamer.operators.spmv",
     "spy": "gossamer.api.spy",
-    "to_scipy": "gossamer_formats.io.scipy_conversion",
-    "to_torch": "gossamer_formats.io.torch_conversion",
-    "write": "gossamer_formats.io.writing",
+    "to_scipy": "gossamer_formats",
+    "to_torch": "gossamer_formats",
+    "write": "gossamer_formats",
 }
 
 

@@ -29,15 +29,14 @@ from gossamer_backend import (
     package_versions,
     request_key,
 )
-from gossamer_backend.cache.versions import extension_versions
-from gossamer_backend.fork import compiling
+from gossamer_backend.internal_api import compiling, extension_versions
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
-    from gossamer_backend.registry.validating import ValidatingBackend
+    from gossamer_backend.internal_api import ValidatingBackend
     from gossamer_ir.plugins.installed_distributions import EntryPoint
 
 DISTRIBUTIONS = (

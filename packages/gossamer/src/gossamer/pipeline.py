@@ -25,7 +25,7 @@ from gossamer_ir.interchange.records import (
 from gossamer_ir.nodes import STAGES, Module, StageName
 
 if TYPE_CHECKING:
-    from gossamer_backend.registry.plugin import Plugin
+    from gossamer_backend.internal_api import Plugin
 
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
@@ -42,7 +42,7 @@ def schedule_report(module: Module, target: Target, stats: Stats | None) -> Sche
 
     found = plugin_of(target).schedule(verify(module), target, stats)
     if found is None:
-        from gossamer_schedule.rules import schedule_report as report_of_rules
+        from gossamer_schedule.internal_api import schedule_report as report_of_rules
 
         return report_of_rules(module, target, stats)
     name, chosen = found
@@ -117,7 +117,7 @@ def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:
 
 def _lower_with_plugins(module: Module, plugin: Plugin) -> Module:
     """Lower a module from the loop stage, with the passes that plugins have for extension points."""
-    from gossamer_lower.lower_to_flat import ExtensionPoint, lower_with_extensions
+    from gossamer_lower.internal_api import ExtensionPoint, lower_with_extensions
 
     def extend(point: ExtensionPoint, at_point: Module) -> Module:
         return plugin.run_passes(at_point, at=point.name, check=point.require_contents)

@@ -13,15 +13,14 @@ from gossamer_ir.nodes import StageName
 
 if TYPE_CHECKING:
     from gossamer_backend import Probe
-    from gossamer_backend.registry.plugin import Plugin
-    from gossamer_backend.registry.validating import ValidatingBackend
+    from gossamer_backend.internal_api import Plugin, ValidatingBackend
     from gossamer_ir.plugins.installed_distributions import EntryPoint
 
 
 def extension_points() -> Mapping[str, StageName]:
     """Return the positions at which passes of plugins may run, each with the stage of modules there."""
     # Imported late: only plugins with such passes need it.
-    from gossamer_lower.lower_to_flat import EXTENSION_POINTS
+    from gossamer_lower.internal_api import EXTENSION_POINTS
 
     return {name: point.stage for name, point in EXTENSION_POINTS.items()}
 

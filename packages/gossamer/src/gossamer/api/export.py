@@ -15,7 +15,7 @@ from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.support.typed_calls import typed
 
 if TYPE_CHECKING:
-    from gossamer_backend.export import Exported
+    from gossamer_backend.internal_api import Exported
     from gossamer_schedule import ScheduleBuilder
 
 
@@ -55,7 +55,7 @@ def export(
     ...     print(files.symbol, files.object.name, files.header.name)
     gossamer_scale gossamer_scale.o gossamer_scale.h
     """
-    from gossamer_backend.export import export_artifact
+    from gossamer_backend.internal_api import export_artifact
 
     if isinstance(program, Kernel):
         other_target = None if target == DEFAULT_TARGET else target

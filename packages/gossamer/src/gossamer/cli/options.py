@@ -12,8 +12,7 @@ import typer
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
-from gossamer_formats.memory.available_memory import available_memory
+from gossamer_formats.internal_api import VALUE_DTYPES, available_memory
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.byte_sizes import size_in_words
 

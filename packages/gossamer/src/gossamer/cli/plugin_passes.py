@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.lowering_pass import PassRecord
+from gossamer_lower.internal_api import PassRecord
 
 if TYPE_CHECKING:
-    from gossamer_backend.registry.extension import Extension
-    from gossamer_backend.registry.hookspecs import Pass
+    from gossamer_backend.internal_api import Extension, Pass
 
 
 def pass_records(extension: Extension) -> dict[str, PassRecord]:

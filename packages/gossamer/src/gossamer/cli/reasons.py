@@ -48,7 +48,7 @@ def _rows(report: ScheduleReport) -> Iterator[tuple[Text, Text]]:
 
 
 def _steps(decision: Decision) -> Iterator[str]:
-    from gossamer_schedule.trace.codec import step_to_python
+    from gossamer_schedule.internal_api import step_to_python
 
     for step in decision.steps:
         yield f"{decision.stage}.{step_to_python(step)}"

@@ -8,7 +8,7 @@ from gossamer.cli.options import require_range
 from gossamer.cli.texts import read_input
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Buffer, Module, SparseBuffer

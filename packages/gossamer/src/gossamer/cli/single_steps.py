@@ -22,8 +22,8 @@ from gossamer_ir.script.source import Source
 from gossamer_ir.verify import diagnostics, verify
 
 if TYPE_CHECKING:
-    from gossamer_backend.registry.extension import Extension
-    from gossamer_lower.lowering_pass import PassRecord
+    from gossamer_backend.internal_api import Extension
+    from gossamer_lower.internal_api import PassRecord
 
 MAX_STEP = 10_000
 """The maximum number of characters of a step, and of steps of a trace."""
@@ -121,7 +121,7 @@ def apply_steps(
 
 
 def _apply_step(module: Module, step: Step, *, verify_each: bool, target: str) -> Module:
-    from gossamer_lower.pass_manager import PASSES, apply_pass, apply_record
+    from gossamer_lower.internal_api import PASSES, apply_pass, apply_record
     from gossamer_schedule import PRIMITIVES, replay
 
     if step.op in PASSES:
@@ -178,9 +178,9 @@ def steps_text() -> str:
     >>> steps_text().splitlines()[:2]
     ['passes', '  lower_iterations                  coordinate to position']
     """
-    from gossamer_lower.pass_manager import PASSES
+    from gossamer_lower.internal_api import PASSES
     from gossamer_schedule import PRIMITIVES
-    from gossamer_schedule.trace.replay import parameters_of
+    from gossamer_schedule.internal_api import parameters_of
 
     # `gossamer backends` shows why a plugin is broken.
     names = resolve_target.registry.names()

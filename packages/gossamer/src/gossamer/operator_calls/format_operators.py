@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer_formats import SparseTensor
-from gossamer_formats.conversion.target.recognized_formats import is_format
-from gossamer_formats.registry.operators import find_operator
+from gossamer_formats.internal_api import find_operator, is_format
 
 
 def format_operator(name: str, matrix: Any) -> Callable[..., Any] | None:

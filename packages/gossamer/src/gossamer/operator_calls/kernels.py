@@ -10,7 +10,7 @@ import msgspec
 from gossamer.bounded_dict import put_bounded
 from gossamer.operator_calls.program import OperatorProgram, StoredFormat, Variant, module_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
-from gossamer_backend.fork import compiling
+from gossamer_backend.internal_api import compiling
 from gossamer_ir.interchange.records import Stats, Target
 
 if TYPE_CHECKING:

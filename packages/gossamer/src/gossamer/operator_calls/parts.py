@@ -18,7 +18,7 @@ from gossamer.operator_calls.operands.dense_operands import NATIVE
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, stored_part
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer_backend import BoundCall
-from gossamer_backend.call.allocation import new_array
+from gossamer_backend.internal_api import new_array
 from gossamer_formats import Array, Part
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError

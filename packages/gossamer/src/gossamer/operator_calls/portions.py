@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_backend import BoundCall
-from gossamer_backend.arguments.match import Value
+from gossamer_backend.internal_api import Value
 from gossamer_formats import Array
 from gossamer_ir.core import build
 from gossamer_ir.interchange.records import Signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gossamer_backend.fork import compiling
+from gossamer_backend.internal_api import compiling
 from gossamer_ir.errors import ArgumentError
 
 if TYPE_CHECKING:

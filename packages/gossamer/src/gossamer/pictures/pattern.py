@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
-from gossamer_formats.conversion.elements.stored_elements import stored_elements
-from gossamer_formats.permutation import UNSTORED
+from gossamer_formats.internal_api import UNSTORED, stored_elements
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_formats import ComposableFormat, SparseTensor, check_storage, decompose, from_arrays
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 from gossamer_ir.interpret import run
 from gossamer_testkit.conformance.formats import DENSITIES, SHAPES, Parameters, random_dense
 

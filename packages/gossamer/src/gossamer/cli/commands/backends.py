@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gossamer.resolve_target import registry
 from gossamer_backend import BackendInfo, ExtensionInfo
-from gossamer_backend.registry.registry import unattached_message
+from gossamer_backend.internal_api import unattached_message
 
 
 def backends() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gossamer_backend.cache.artifact_cache import ArtifactCache
+from gossamer_backend import ArtifactCache
 from gossamer_ir.support.counted import counted
 
 cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)

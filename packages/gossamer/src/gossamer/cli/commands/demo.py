@@ -25,7 +25,7 @@ from gossamer.cli.options import (
 )
 from gossamer.resolve_target import resolve
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_backend.call.threads import get_num_threads, set_num_threads
+from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace
 from gossamer_ir.support.counted import counted

@@ -10,7 +10,7 @@ from gossamer.cli.options import TargetName, integer_option, require_dtype
 from gossamer.cli.scripts import operator_module, read_script, retyped
 from gossamer.operators import NAMES
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 

@@ -18,9 +18,7 @@ from gossamer_formats import (
     format_names,
     from_arrays,
 )
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
-from gossamer_formats.registry.formats import FORMATS
-from gossamer_formats.registry.operators import ignored_operators
+from gossamer_formats.internal_api import COMPOSABLE_FORMATS, FORMATS, ignored_operators
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError, GossamerError
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors

@@ -21,10 +21,9 @@ from gossamer.cli.options import (
 )
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_backend.call.threads import set_num_threads
+from gossamer_backend import set_num_threads
 from gossamer_formats import SparseTensor, read
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
-from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
+from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.support.counted import counted

@@ -41,7 +41,7 @@ def opt(
     The module is verified before the first step and after each.
     """
     from gossamer.cli.single_steps import apply_steps, parse_program_text, steps_text, to_step
-    from gossamer_schedule.trace.codec import trace_from_json
+    from gossamer_schedule.internal_api import trace_from_json
 
     if listed:
         print(steps_text())

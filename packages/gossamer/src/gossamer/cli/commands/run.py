@@ -29,10 +29,9 @@ from gossamer.cli.streams import print_to_stderr
 from gossamer.operators import NAMES, operator_named
 from gossamer.resolve_target import resolve
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_backend.call.threads import get_num_threads, set_num_threads
+from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import read
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
-from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
+from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.support.counted import counted
 
 HELP = f"""\

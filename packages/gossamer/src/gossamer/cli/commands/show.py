@@ -23,7 +23,7 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import STAGES, Module
 
 if TYPE_CHECKING:
-    from gossamer_lower.bounds.checks.report import BoundsCheck
+    from gossamer_lower.internal_api import BoundsCheck
 
 SHOWN_STAGES = (*STAGES, "llvm", "asm")
 
@@ -112,7 +112,7 @@ def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None)
 def _check_lines(module: Module, target: str, stats: Stats | None) -> str:
     """Return a line for each bounds check: its loops, and the condition that was not proved."""
     from gossamer.pipeline import flat_module
-    from gossamer_lower.bounds.checks.report import bounds_checks_of
+    from gossamer_lower.internal_api import bounds_checks_of
 
     checks = bounds_checks_of(flat_module(module, target=target, stats=stats))
     if not checks:

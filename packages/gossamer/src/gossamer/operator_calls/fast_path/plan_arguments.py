@@ -23,13 +23,16 @@ from gossamer.operator_calls.operands.stored_matrix import (
     structure_values,
 )
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.call.abi import OK
-from gossamer_backend.call.plan import FixedArguments, fixed_arguments
-from gossamer_backend.call.plan_source import function_of_integers
-from gossamer_backend.fork import compiling
+from gossamer_backend.internal_api import (
+    OK,
+    FixedArguments,
+    address,
+    compiling,
+    fixed_arguments,
+    function_of_integers,
+)
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.internal_api import is_format
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.records import size_class
 
@@ -165,7 +168,7 @@ def _check(number: int) -> _Check | None:
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     with compiling:
         from gossamer.kernel_cache import build_named
-        from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
+        from gossamer_backend.internal_api import ArrayTest, check_module
 
         tests = (
             ArrayTest(indptr.name, order="sorted"),

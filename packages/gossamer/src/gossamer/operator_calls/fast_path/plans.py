@@ -17,7 +17,7 @@ from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.portions import is_much_work
 from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel
-from gossamer_backend.call.plan import FixedArguments
+from gossamer_backend.internal_api import FixedArguments
 from gossamer_formats import Array, Decomposition
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target

@@ -20,9 +20,9 @@ from gossamer.bounded_dict import put_bounded
 from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
 from gossamer.operator_calls.portions import is_much_work
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_backend.fork import compiling
+from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
-from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.internal_api import is_format
 from gossamer_ir.core.axis_kinds import indices_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class RepeatedProducts:
 
     def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> Stored | None:
         """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
-        from gossamer_formats.memory.available_memory import available_memory
+        from gossamer_formats.internal_api import available_memory
 
         text = choice.chosen.text
         if text not in self._stored:

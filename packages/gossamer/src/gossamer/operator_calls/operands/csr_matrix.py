@@ -19,8 +19,7 @@ from gossamer_formats import (
     check_storage,
     storage_stats,
 )
-from gossamer_formats.checks.storage_checks import INDEX_DTYPES
-from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.internal_api import INDEX_DTYPES, is_format
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.interchange.records import Stats, size_class
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_backend.call.allocation import new_array
+from gossamer_backend.internal_api import new_array
 from gossamer_formats import Array
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.errors import ArgumentError
 
 NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPES}

@@ -19,11 +19,8 @@ from gossamer.operator_calls.program import (
     module_of,
 )
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_formats import Array, SparseTensor, check_storage
-from gossamer_formats.conversion.target.recognized_formats import is_format
-from gossamer_formats.registry.formats import format_named
-from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
-from gossamer_formats.storage import Storage, evaluate, shape_of
+from gossamer_formats import Array, SparseTensor, Storage, check_storage, format_named
+from gossamer_formats.internal_api import borrow_blocks, evaluate, is_format, shape_of
 from gossamer_ir.core.axis_kinds import indptr_of, is_full
 from gossamer_ir.interchange.records import Stats, size_class
 from gossamer_ir.nodes import Expr, FormatDescription, Var

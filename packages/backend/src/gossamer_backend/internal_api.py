@@ -1,0 +1,72 @@
+"""What other distributions of the release import, besides the exports of the package.
+
+Plugins, compiled checks, plans of calls, and the lock of the compiler. A release pins the
+versions of its distributions, so these names may change with each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gossamer_backend.arguments.array_checks import address
+    from gossamer_backend.arguments.match import Value
+    from gossamer_backend.cache.versions import extension_versions
+    from gossamer_backend.call.abi import OK
+    from gossamer_backend.call.allocation import new_array
+    from gossamer_backend.call.plan import FixedArguments, fixed_arguments
+    from gossamer_backend.call.plan_source import function_of_integers
+    from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
+    from gossamer_backend.export import Exported, export_artifact
+    from gossamer_backend.fork import compiling
+    from gossamer_backend.registry.extension import Extension
+    from gossamer_backend.registry.hookspecs import Pass
+    from gossamer_backend.registry.plugin import Plugin
+    from gossamer_backend.registry.registry import unattached_message
+    from gossamer_backend.registry.validating import ValidatingBackend
+
+_HOMES = {
+    "ArrayTest": "gossamer_backend.compiled_checks.check_program",
+    "Exported": "gossamer_backend.export",
+    "Extension": "gossamer_backend.registry.extension",
+    "FixedArguments": "gossamer_backend.call.plan",
+    "OK": "gossamer_backend.call.abi",
+    "Pass": "gossamer_backend.registry.hookspecs",
+    "Plugin": "gossamer_backend.registry.plugin",
+    "ValidatingBackend": "gossamer_backend.registry.validating",
+    "Value": "gossamer_backend.arguments.match",
+    "address": "gossamer_backend.arguments.array_checks",
+    "check_module": "gossamer_backend.compiled_checks.check_program",
+    "compiling": "gossamer_backend.fork",
+    "export_artifact": "gossamer_backend.export",
+    "extension_versions": "gossamer_backend.cache.versions",
+    "fixed_arguments": "gossamer_backend.call.plan",
+    "function_of_integers": "gossamer_backend.call.plan_source",
+    "new_array": "gossamer_backend.call.allocation",
+    "unattached_message": "gossamer_backend.registry.registry",
+}
+
+__all__ = [
+    "ArrayTest",
+    "Exported",
+    "Extension",
+    "FixedArguments",
+    "OK",
+    "Pass",
+    "Plugin",
+    "ValidatingBackend",
+    "Value",
+    "address",
+    "check_module",
+    "compiling",
+    "export_artifact",
+    "extension_versions",
+    "fixed_arguments",
+    "function_of_integers",
+    "new_array",
+    "unattached_message",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

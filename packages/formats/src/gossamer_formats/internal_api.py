@@ -1,0 +1,60 @@
+"""What other distributions of the release import, besides the exports of the package.
+
+Formats and operators by name, properties of descriptions, arrays of storages. A release pins the
+versions of its distributions, so these names may change with each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES
+    from gossamer_formats.conversion.elements.stored_elements import stored_elements
+    from gossamer_formats.conversion.target.recognized_formats import is_format
+    from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+    from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
+    from gossamer_formats.memory.available_memory import available_memory
+    from gossamer_formats.permutation import UNSTORED
+    from gossamer_formats.registry.formats import FORMATS
+    from gossamer_formats.registry.operators import find_operator, ignored_operators
+    from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_blocks
+    from gossamer_formats.storage import evaluate, shape_of
+
+_HOMES = {
+    "COMPOSABLE_FORMATS": "gossamer_formats.decomposition.composable_formats",
+    "FORMATS": "gossamer_formats.registry.formats",
+    "INDEX_DTYPES": "gossamer_formats.checks.storage_checks",
+    "UNSTORED": "gossamer_formats.permutation",
+    "VALUE_DTYPES": "gossamer_formats.checks.storage_checks",
+    "available_memory": "gossamer_formats.memory.available_memory",
+    "borrow_blocks": "gossamer_formats.scipy_matrices.csr_of_scipy",
+    "evaluate": "gossamer_formats.storage",
+    "find_operator": "gossamer_formats.registry.operators",
+    "ignored_operators": "gossamer_formats.registry.operators",
+    "is_format": "gossamer_formats.conversion.target.recognized_formats",
+    "shape_of": "gossamer_formats.storage",
+    "stored_elements": "gossamer_formats.conversion.elements.stored_elements",
+    "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
+}
+
+__all__ = [
+    "COMPOSABLE_FORMATS",
+    "FORMATS",
+    "INDEX_DTYPES",
+    "UNSTORED",
+    "VALUE_DTYPES",
+    "available_memory",
+    "borrow_blocks",
+    "evaluate",
+    "find_operator",
+    "ignored_operators",
+    "is_format",
+    "shape_of",
+    "stored_elements",
+    "suffixes_in_words",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

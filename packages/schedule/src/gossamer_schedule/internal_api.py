@@ -1,0 +1,32 @@
+"""What other distributions of the release import, besides the exports of the package.
+
+Default schedules, and traces as text and data. A release pins the
+versions of its distributions, so these names may change with each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gossamer_ir.support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gossamer_schedule.rules import schedule_report
+    from gossamer_schedule.trace.codec import step_to_python, trace_from_json
+    from gossamer_schedule.trace.replay import parameters_of
+
+_HOMES = {
+    "parameters_of": "gossamer_schedule.trace.replay",
+    "schedule_report": "gossamer_schedule.rules",
+    "step_to_python": "gossamer_schedule.trace.codec",
+    "trace_from_json": "gossamer_schedule.trace.codec",
+}
+
+__all__ = [
+    "parameters_of",
+    "schedule_report",
+    "step_to_python",
+    "trace_from_json",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)
