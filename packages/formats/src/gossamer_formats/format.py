@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +15,11 @@ conversion parameters. Returns the distinct values to store, in order; every val
 included."""
 
 
+PartsOfMatrix: TypeAlias = Callable[[tuple[int, ...], Mapping[str, int]], Sequence[Any]]
+"""Takes the shape of a matrix and the conversion parameters; returns the list of formats of its parts, as
+`decompose` takes it."""
+
+
 class Format(NamedTuple):
     """A format of tensors. Conversions from and to it are derived from its description.
 
@@ -23,6 +28,11 @@ class Format(NamedTuple):
     description set these sizes. All are passed to `orders`, functions by the name of an index array, which
     order its contents. `example_parameters` are the options with which `gossamer formats` draws a matrix of 4
     by 6: the required ones, and those whose defaults are too large. `docs/formats.md` has an example.
+
+    Operators read the last two. `parts_for_products` returns the parts in which a matrix is stored if
+    products with these are faster than with the whole matrix in this format (None: they are not). A format
+    `uses_stats` if the default schedule over a part of a matrix depends on the statistics of the part; parts
+    in other formats share a kernel, whatever their sizes.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> Format("also_csr", csr).describe("float32").buffer.axes
@@ -35,3 +45,5 @@ class Format(NamedTuple):
     orders: Mapping[str, ContentsOrder] = {}
     is_of_any_rank: bool = False
     example_parameters: Mapping[str, int] = {}
+    parts_for_products: PartsOfMatrix | None = None
+    uses_stats: bool = False

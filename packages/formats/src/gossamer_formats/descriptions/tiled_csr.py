@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_value_dtype
@@ -38,9 +40,21 @@ def tiled_csr(dtype: str = "float32", *, is_whole: bool = False) -> FormatDescri
     return with_value_dtype(parse_format(_SCRIPT.format(tiles=tiles)), dtype)
 
 
+def _parts(shape: tuple[int, ...], parameters: Mapping[str, int]) -> list[Any]:
+    """Return whole tiles, in which a schedule needs no conditions, and the columns after the last of them in
+    CSR."""
+    width = parameters["tile_columns"]
+    whole = shape[1] // width * width
+    tiles = (tiled_csr(is_whole=True), lambda _, columns: columns < whole, dict(parameters))
+    return [tiles, "csr"]
+
+
 FORMAT = Format(
     "tiled_csr",
     tiled_csr,
     parameters={"tile_columns": None},
     example_parameters={"tile_columns": 3},
+    parts_for_products=_parts,
+    # Panels of rows are divided among threads.
+    uses_stats=True,
 )

@@ -6,10 +6,7 @@ valid. They may have been written to since, so they are checked here before any 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
@@ -17,7 +14,6 @@ from gossamer_formats.checks.storage_checks import (
     require_value_dtype,
 )
 from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
-from gossamer_formats.conversion.target.dtypes import with_dtypes_of
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.scipy_matrices.matrix_checks import require_matrix
 from gossamer_formats.scipy_matrices.shared_formats import (
@@ -27,7 +23,6 @@ from gossamer_formats.scipy_matrices.shared_formats import (
 )
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
-from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.index_arrays import FactChecker
 
 # A row pointer of this length takes 8 MB, which is always available.
@@ -54,36 +49,21 @@ def borrow_scipy(
     return storage
 
 
-def borrow_blocks(matrix: Any) -> Storage:
-    """Return checked BSR arrays of a SciPy BSR matrix, copied only if they need a conversion.
+def borrow_in_own_format(matrix: Any) -> Storage | None:
+    """Return checked arrays of a SciPy matrix in its own format, copied only if they need a conversion; None
+    for a matrix in CSR or in a format that operators convert to CSR, and for anything else.
 
     The result is valid until the matrix is written to, as with `borrow_scipy`. Raises `FormatError`.
 
-    >>> from scipy.sparse import bsr_array
-    >>> storage = borrow_blocks(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
+    >>> from scipy.sparse import bsr_array, eye_array
+    >>> storage = borrow_in_own_format(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
     >>> storage.description.name, storage.sizes["blocks"]
     ('bsr', 2)
+    >>> borrow_in_own_format(eye_array(2, format="coo"))
     """
-    require_matrix(matrix)
-    check_before_conversion(matrix)
-    layout = SHARED_FORMATS["bsr"].layout(matrix, None)
-    rows, columns = require_shape(matrix.shape, rank=2)
-    indptr, indices, values = (layout.arrays[name] for name in ("indptr", "indices", "data"))
-    sizes = {"m": rows, "n": columns, "blocks": indices.size, **layout.sizes}
-    return Storage(_blocks(indptr.dtype, indices.dtype, values.dtype), sizes, layout.arrays)
-
-
-# Cached, because operators ask at each call.
-@lru_cache(maxsize=64)
-def _blocks(indptr: Any, indices: Any, values: Any) -> FormatDescription:
-    """Return the description of blocks in any order in arrays of these dtypes."""
-    # The description is a script, whose parser an operator of CSR does not need.
-    from gossamer_formats.checks.coordinate_order import without_order
-    from gossamer_formats.descriptions.bsr import bsr
-
-    dtypes = {"indptr": indptr, "indices": indices, "data": values}
-    arrays = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
-    return with_dtypes_of(without_order(bsr()), arrays)
+    name = getattr(matrix, "format", None)
+    shared = SHARED_FORMATS.get(name) if isinstance(name, str) else None
+    return None if shared is None or shared.borrow is None else shared.borrow(matrix)
 
 
 def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.checks.storage_checks import (
     check_indices,
     check_indptr,
     require_value_dtype,
 )
+from gossamer_formats.conversion.target.dtypes import with_dtypes_of
 from gossamer_formats.scipy_matrices.matrix_checks import (
     matrix_values,
     require_arrays,
@@ -21,6 +24,7 @@ from gossamer_formats.scipy_matrices.matrix_checks import (
 )
 from gossamer_formats.storage import Array, Storage
 from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
 
 
@@ -38,12 +42,14 @@ class SharedFormat(NamedTuple):
     `layout` takes a SciPy matrix and a dtype or None, and returns the arrays; it copies those that need a
     conversion. `to_scipy` takes the storage of a tensor and returns a SciPy array over its arrays. `check`
     takes a matrix and raises `FormatError` unless the arrays are valid that SciPy's own conversion to CSR
-    reads without checks (None: there is no conversion).
+    reads without checks (None: there is no conversion). `borrow` takes a matrix and returns its checked
+    storage, if operators may compute with the format itself.
     """
 
     layout: Callable[[Any, str | None], Layout]
     to_scipy: Callable[[Storage], Any]
     check: Callable[[Any], None] | None = None
+    borrow: Callable[[Any], Storage] | None = None
     is_of_any_rank: bool = False
 
 
@@ -142,6 +148,29 @@ def _check_bsr(matrix: Any) -> None:
     _check_compressed(matrix, segments=rows // height, length=columns // width, dimensions=3)
 
 
+def _borrow_bsr(matrix: Any) -> Storage:
+    require_matrix(matrix)
+    _check_bsr(matrix)
+    layout = _bsr_layout(matrix, None)
+    rows, columns = require_shape(matrix.shape, rank=2)
+    indptr, indices, values = (layout.arrays[name] for name in ("indptr", "indices", "data"))
+    sizes = {"m": rows, "n": columns, "blocks": indices.size, **layout.sizes}
+    return Storage(_bsr_of(indptr.dtype, indices.dtype, values.dtype), sizes, layout.arrays)
+
+
+# Cached, because operators ask at each call.
+@lru_cache(maxsize=64)
+def _bsr_of(indptr: Any, indices: Any, values: Any) -> FormatDescription:
+    """Return the description of blocks in any order in arrays of these dtypes."""
+    # The description is a script, whose parser an operator of CSR does not need.
+    from gossamer_formats.checks.coordinate_order import without_order
+    from gossamer_formats.descriptions.bsr import bsr
+
+    dtypes = {"indptr": indptr, "indices": indices, "data": values}
+    arrays = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
+    return with_dtypes_of(without_order(bsr()), arrays)
+
+
 def _scipy_bsr(storage: Storage) -> Any:
     data, indices, indptr = _compressed_parts(storage)
     sizes = storage.sizes
@@ -219,7 +248,7 @@ def _scipy_dia(storage: Storage) -> Any:
 SHARED_FORMATS = {
     "csr": SharedFormat(_compressed_layout, _scipy_csr),
     "csc": SharedFormat(_compressed_layout, _scipy_csc, _check_csc),
-    "bsr": SharedFormat(_bsr_layout, _scipy_bsr, _check_bsr),
+    "bsr": SharedFormat(_bsr_layout, _scipy_bsr, _check_bsr, _borrow_bsr),
     "coo": SharedFormat(_coo_layout, _scipy_coo, _check_coo, is_of_any_rank=True),
     "dia": SharedFormat(_dia_layout, _scipy_dia, _check_dia),
 }

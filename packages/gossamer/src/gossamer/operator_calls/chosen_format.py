@@ -1,10 +1,11 @@
-"""A matrix in a format that the model of costs has chosen."""
+"""A matrix in the format that the model of costs has chosen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gossamer_formats import Decomposition, SparseTensor
+from gossamer_ir.analysis.logical_elements import stores_only_elements
 
 if TYPE_CHECKING:
     from gossamer_tune import Estimate
@@ -17,31 +18,36 @@ CHOICE = "gossamer.operator_calls.chosen_format"
 
 
 def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
-    """Return a matrix in CSR in the format of an estimate.
+    """Return a matrix in CSR in the format of an estimate, in one storage or in parts as the format declares.
 
-    Whole tiles and whole blocks are a part of their own, for which there are schedules; the rows and columns
-    after the last one are in CSR. A matrix that stays in CSR becomes a tensor of its own with the same
-    arrays, since the given one may have other choices.
+    A matrix that stays in CSR becomes a tensor of its own with the same arrays, since the given one may have
+    other choices.
     """
-    parameters: dict[str, Any] = dict(estimate.parameters)
-    match estimate.format:
-        case "csr":
-            return SparseTensor.of_checked(matrix.storage)
-        case "tiled_csr":
-            return _in_tiles(matrix, parameters)
-        case "hyb":
-            from gossamer_formats import decompose
+    # Most programs convert no matrix: these modules need the parser.
+    from gossamer_formats import decompose, format_named
+    from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 
-            return decompose(matrix, "hyb", **parameters)
-        case name:
-            return matrix.asformat(name, **parameters)
+    name, parameters = estimate.format, dict(estimate.parameters)
+    if name in COMPOSABLE_FORMATS.names():
+        return decompose(matrix, name, **parameters)
+    parts = format_named(name).parts_for_products
+    if parts is not None:
+        return decompose(matrix, parts(matrix.shape, parameters))
+    stored = matrix.asformat(name, **parameters)
+    return SparseTensor.of_checked(matrix.storage) if stored is matrix else stored
 
 
-def _in_tiles(matrix: SparseTensor, parameters: dict[str, Any]) -> Decomposition:
-    from gossamer_formats import decompose
-    from gossamer_formats.descriptions.tiled_csr import tiled_csr
+def has_added_zeros(stored: Stored, matrix: SparseTensor) -> bool:
+    """Return whether a matrix in another format has zeros in slots that are no elements of the given one, and
+    that take part in products: zero times infinity is not zero.
 
-    width = parameters["tile_columns"]
-    whole = matrix.shape[1] // width * width
-    tiles = (tiled_csr(is_whole=True), lambda _, columns: columns < whole, parameters)
-    return decompose(matrix, [tiles, "csr"])
+    >>> from scipy.sparse import eye_array
+    >>> matrix = SparseTensor(eye_array(4))
+    >>> [has_added_zeros(matrix.asformat("bsr", block_rows=rows, block_columns=1), matrix) for rows in (1, 2)]
+    [False, True]
+    """
+    tensors = (
+        [stored] if isinstance(stored, SparseTensor) else [part.tensor for part in stored.parts]
+    )
+    is_filled = not all(stores_only_elements(tensor.description) for tensor in tensors)
+    return is_filled and sum(tensor.nnz for tensor in tensors) != matrix.nnz

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from gossamer.bounded_dict import put_bounded
-from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
+from gossamer.operator_calls.chosen_format import CHOICE, Stored, has_added_zeros, in_format
 from gossamer.operator_calls.portions import is_much_work
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.internal_api import compiling
@@ -114,8 +114,7 @@ class RepeatedProducts:
                 return None
             stored = in_format(matrix, choice.chosen)
             # The features are those of a sample, so that a block elsewhere may not be full.
-            is_filled = choice.chosen.format == "bsr" and stored.nnz != matrix.nnz
-            if is_filled:
+            if has_added_zeros(stored, matrix):
                 return None
             self._stored[text] = stored
         return self._stored[text]

@@ -20,8 +20,15 @@ from gossamer.operator_calls.program import (
 )
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor, Storage, check_storage, format_named
-from gossamer_formats.internal_api import borrow_blocks, evaluate, is_format, shape_of
+from gossamer_formats.internal_api import (
+    FORMATS,
+    borrow_in_own_format,
+    evaluate,
+    is_format,
+    shape_of,
+)
 from gossamer_ir.core.axis_kinds import indptr_of, is_full
+from gossamer_ir.core.build import index_var
 from gossamer_ir.interchange.records import Stats, size_class
 from gossamer_ir.nodes import Expr, FormatDescription, Var
 from gossamer_ir.transform.decomposition.part_parameter import part_parameter
@@ -69,9 +76,8 @@ class StoredMatrix(NamedTuple):
     ) -> KernelRequest:
         """Return the request for the kernel of a program."""
         variant = Variant(dtype, features=features)
-        # Parts of one format share a kernel, whichever rows they have. Those in tiles have stats, since their
-        # panels of rows are divided among threads.
-        has_stats = self.format.is_whole or self.format.description.name == "tiled_csr"
+        # Other parts of one format share a kernel, whichever rows they have.
+        has_stats = self.format.is_whole or _uses_stats(self.format.description.name)
         stats = _stats(self.storage) if has_stats else None
         return KernelRequest(program, variant, stats, self.format)
 
@@ -115,8 +121,7 @@ def _own_storage(matrix: Any) -> Storage | None:
     if isinstance(matrix, SparseTensor):
         is_other = matrix.ndim == 2 and not is_format(matrix.description, "csr")
         return matrix.storage if is_other else None
-    is_in_blocks = getattr(matrix, "format", "") == "bsr" and matrix.blocksize != (1, 1)
-    return borrow_blocks(matrix) if is_in_blocks else None
+    return borrow_in_own_format(matrix)
 
 
 def format_of_storage(storage: Storage) -> StoredFormat:
@@ -146,6 +151,12 @@ def format_key(
     sizes."""
     rows, columns = storage.shape
     return PART, format, size_class(rows, columns, storage.values.size)
+
+
+@lru_cache(maxsize=256)
+def _uses_stats(name: str) -> bool:
+    found = FORMATS.find(name)
+    return found is not None and found.uses_stats
 
 
 def _stats(storage: Storage) -> Stats:
@@ -203,7 +214,9 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     from gossamer_ir.errors import FormatError
 
     # Blocks of one element are elements: CSR has less to read.
-    if dict(format.sizes) == {"block_rows": 1, "block_columns": 1}:
+    sizes = {index_var(name): size for name, size in format.sizes}
+    blocks = [sizes.get(block) for _, block in _block_counts(format.description)]
+    if set(blocks) == {1}:
         return False
 
     adding = msgspec.structs.replace(program, adds=True)
