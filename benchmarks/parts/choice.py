@@ -25,7 +25,7 @@ from benchmarks.records import ChoiceTime
 from gossamer.operator_calls.chosen_format import Stored, in_format
 from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor
-from gossamer_tune import Estimate, MatrixFeatures, features_of
+from gossamer_tune import Estimate, MatrixProperties, properties_of
 
 FEATURES = (32, 128, 512)
 """The numbers of features that are measured unless others are chosen."""
@@ -118,7 +118,7 @@ def measure_choices(
 # --- in the fresh process
 
 
-def candidates_of(found: MatrixFeatures, op: str) -> Iterator[Estimate]:
+def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
     """Yield the formats in which the library computes an operator, whatever the model thinks of them."""
     yield candidate("csr")
     yield candidate("hyb", c=1)
@@ -164,7 +164,7 @@ def time_case(formats: StoredFormats, case: Case) -> dict[str, Any]:
     features = case.features if case.op == "spmm" else None
     choice = gs.explain(gs.prepare(matrix, case.op, features=features, calls=MANY_CALLS))
     rows, columns = matrix.shape
-    found = features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
     candidates = {one.text: one for one in (*candidates_of(found, case.op), choice.chosen)}
     dense, out = operands_of(matrix, case)
     operator = operator_named(case.op)

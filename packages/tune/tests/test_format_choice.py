@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_tune import Estimate, Workload, choose_format, features_of, measure_formats
+from gossamer_tune import Estimate, Workload, choose_format, measure_formats, properties_of
 
 MANY = 10**6
 
@@ -16,7 +16,7 @@ DEFAULT = HardwareParams()
 
 
 def chosen(matrix, features, calls=MANY, hardware=DEFAULT):
-    found = features_of(matrix.shape, matrix.indptr, matrix.indices)
+    found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
     return choose_format(found, Workload("spmm", features, hardware=hardware), calls=calls)
 
 

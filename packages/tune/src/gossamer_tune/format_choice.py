@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
 from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.model.csr_times_vector import csr_times_vector
@@ -14,8 +13,9 @@ from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.slices_times_vector import slices_times_vector
 from gossamer_tune.model.tiles_times_dense import tiles_times_dense
 from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-MODELS: tuple[Callable[[MatrixFeatures, Workload], tuple[Estimate, ...]], ...] = (
+MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...] = (
     csr_times_dense,
     csr_times_vector,
     slices_times_vector,
@@ -79,7 +79,7 @@ class FormatChoice(NamedTuple):
 
 @typed
 def choose_format(
-    features: MatrixFeatures, workload: Workload, *, calls: int, adds_zeros: bool = True
+    matrix: MatrixProperties, workload: Workload, *, calls: int, adds_zeros: bool = True
 ) -> FormatChoice:
     """Return the format with the least expected time of its conversion and so many calls.
 
@@ -88,15 +88,15 @@ def choose_format(
 
     >>> from scipy.sparse import block_diag
     >>> import numpy as np
-    >>> from gossamer_tune import Workload, features_of
-    >>> matrix = block_diag([np.ones((4, 4))] * 100, format="csr")
-    >>> features = features_of(matrix.shape, matrix.indptr, matrix.indices)
-    >>> choose_format(features, Workload("spmm", features=64), calls=10_000).chosen.text
+    >>> from gossamer_tune import Workload, properties_of
+    >>> blocks = block_diag([np.ones((4, 4))] * 100, format="csr")
+    >>> matrix = properties_of(blocks.shape, blocks.indptr, blocks.indices)
+    >>> choose_format(matrix, Workload("spmm", features=64), calls=10_000).chosen.text
     'bsr (block_rows=4, block_columns=4)'
-    >>> choose_format(features, Workload("spmm", features=64), calls=1).chosen.text
+    >>> choose_format(matrix, Workload("spmm", features=64), calls=1).chosen.text
     'csr'
     """
-    found = [estimate for model in MODELS for estimate in model(features, workload)]
+    found = [estimate for model in MODELS for estimate in model(matrix, workload)]
     allowed = [estimate for estimate in found if adds_zeros or not estimate.adds_zeros]
     best = min(allowed, key=lambda estimate: estimate.total(calls))
     csr = next(estimate for estimate in found if estimate.format == "csr")

@@ -7,15 +7,15 @@ import pytest
 from scipy import sparse
 
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_tune import Workload, features_of
-from gossamer_tune.features.slices import slice_fill
+from gossamer_tune import Workload, properties_of
 from gossamer_tune.format_choice import MODELS
 from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.operand_loads import load_cycles
 from gossamer_tune.model.slices_times_vector import slices_times_vector
+from gossamer_tune.properties.slices import slice_fill
 
 MATRIX = sparse.random_array((400, 600), density=0.1, format="csr", rng=np.random.default_rng(0))
-FEATURES = features_of(MATRIX.shape, MATRIX.indptr, MATRIX.indices)
+MATRIX_PROPERTIES = properties_of(MATRIX.shape, MATRIX.indptr, MATRIX.indices)
 
 
 def test_loads_cost_more_from_each_larger_cache():
@@ -28,20 +28,20 @@ def test_loads_cost_more_from_each_larger_cache():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_more_features_cost_more(model):
-    few, more = (model(FEATURES, Workload("spmm", features)) for features in (32, 256))
+    few, more = (model(MATRIX_PROPERTIES, Workload("spmm", features)) for features in (32, 256))
     assert all(a.cycles < b.cycles for a, b in zip(few, more, strict=True))
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_double_precision_costs_more(model):
     single, double = (
-        model(FEATURES, Workload("spmm", 64, dtype)) for dtype in ("float32", "float64")
+        model(MATRIX_PROPERTIES, Workload("spmm", 64, dtype)) for dtype in ("float32", "float64")
     )
     assert all(a.cycles < b.cycles for a, b in zip(single, double, strict=True))
 
 
 def formats(workload):
-    return [estimate.format for model in MODELS for estimate in model(FEATURES, workload)]
+    return [estimate.format for model in MODELS for estimate in model(MATRIX_PROPERTIES, workload)]
 
 
 def test_each_workload_has_one_estimate_for_csr():
@@ -52,7 +52,7 @@ def test_each_workload_has_one_estimate_for_csr():
 
 def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
     def gain(lengths):
-        features = FEATURES._replace(
+        matrix = MATRIX_PROPERTIES._replace(
             rows=lengths.size,
             nnz=int(lengths.sum()),
             mean_row=lengths.mean(),
@@ -60,8 +60,7 @@ def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
             slice_fill=slice_fill(lengths),
         )
         csr, sell = (
-            model(features, Workload("spmv"))[0]
-            for model in (csr_times_vector, slices_times_vector)
+            model(matrix, Workload("spmv"))[0] for model in (csr_times_vector, slices_times_vector)
         )
         return csr.cycles / sell.cycles
 

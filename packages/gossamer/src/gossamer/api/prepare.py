@@ -22,8 +22,8 @@ from gossamer_tune import (
     FormatChoice,
     Workload,
     choose_format,
-    features_of,
     measure_formats,
+    properties_of,
 )
 
 _REPEATED = 5
@@ -64,7 +64,7 @@ def prepare(
     matrix = (A if isinstance(A, SparseTensor) else SparseTensor(A)).tocsr()
     workload = workload._replace(dtype=matrix.dtype.name)
     rows, columns = matrix.shape
-    found = features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
     choice = choose_format(found, workload, calls=calls)
     stored: dict[str, Stored] = {}
 

@@ -12,7 +12,7 @@ import gossamer as gs
 from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
 from gossamer_formats import Decomposition
 from gossamer_ir.errors import ArgumentError
-from gossamer_tune.features.row_sample import sample_rows
+from gossamer_tune.properties.row_sample import sample_rows
 
 MOST_CALLS = 100_000
 

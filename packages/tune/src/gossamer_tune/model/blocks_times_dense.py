@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles
 from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 LEAST_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
@@ -24,27 +24,25 @@ CONVERSION_CYCLES = 120.0
 """Cycles for a slot that is converted."""
 
 
-def blocks_times_dense(features: MatrixFeatures, workload: Workload) -> tuple[Estimate, ...]:
+def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimates for square blocks that are filled well enough and divide the matrix."""
     if workload.features == 1:
         return ()
     return tuple(
-        _estimate(features, workload, size, fill)
-        for size, fill in features.block_fill.items()
-        if fill >= LEAST_FILL and not features.rows % size and not features.columns % size
+        _estimate(matrix, workload, size, fill)
+        for size, fill in matrix.block_fill.items()
+        if fill >= LEAST_FILL and not matrix.rows % size and not matrix.columns % size
     )
 
 
-def _estimate(features: MatrixFeatures, workload: Workload, size: int, fill: float) -> Estimate:
-    slots = features.nnz / fill
+def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
+    slots = matrix.nnz / fill
     row_bytes = workload.features * workload.element_bytes
     # A vector of the operand is loaded once for all rows of a block.
-    load = gather_cycles(features, row_bytes, workload.hardware) / size
+    load = gather_cycles(matrix, row_bytes, workload.hardware) / size
     broadcasts = -(-workload.vectors // BROADCAST_VECTORS)
     cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + broadcasts * BROADCAST_CYCLES)
-    cycles += (
-        features.rows / size * BLOCK_ROW_CYCLES + features.rows * workload.vectors * RESULT_CYCLES
-    )
+    cycles += matrix.rows / size * BLOCK_ROW_CYCLES + matrix.rows * workload.vectors * RESULT_CYCLES
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}
     return Estimate(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.element_loads import EXPOSED_CYCLES, LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 ELEMENT_CYCLES = 0.95
 """Cycles for an element: the loads of its column, of its value and of the vector's element (measured on long
@@ -16,16 +16,16 @@ ROW_CYCLES, MISPREDICTED_CYCLES = 3.0, 12.0
 rows of 4 elements on average)."""
 
 
-def csr_times_vector(features: MatrixFeatures, workload: Workload) -> tuple[Estimate, ...]:
+def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimate of the matrix as it is."""
     if workload.features > 1:
         return ()
-    level = level_of(features.columns * workload.element_bytes, workload.hardware)
-    varied = min(1.0, features.row_deviation)
+    level = level_of(matrix.columns * workload.element_bytes, workload.hardware)
+    varied = min(1.0, matrix.row_deviation)
     row = ROW_CYCLES + varied * (MISPREDICTED_CYCLES + EXPOSED_CYCLES[level])
-    cycles = features.nnz * (ELEMENT_CYCLES + LATE_CYCLES[level]) + features.rows * row
+    cycles = matrix.nnz * (ELEMENT_CYCLES + LATE_CYCLES[level]) + matrix.rows * row
     reason = (
-        f"rows have {features.mean_row:.3g} elements on average (deviation "
-        f"{features.row_deviation:.3g}), and the ends of {varied:.0%} are mispredicted"
+        f"rows have {matrix.mean_row:.3g} elements on average (deviation "
+        f"{matrix.row_deviation:.3g}), and the ends of {varied:.0%} are mispredicted"
     )
     return (Estimate("csr", {}, cycles, 0.0, reason),)

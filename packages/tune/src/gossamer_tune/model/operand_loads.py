@@ -14,7 +14,7 @@ dense. The clock rate is not known exactly, but only ratios of costs matter:
 from __future__ import annotations
 
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_tune.features.matrix_features import MatrixFeatures
+from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 FIRST_CACHE = 32 << 10
 """Bytes of the first-level cache of nearly every CPU; targets do not state it."""
@@ -39,7 +39,7 @@ def load_cycles(operand_bytes: float, hardware: HardwareParams) -> float:
     return cycles
 
 
-def gather_cycles(features: MatrixFeatures, row_bytes: float, hardware: HardwareParams) -> float:
+def gather_cycles(matrix: MatrixProperties, row_bytes: float, hardware: HardwareParams) -> float:
     """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
     rows.
 
@@ -47,6 +47,6 @@ def gather_cycles(features: MatrixFeatures, row_bytes: float, hardware: Hardware
     rows of the operand for these; the rows in between are half of those of a group, on average. Others are
     anywhere in the operand.
     """
-    near = load_cycles(features.group_columns * row_bytes / 2, hardware)
-    anywhere = load_cycles(features.columns * row_bytes, hardware)
-    return (1 - features.fresh) * min(near, anywhere) + features.fresh * anywhere
+    near = load_cycles(matrix.group_columns * row_bytes / 2, hardware)
+    anywhere = load_cycles(matrix.columns * row_bytes, hardware)
+    return (1 - matrix.fresh) * min(near, anywhere) + matrix.fresh * anywhere

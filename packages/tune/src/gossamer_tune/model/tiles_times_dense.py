@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from gossamer_tune.features.matrix_features import MatrixFeatures
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, load_cycles
 from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 TILE_COLUMNS = (64, 128, 256, 512)
 """The numbers of columns of a tile that are considered."""
 
-PACKED_BYTES = 64 << 10
-"""The size of the packed rows of a tile, to which the schedule limits the features that it packs at once."""
+PACKED_BYTES, MOST_VECTORS = 64 << 10, 8
+"""The largest size of the packed rows of a tile, and the most vectors of features that are packed at once."""
 
-LEAST_PANEL, LARGEST_PANEL = 64, 512
-"""Limits of the rows for which a tile is packed once: half of the rows, so that two threads have some."""
+PANELS, LEAST_PANEL, LARGEST_PANEL = 2, 64, 512
+"""The panels of rows, for each of which a tile is packed once, and limits of their rows. These and the limits
+above are those of the schedule (`tests/test_modelled_schedules.py`)."""
 
 ELEMENT_CYCLES = 1.7
 """Cycles for the index and the value of an element (fitted to pruned weights: 0.8 on Zen 4, 2 on Sapphire
@@ -41,40 +43,61 @@ CONVERSION_CYCLES = 150.0
 """Cycles for an element that is converted."""
 
 
-def tiles_times_dense(features: MatrixFeatures, workload: Workload) -> tuple[Estimate, ...]:
+class Tiling(NamedTuple):
+    """How the schedule divides a product: the tiles of features, the vectors of each, and the rows of a
+    panel."""
+
+    feature_tiles: int
+    vectors: int
+    panel: int
+
+
+def tiling(rows: int, workload: Workload, *, tile_columns: int) -> Tiling:
+    """Return how a product is divided: the fewest tiles of features, all with as many vectors.
+
+    >>> tiling(4096, Workload("spmm", features=144), tile_columns=64)
+    Tiling(feature_tiles=2, vectors=5, panel=512)
+    """
+    lanes = workload.hardware.lanes(workload.dtype)
+    fitting = PACKED_BYTES // (tile_columns * workload.element_bytes * lanes)
+    feature_tiles = -(-workload.vectors // max(1, min(MOST_VECTORS, fitting)))
+    vectors = -(-workload.vectors // feature_tiles)
+    panel = min(max(rows // PANELS, LEAST_PANEL), LARGEST_PANEL)
+    return Tiling(feature_tiles, vectors, panel)
+
+
+def tiles_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimates for tiles of several numbers of columns of which the matrix has two at least."""
-    if workload.features == 1 or not features.rows:
+    if workload.features == 1 or not matrix.rows:
         return ()
     return tuple(
-        _estimate(features, workload, columns)
+        _estimate(matrix, workload, columns)
         for columns in TILE_COLUMNS
-        if 2 * columns <= features.columns
+        if 2 * columns <= matrix.columns
     )
 
 
-def _estimate(features: MatrixFeatures, workload: Workload, columns: int) -> Estimate:
+def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Estimate:
+    feature_tiles, vectors, panel = tiling(matrix.rows, workload, tile_columns=columns)
     lanes = workload.hardware.lanes(workload.dtype)
-    fitting = PACKED_BYTES // (columns * workload.element_bytes * lanes)
-    per_tile = max(1, min(workload.vectors, 8, fitting))
-    passes = -(-workload.vectors // per_tile)
-    packed = columns * per_tile * lanes * workload.element_bytes
-    tiles = -(-features.columns // columns)
-    panels = -(-features.rows // min(max(features.rows // 2, LEAST_PANEL), LARGEST_PANEL))
-    segments = features.rows * tiles
-    mean = features.mean_row / tiles
+    packed = columns * vectors * lanes * workload.element_bytes
+    tiles = -(-matrix.columns // columns)
+    panels = -(-matrix.rows // panel)
+    segments = matrix.rows * tiles
+    mean = matrix.mean_row / tiles
     load = LOAD_CYCLES if packed <= FIRST_CACHE else FAR_LOAD_CYCLES
-    work = features.nnz * (ELEMENT_CYCLES + load * per_tile)
-    work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * per_tile)
+    work = matrix.nnz * (ELEMENT_CYCLES + load * vectors)
+    work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * SHORTEST_SEGMENT
-    operand = features.columns * workload.features * workload.element_bytes
+    operand = matrix.columns * workload.features * workload.element_bytes
     pack = PACK_CYCLES + load_cycles(operand, workload.hardware)
-    packing = panels * features.columns * per_tile * pack
+    packing = panels * matrix.columns * vectors * pack
     reason = f"a row has {mean:.3g} elements in a tile on average, whose rows stay in {packed / 1024:.3g} KB"
     return Estimate(
         "tiled_csr",
         {"tile_columns": columns},
-        passes * (max(work, latency) + packing),
-        features.nnz * CONVERSION_CYCLES,
+        feature_tiles * (max(work, latency) + packing),
+        matrix.nnz * CONVERSION_CYCLES,
         reason,
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gossamer.cli.info.matrix_features import bandwidth_of, row_histogram
+from gossamer.cli.info.matrix_properties import bandwidth_of, row_histogram
 from gossamer.cli.options import (
     FEATURES,
     MaxBytes,
@@ -27,7 +27,7 @@ from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.support.counted import counted
-from gossamer_tune import FormatChoice, MatrixFeatures, Workload, choose_format, features_of
+from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format, properties_of
 
 
 def info(
@@ -74,7 +74,7 @@ def info(
     choices: list[tuple[int, FormatChoice]] = []
     if tensor.ndim == 2:
         matrix = tensor.tocsr()
-        found = _features(matrix)
+        found = _properties(matrix)
         record |= _structure(matrix, found)
         wanted = [*dict.fromkeys(features or [FEATURES])]
         choices = [
@@ -119,12 +119,12 @@ def _sizes(tensor: SparseTensor) -> dict[str, Any]:
     }
 
 
-def _features(matrix: SparseTensor) -> MatrixFeatures:
+def _properties(matrix: SparseTensor) -> MatrixProperties:
     rows, columns = matrix.shape
-    return features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    return properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
 
 
-def _structure(matrix: SparseTensor, found: MatrixFeatures) -> dict[str, Any]:
+def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:
     indptr, indices = matrix.arrays["indptr"], matrix.arrays["indices"]
     bandwidth = bandwidth_of(indptr, indices)
     return {
@@ -142,7 +142,7 @@ def _structure(matrix: SparseTensor, found: MatrixFeatures) -> dict[str, Any]:
 
 def _choice(
     matrix: SparseTensor,
-    found: MatrixFeatures,
+    found: MatrixProperties,
     features: int,
     calls: int,
     *,

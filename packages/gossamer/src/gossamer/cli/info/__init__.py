@@ -1,1 +1,1 @@
-"""What `gossamer info` shows: features of a matrix, and tables of them."""
+"""What `gossamer info` shows: properties of a matrix, and tables of them."""

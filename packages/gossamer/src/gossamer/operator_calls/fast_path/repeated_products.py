@@ -36,7 +36,7 @@ LEAST_NONZEROS = 1 << 14
 """Calls with fewer nonzeros take a few microseconds, most of them in Python."""
 
 PRODUCTS_BEFORE_CHOICE = 1 << 27
-"""The products after which the features of a matrix are computed: as much time as these take, 10 ms."""
+"""The products after which the properties of a matrix are computed: as much time as these take, 10 ms."""
 
 COMPILE_CYCLES = 1.5e9
 """Cycles to compile the conversion and the kernel for another format, half a second, unless they are
@@ -113,7 +113,7 @@ class RepeatedProducts:
             if is_large or len(self._stored) >= MOST_STORED:
                 return None
             stored = in_format(matrix, choice.chosen)
-            # The features are those of a sample, so that a block elsewhere may not be full.
+            # The properties are those of a sample, so that a block elsewhere may not be full.
             if has_added_zeros(stored, matrix):
                 return None
             self._stored[text] = stored
@@ -174,10 +174,10 @@ def _choice(matrix: SparseTensor, operator: str, sizes: tuple[int, ...]) -> Form
     """Return the choice among formats in which results are the same but for rounding."""
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.machine.hardware_params import hardware_params
-    from gossamer_tune import Workload, choose_format, features_of
+    from gossamer_tune import Workload, choose_format, properties_of
 
     rows, columns = matrix.shape
-    found = features_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
     hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
     features = sizes[0] if sizes else 1
     workload = Workload(

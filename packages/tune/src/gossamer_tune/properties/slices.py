@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_tune.features.row_sample import Array
+from gossamer_tune.properties.row_sample import Array
 
 HEIGHT, SIGMA = 8, 4096
-"""The rows of a slice, and the rows of a window in which a conversion sorts them by length."""
+"""The rows of a slice, and the rows of a window in which a conversion sorts them by length: the defaults of
+the format (`tests/test_modelled_schedules.py`)."""
 
 
 def slice_fill(lengths: Array) -> float:

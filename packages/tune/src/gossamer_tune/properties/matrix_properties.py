@@ -1,4 +1,4 @@
-"""The features of a matrix on which the choice of its format depends."""
+"""The properties of a matrix on which the choice of its format depends."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_tune.features.row_sample import GROUP, Array, RowSample, sample_rows
-from gossamer_tune.features.slices import slice_fill
+from gossamer_tune.properties.row_sample import GROUP, Array, RowSample, sample_rows
+from gossamer_tune.properties.slices import slice_fill
 
 BLOCKS = (2, 3, 4, 6, 8, 16)
 """The sizes of square blocks whose fill is measured."""
 
 
-class MatrixFeatures(NamedTuple):
-    """The features of a matrix.
+class MatrixProperties(NamedTuple):
+    """The properties of a matrix.
 
     `mean_row` and `row_deviation` are the mean and the standard deviation of the number of elements in a row.
     `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
@@ -25,7 +25,7 @@ class MatrixFeatures(NamedTuple):
     group of 48 neighboring rows, which have `group_columns` different columns. `slice_fill` is the fraction
     of the slots of SELL that are elements.
 
-    >>> MatrixFeatures(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1, 1.0, 8.0, 1.0).density
+    >>> MatrixProperties(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1, 1.0, 8.0, 1.0).density
     0.25
     """
 
@@ -49,15 +49,15 @@ class MatrixFeatures(NamedTuple):
 
 
 @typed
-def features_of(shape: tuple[int, int], indptr: Array, indices: Array) -> MatrixFeatures:
-    """Return the features of a matrix in CSR. `indptr` has rows + 1 offsets, `indices` the columns (nnz).
+def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> MatrixProperties:
+    """Return the properties of a matrix in CSR. `indptr` has rows + 1 offsets, `indices` the columns (nnz).
 
-    The lengths of rows are those of all rows. Other features are those of a sample of neighboring rows, so
+    The lengths of rows are those of all rows. Other properties are those of a sample of neighboring rows, so
     that this takes a few milliseconds for any matrix.
 
     >>> from scipy.sparse import block_diag
     >>> matrix = block_diag([np.ones((2, 2))] * 3, format="csr")
-    >>> found = features_of(matrix.shape, matrix.indptr, matrix.indices)
+    >>> found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
     >>> found.mean_row, found.row_deviation, found.block_fill[2], found.block_fill[4]
     (2.0, 0.0, 1.0, 0.375)
     """
@@ -65,7 +65,7 @@ def features_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matrix
     lengths = np.diff(indptr)
     sample = sample_rows(indptr, indices)
     distinct, groups = _columns_of_groups(sample, columns)
-    return MatrixFeatures(
+    return MatrixProperties(
         rows=rows,
         columns=columns,
         nnz=int(indices.size),

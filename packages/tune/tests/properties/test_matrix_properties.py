@@ -1,4 +1,4 @@
-"""Features of matrices, against SciPy and counts of dense blocks."""
+"""Properties of matrices, against SciPy and counts of dense blocks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_tune import features_of
-from gossamer_tune.features.matrix_features import BLOCKS
-from gossamer_tune.features.row_sample import GROUP, MOST_ELEMENTS, sample_rows
-from gossamer_tune.features.slices import HEIGHT, SIGMA, slice_fill
+from gossamer_tune import properties_of
+from gossamer_tune.properties.matrix_properties import BLOCKS
+from gossamer_tune.properties.row_sample import GROUP, MOST_ELEMENTS, sample_rows
+from gossamer_tune.properties.slices import HEIGHT, SIGMA, slice_fill
 
 
-def features(matrix):
-    return features_of(matrix.shape, matrix.indptr, matrix.indices)
+def properties(matrix):
+    return properties_of(matrix.shape, matrix.indptr, matrix.indices)
 
 
 def random_matrix(shape, density=0.2, seed=0):
@@ -24,7 +24,7 @@ def random_matrix(shape, density=0.2, seed=0):
 @pytest.mark.parametrize("shape", [(50, 40), (1, 7), (9, 1), (0, 3), (4, 0)])
 def test_lengths_of_rows_are_those_of_the_matrix(shape):
     matrix = random_matrix(shape)
-    found, lengths = features(matrix), np.diff(matrix.indptr)
+    found, lengths = properties(matrix), np.diff(matrix.indptr)
     assert (found.rows, found.columns, found.nnz) == (*shape, matrix.nnz)
     assert found.longest_row == lengths.max(initial=0)
     assert found.empty_rows == int((lengths == 0).sum())
@@ -37,7 +37,7 @@ def test_lengths_of_rows_are_those_of_the_matrix(shape):
 def test_the_fill_of_blocks_is_that_of_scipy(size):
     matrix = random_matrix((48, 96), density=0.1)
     blocks = matrix.tobsr((size, size))
-    assert features(matrix).block_fill[size] == pytest.approx(matrix.nnz / blocks.data.size)
+    assert properties(matrix).block_fill[size] == pytest.approx(matrix.nnz / blocks.data.size)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -54,10 +54,10 @@ def test_a_large_matrix_is_sampled_by_groups_of_rows(dtype):
 
 
 def test_the_band_of_a_diagonal_is_narrow_and_that_of_random_columns_is_wide():
-    assert features(sparse.eye_array(1000, format="csr")).bandwidth == 0
-    assert 0.2 < features(random_matrix((1000, 1000), density=0.01)).bandwidth < 0.5
+    assert properties(sparse.eye_array(1000, format="csr")).bandwidth == 0
+    assert 0.2 < properties(random_matrix((1000, 1000), density=0.01)).bandwidth < 0.5
     wide = sparse.eye_array(100, 1000, k=900, format="csr")
-    assert features(wide).bandwidth > 0.4
+    assert properties(wide).bandwidth > 0.4
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 4096, 4099, 9000])

@@ -1,4 +1,4 @@
-"""Features of a matrix that a person reads: the lengths of its rows, and its bandwidth."""
+"""Properties of a matrix that a person reads: the lengths of its rows, and its bandwidth."""
 
 from __future__ import annotations
 
