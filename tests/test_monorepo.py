@@ -46,8 +46,17 @@ TESTED_IN = {
         },
     },
     "gossamer-ir": {
-        f"script/parser/{name}": "script/parser/test_parse_errors.py"
-        for name in ("arguments", "declarations", "expressions", "state", "statements")
+        "interpret/memory": "interpret/test_formats.py",
+        "interpret/expressions": "interpret/test_expressions.py",
+        "interpret/statements": "interpret/test_statements.py",
+        "verify/declarations": "verify/test_refused_modules.py",
+        "verify/expressions": "verify/test_refused_modules.py",
+        "verify/stages": "verify/test_stages.py",
+        "verify/statements": "verify/test_refused_modules.py",
+        **{
+            f"script/parser/{name}": "script/parser/test_parse_errors.py"
+            for name in ("arguments", "declarations", "expressions", "state", "statements")
+        },
     },
     "gossamer-llvm": {
         "control": "emitter/test_emitted_ir.py",

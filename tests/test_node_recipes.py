@@ -24,12 +24,12 @@ TABLES = {
     "Add an axis": {
         "gossamer_ir.core.axis_kinds": "AXIS_KINDS",
         "gossamer_ir.script.printer.declarations": "AXES",
-        "gossamer_ir.interpret.levels": "LEVELS",
+        "gossamer_ir.interpret.memory.levels": "LEVELS",
     },
     "Add an iteration axis": {
         "gossamer_ir.core.iteration_axes": "ITERATION_AXIS_KINDS",
         "gossamer_ir.script.printer.statements": "ITERATION_AXES",
-        "gossamer_ir.verify.coordinate": "ORDER_CHECKS",
+        "gossamer_ir.verify.stages.coordinate": "ORDER_CHECKS",
     },
     "Add a fact": {
         "gossamer_ir.traversal.fact_kinds": "FACT_KINDS",

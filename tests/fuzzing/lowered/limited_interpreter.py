@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions import EXPRESSIONS
+from gossamer_ir.interpret.expressions.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
+from gossamer_ir.interpret.memory.values import garbage_array
+from gossamer_ir.interpret.memory.views import Indices, View
 from gossamer_ir.interpret.program import InterpretedProgram
-from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.interpret.statements.statements import STATEMENTS
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.interpret.values import garbage_array
-from gossamer_ir.interpret.views import Indices, View
 from gossamer_ir.nodes import Allocate, Module, Search
 from tests.fuzzing.oracle.coordinate_tables import Undecided
 

@@ -82,7 +82,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.verify.region_coverage import uncovered_regions
+from gossamer_ir.verify.statements.region_coverage import uncovered_regions
 
 STAGES = ("coordinate", "position", "loop", "flat")
 

@@ -14,11 +14,11 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
-from gossamer_ir.interpret.expressions import EXPRESSIONS
-from gossamer_ir.interpret.levels import LEVELS
-from gossamer_ir.interpret.math_values import MATH_FUNCTIONS
-from gossamer_ir.interpret.operators import BINARY, COMPARE, UNARY
-from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.interpret.expressions.expressions import EXPRESSIONS
+from gossamer_ir.interpret.expressions.math_values import MATH_FUNCTIONS
+from gossamer_ir.interpret.expressions.operators import BINARY, COMPARE, UNARY
+from gossamer_ir.interpret.memory.levels import LEVELS
+from gossamer_ir.interpret.statements.statements import STATEMENTS
 from gossamer_ir.nodes import (
     Axis,
     Binary,

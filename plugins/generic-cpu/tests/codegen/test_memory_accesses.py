@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interpret.values import encode_bfloat16
+from gossamer_ir.interpret.memory.values import encode_bfloat16
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

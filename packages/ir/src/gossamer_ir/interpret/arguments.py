@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interpret.values import round_bfloat16, value_type
+from gossamer_ir.interpret.memory.values import round_bfloat16, value_type
 from gossamer_ir.nodes import Function, Param
 
 Argument = Any

@@ -7,11 +7,11 @@ import math
 from gossamer_ir.core.build import fill_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.frame import Frame, Views
-from gossamer_ir.interpret.layout import Layout
-from gossamer_ir.interpret.levels import Levels
+from gossamer_ir.interpret.memory.layout import Layout
+from gossamer_ir.interpret.memory.levels import Levels
+from gossamer_ir.interpret.memory.values import Array, constant_value, garbage_array, storage_type
+from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.translator import Translator
-from gossamer_ir.interpret.values import Array, constant_value, garbage_array, storage_type
-from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
 
 

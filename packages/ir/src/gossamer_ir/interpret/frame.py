@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from gossamer_ir.interpret.layout import Layout
-from gossamer_ir.interpret.levels import Level, Levels
-from gossamer_ir.interpret.values import Array
-from gossamer_ir.interpret.views import Indices, View
+from gossamer_ir.interpret.memory.layout import Layout
+from gossamer_ir.interpret.memory.levels import Level, Levels
+from gossamer_ir.interpret.memory.values import Array
+from gossamer_ir.interpret.memory.views import Indices, View
 
 
 class FiberPosition(NamedTuple):

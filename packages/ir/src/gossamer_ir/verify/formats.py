@@ -7,12 +7,12 @@ from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.fact_index import stated_fact_index
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_ir.verify.axes import check_axes
 from gossamer_ir.verify.context import ROOT, At, VerifyContext
-from gossamer_ir.verify.declarations import check_params
+from gossamer_ir.verify.declarations.axes import check_axes
+from gossamer_ir.verify.declarations.params_and_buffers import check_params
+from gossamer_ir.verify.expressions.operand_dtypes import check_size
 from gossamer_ir.verify.functions import check_buffers
-from gossamer_ir.verify.operand_dtypes import check_size
-from gossamer_ir.verify.position import POSITION
+from gossamer_ir.verify.stages.position import POSITION
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:

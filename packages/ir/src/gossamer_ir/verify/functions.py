@@ -7,14 +7,18 @@ from collections import Counter
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.traversal.effects import buffers_written, handles_of
-from gossamer_ir.verify.atomics import check_shared
-from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, VerifyContext
-from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
-from gossamer_ir.verify.facts import check_facts, check_relations
-from gossamer_ir.verify.pipelined_loops import check_pipelines
-from gossamer_ir.verify.reducers import check_reducers
-from gossamer_ir.verify.statements import check_annotations, check_body
+from gossamer_ir.verify.declarations.axes import check_axes, check_buffer_axes
+from gossamer_ir.verify.declarations.facts import check_facts, check_relations
+from gossamer_ir.verify.declarations.params_and_buffers import (
+    bind_buffers,
+    check_buffer,
+    check_params,
+)
+from gossamer_ir.verify.declarations.reducers import check_reducers
+from gossamer_ir.verify.statements.atomics import check_shared
+from gossamer_ir.verify.statements.pipelined_loops import check_pipelines
+from gossamer_ir.verify.statements.statements import check_annotations, check_body
 
 
 def check_function(ctx: VerifyContext, function: Function, at: At) -> None:

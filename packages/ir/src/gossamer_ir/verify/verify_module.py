@@ -7,12 +7,12 @@ from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.verify.context import ROOT, Stage, VerifyContext
-from gossamer_ir.verify.coordinate import COORDINATE
 from gossamer_ir.verify.diagnostic_places import show_places
-from gossamer_ir.verify.flat import FLAT, check_calls
 from gossamer_ir.verify.functions import check_function
-from gossamer_ir.verify.loop import LOOP
-from gossamer_ir.verify.position import POSITION
+from gossamer_ir.verify.stages.coordinate import COORDINATE
+from gossamer_ir.verify.stages.flat import FLAT, check_calls
+from gossamer_ir.verify.stages.loop import LOOP
+from gossamer_ir.verify.stages.position import POSITION
 
 RULES_BY_STAGE: dict[str, Stage] = {
     stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)

@@ -40,7 +40,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.verify.region_coverage import without_false_regions
+from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_lower.axes.fiber_positions import element_number, position_in_fiber
 from gossamer_lower.axes.subset_relations import relations_of_fibers
 from gossamer_lower.buffers.helpers.fiber_conditions import FiberConditions, ranges_of

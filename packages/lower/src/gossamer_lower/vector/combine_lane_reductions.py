@@ -42,7 +42,7 @@ from gossamer_ir.traversal.effects import (
 )
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
-from gossamer_ir.verify.vector_expressions import MAX_VALUES
+from gossamer_ir.verify.expressions.vector_expressions import MAX_VALUES
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 

@@ -12,7 +12,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Iteration, Stmt, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
-from gossamer_ir.verify.write_conflicts import is_order_independent_update
+from gossamer_ir.verify.statements.write_conflicts import is_order_independent_update
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
 
 REASSOCIATES = "reassociates"

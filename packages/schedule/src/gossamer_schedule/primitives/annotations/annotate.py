@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.nodes import STAGES
-from gossamer_ir.verify.statements import UNSUPPORTED_ANNOTATIONS
+from gossamer_ir.verify.statements.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change

@@ -1,0 +1,186 @@
+"""Translates expressions to Python functions of the frame, one translator for each kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.core.dtypes import scalar_of
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret.expressions.math_values import math_function
+from gossamer_ir.interpret.expressions.memory_access import load, search
+from gossamer_ir.interpret.expressions.operators import COMPARE, binary, reduce_lanes, unary
+from gossamer_ir.interpret.frame import Eval, Frame
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
+from gossamer_ir.interpret.memory.values import (
+    constant_value,
+    convert,
+    decoded,
+    encoded,
+    is_vector,
+    storage_type,
+)
+from gossamer_ir.interpret.translator import Translator
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    IfThenElse,
+    LaneReduce,
+    Load,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    TransposeReduce,
+    Unary,
+    Var,
+    VScale,
+)
+
+
+def _const(node: Const, translator: Translator) -> Eval:
+    value = constant_value(node)
+    return lambda frame: value
+
+
+def _var(node: Var, translator: Translator) -> Eval:
+    name = node.name
+
+    def run(frame: Frame) -> Any:
+        try:
+            return frame.values[name]
+        except KeyError:
+            raise InterpreterError(f"The variable '{name}' has no value here.") from None
+
+    return run
+
+
+def _unary(node: Unary, translator: Translator) -> Eval:
+    function, operand = unary(node.op, dtype_of(node)), translator.expr(node.operand)
+    return lambda frame: function(operand(frame))
+
+
+def _binary(node: Binary, translator: Translator) -> Eval:
+    function = binary(node.op, dtype_of(node))
+    lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
+    return lambda frame: function(lhs(frame), rhs(frame))
+
+
+def _compare(node: Compare, translator: Translator) -> Eval:
+    function = COMPARE[node.op]
+    lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
+    return lambda frame: function(lhs(frame), rhs(frame))
+
+
+def _cast(node: Cast, translator: Translator) -> Eval:
+    dtype, value = node.dtype, translator.expr(node.value)
+    return lambda frame: convert(value(frame), dtype)
+
+
+def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
+    pointer = node.value
+    if isinstance(pointer, Var) and pointer.dtype == "handle":
+        return lambda frame: np.int64(frame.arrays[pointer.name].__array_interface__["data"][0])
+    source, dtype, value = dtype_of(node.value), node.dtype, translator.expr(node.value)
+    return lambda frame: decoded(encoded(value(frame), source).view(storage_type(dtype)), dtype)
+
+
+def _select(node: Select, translator: Translator) -> Eval:
+    condition = translator.expr(node.condition)
+    if_true, if_false = translator.expr(node.if_true), translator.expr(node.if_false)
+    if is_vector(dtype_of(node.condition)):
+        return lambda frame: np.where(condition(frame), if_true(frame), if_false(frame))
+
+    def run(frame: Frame) -> Any:
+        # Both sides are evaluated, as the language defines:
+        # an error in either one stops the program.
+        sides = if_false(frame), if_true(frame)
+        return sides[bool(condition(frame))]
+
+    return run
+
+
+def _if_then_else(node: IfThenElse, translator: Translator) -> Eval:
+    if is_vector(dtype_of(node.condition)):
+        raise UnsupportedError(
+            "interpret.vector_condition",
+            "The condition of if_then_else is a vector; expected a scalar.",
+            hint="Use select, or a predicate on the loads.",
+        )
+    condition = translator.expr(node.condition)
+    if_true, if_false = translator.expr(node.if_true), translator.expr(node.if_false)
+    return lambda frame: if_true(frame) if condition(frame) else if_false(frame)
+
+
+def _call(node: Call, translator: Translator) -> Eval:
+    function, args = math_function(node.function, node.dtype), translator.exprs(node.args)
+    return lambda frame: function(*args(frame))
+
+
+def _vscale(node: VScale, translator: Translator) -> Eval:
+    value = np.int64(translator.program.vscale)
+    return lambda frame: value
+
+
+def _ramp(node: Ramp, translator: Translator) -> Eval:
+    base, stride, count = (
+        translator.expr(node.base),
+        translator.expr(node.stride),
+        translator.lanes(node.lanes),
+    )
+
+    def run(frame: Frame) -> Any:
+        first = base(frame)
+        return first + stride(frame) * np.arange(count, dtype=first.dtype)
+
+    return run
+
+
+def _broadcast(node: Broadcast, translator: Translator) -> Eval:
+    value, count = translator.expr(node.value), translator.lanes(node.lanes)
+
+    def run(frame: Frame) -> Any:
+        lane = value(frame)
+        return np.full(count, lane, lane.dtype)
+
+    return run
+
+
+def _lane_reduce(node: LaneReduce, translator: Translator) -> Eval:
+    function = reduce_lanes(node.op, scalar_of(dtype_of(node.value)))
+    value = translator.expr(node.value)
+    return lambda frame: function(value(frame))
+
+
+def _transpose_reduce(node: TransposeReduce, translator: Translator) -> Eval:
+    function = reduce_lanes(node.op, scalar_of(dtype_of(node)))
+    values = translator.exprs(node.values)
+    return lambda frame: np.array([function(value) for value in values(frame)])
+
+
+EXPRESSIONS: dict[type, Callable[[Any, Translator], Eval]] = {
+    Const: _const,
+    Var: _var,
+    Unary: _unary,
+    Binary: _binary,
+    Compare: _compare,
+    Cast: _cast,
+    Reinterpret: _reinterpret,
+    Select: _select,
+    IfThenElse: _if_then_else,
+    Call: _call,
+    Load: load,
+    Search: search,
+    VScale: _vscale,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+    LaneReduce: _lane_reduce,
+    TransposeReduce: _transpose_reduce,
+}

@@ -1,0 +1,1 @@
+"""Values, and the arrays that buffers and axes are stored in."""

@@ -1,0 +1,100 @@
+"""A buffer of a running program: an array, and the map from the buffer's indices to the array's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds
+from gossamer_ir.interpret.memory.values import Array, decode_bfloat16, encode_bfloat16
+
+Indices = tuple[Any, ...]
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+class View:
+    """The array of a buffer.
+
+    `locate` maps indices of the buffer to indices of the array; it raises if they are out of bounds, and
+    returns None if there is no element, for which reads give `fill`. Without it the indices are those of
+    the array. Sparse buffers use the `locate` of their layout (see `layout`).
+    """
+
+    __slots__ = ("array", "decode", "encode", "fill", "locate", "name")
+
+    def __init__(
+        self,
+        name: str,
+        array: Array,
+        *,
+        dtype: str,
+        locate: Callable[[Indices], Indices | None] | None = None,
+        fill: Any = None,
+    ) -> None:
+        self.name = name
+        self.array = array
+        self.fill = fill
+        self.locate = locate if locate is not None else self._checked_indices
+        is_bfloat = dtype == "bfloat16"
+        self.decode = decode_bfloat16 if is_bfloat else _identity
+        self.encode = encode_bfloat16 if is_bfloat else _identity
+
+    def read(self, indices: Indices) -> Any:
+        """Return the element at indices."""
+        where = self.locate(indices)
+        return self.fill if where is None else self.decode(self.array[where])
+
+    def write(self, indices: Indices, value: Any) -> None:
+        """Set the element at indices; raise `GuardFailed` if there is none."""
+        where = self.locate(indices)
+        if where is None:
+            raise GuardFailed(self.name, ": a store to an absent element")
+        self.array[where] = self.encode(value)
+
+    def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
+        """Return the elements at vector indices; lanes where `mask` is false give those of `passthrough`."""
+        lanes = self._lanes(indices, mask)
+        if mask is None:
+            return self.decode(self.array[lanes])
+        result = passthrough.copy()
+        if not mask.any():
+            return result
+        result[mask] = self.decode(self.array[lanes])
+        return result
+
+    def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
+        """Set the elements at vector indices where `mask` is true, in the order of the lanes."""
+        if mask is None or mask.any():
+            values = self.encode(value if mask is None else value[mask])
+            self.array[self._lanes(indices, mask)] = values
+
+    def window(self, prefix: Indices, begin: int, end: int) -> Array:
+        """Return the elements at the last indices begin, ..., end - 1, as int64."""
+        if begin >= end:
+            return np.empty(0, np.int64)
+        first, last = self.locate((*prefix, begin)), self.locate((*prefix, end - 1))
+        if first is None or last is None:
+            raise GuardFailed(self.name, ": a search beyond a fiber")
+        row = self.array[first[:-1]]
+        return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
+
+    def _checked_indices(self, indices: Indices) -> Indices:
+        for index, size in zip(indices, self.array.shape, strict=True):
+            if not 0 <= index < size:
+                raise out_of_bounds(self.name, indices, self.array.shape)
+        return indices
+
+    def _lanes(self, indices: Indices, mask: Array | None) -> Indices:
+        """Return the indices in the lanes that `mask` selects, after checking that they are in bounds."""
+        lanes = tuple(
+            index[mask] if mask is not None and np.ndim(index) else index for index in indices
+        )
+        if mask is None or mask.any():
+            for end in (np.min, np.max):
+                self._checked_indices(tuple(end(index) for index in lanes))
+        return lanes

@@ -1,0 +1,1 @@
+"""Statements as Python functions of the frame."""

@@ -1,0 +1,165 @@
+"""Translates statements to Python functions of the frame, one translator for each kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.analysis.atomic_accumulation import plain_update
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.integers import wrapped
+from gossamer_ir.interpret.expressions.memory_access import store
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.interpreter_errors import GuardFailed
+from gossamer_ir.interpret.memory.values import garbage_array, is_vector
+from gossamer_ir.interpret.memory.views import View
+from gossamer_ir.interpret.statements.blocks import block
+from gossamer_ir.interpret.statements.calls import launch, parallel_for
+from gossamer_ir.interpret.statements.combine import combine
+from gossamer_ir.interpret.statements.iterations import iteration
+from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
+from gossamer_ir.interpret.translator import EnclosingStatement, Translator
+from gossamer_ir.nodes import (
+    Allocate,
+    Atomic,
+    Block,
+    Combine,
+    For,
+    Guard,
+    If,
+    Iteration,
+    Launch,
+    Let,
+    ParallelFor,
+    Prefetch,
+    Store,
+    While,
+)
+from gossamer_ir.traversal.effects import effects_of
+
+
+def _atomic(node: Atomic, translator: Translator) -> Exec:
+    return store(plain_update(node), translator)
+
+
+def _let(node: Let, translator: Translator) -> Exec:
+    name, value = node.var.name, translator.expr(node.value)
+
+    def run(frame: Frame) -> None:
+        frame.values[name] = value(frame)
+
+    return run
+
+
+def _allocate(node: Allocate, translator: Translator) -> Exec:
+    buffer, shape = node.buffer, translator.exprs(node.buffer.shape)
+
+    def run(frame: Frame) -> None:
+        sizes = tuple(max(0, int(size)) for size in shape(frame))
+        array = garbage_array(sizes, buffer.dtype)
+        frame.views[buffer.name] = View(buffer.name, array, dtype=buffer.dtype)
+
+    return run
+
+
+def _if(node: If, translator: Translator) -> Exec:
+    condition = translator.expr(node.condition)
+    then_body, else_body = (
+        translator.body(body.statements, EnclosingStatement(node, body.conditions))
+        for body in effects_of(node).bodies
+    )
+
+    def run(frame: Frame) -> None:
+        if condition(frame):
+            then_body(frame)
+        else:
+            else_body(frame)
+
+    return run
+
+
+def _while(node: While, translator: Translator) -> Exec:
+    condition, count = translator.expr(node.condition), f"while {len(translator.whiles)}"
+    translator.whiles.append((len(translator.around), count))
+    body = translator.body(node.body)
+    translator.whiles.pop()
+
+    def run(frame: Frame) -> None:
+        frame.values[count] = 0
+        while condition(frame):
+            body(frame)
+            frame.values[count] += 1
+
+    return run
+
+
+def _for(node: For, translator: Translator) -> Exec:
+    name, start, extent = node.var, translator.expr(node.start), translator.expr(node.extent)
+    enclosing = EnclosingStatement(node)
+    body, check = translator.body(node.body, enclosing), evaluate_weight(node, translator)
+    hoisted = tuple(enclosing.hoisted)
+    number = translator.program.chunks if node.kind == "parallel" else 1
+
+    def run(frame: Frame) -> None:
+        for init in hoisted:
+            init(frame)
+        first, count = int(start(frame)), int(extent(frame))
+        check(frame)
+        values = frame.values
+        to_index = np.int64 if first + count <= 2**63 else _to_index
+        for value in _concatenated(chunks(first, count, number=number)):
+            values[name] = to_index(value)
+            body(frame)
+
+    return run
+
+
+def _to_index(value: int) -> np.int64:
+    return np.int64(wrapped(value))
+
+
+def _concatenated(parts: Iterable[range]) -> Iterator[int]:
+    for part in parts:
+        yield from part
+
+
+def _prefetch(node: Prefetch, translator: Translator) -> Exec:
+    """Evaluate the indices, whose loads may be out of bounds; the prefetched element may be anywhere."""
+    indices = translator.exprs(node.indices)
+
+    def run(frame: Frame) -> None:
+        indices(frame)
+
+    return run
+
+
+def _guard(node: Guard, translator: Translator) -> Exec:
+    condition, buffer = translator.expr(node.condition), node.buffer
+    is_wide = is_vector(dtype_of(node.condition))
+
+    def run(frame: Frame) -> None:
+        value = condition(frame)
+        if not (value.all() if is_wide else value):
+            raise GuardFailed(buffer)
+
+    return run
+
+
+STATEMENTS: dict[type, Callable[[Any, Translator], Exec]] = {
+    Store: store,
+    Combine: combine,
+    Atomic: _atomic,
+    Let: _let,
+    Allocate: _allocate,
+    If: _if,
+    While: _while,
+    For: _for,
+    Block: block,
+    Iteration: iteration,
+    Prefetch: _prefetch,
+    Guard: _guard,
+    ParallelFor: parallel_for,
+    Launch: launch,
+}

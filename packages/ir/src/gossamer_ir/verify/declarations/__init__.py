@@ -1,0 +1,1 @@
+"""Checks of what functions and formats declare."""

@@ -1,0 +1,111 @@
+"""Checks of axes, which form a forest, and of the order in which a buffer lists them."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
+from gossamer_ir.core.dtypes import INDEX_STORAGE, WORD_STORAGE
+from gossamer_ir.nodes import Axis, SparseBuffer
+from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.declarations.params_and_buffers import bind_axis
+from gossamer_ir.verify.expressions.operand_dtypes import check_length
+
+
+def check_axes(ctx: VerifyContext, axes: tuple[Axis, ...], at: At) -> None:
+    """Check that parents are declared before children, sizes are int64 and index arrays are parameters."""
+    for count, axis in enumerate(axes):
+        inner = at.down("axes", count)
+        ctx.define_name(axis.name, inner)
+        if axis.parent is not None and axis.parent not in ctx.axes:
+            ctx.report(
+                "verify.axis.parent",
+                f"'{axis.parent}', the parent of the axis '{axis.name}', is not declared before it.",
+                inner,
+                hint="Declare the parent first.",
+            )
+        _check_storage(ctx, axis, inner)
+        _check_lengths(ctx, axis, inner)
+        bind_axis(ctx, axis, inner)
+        ctx.axes.setdefault(axis.name, axis)
+
+
+def _check_storage(ctx: VerifyContext, axis: Axis, at: At) -> None:
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is not None:
+        _check_dtype(ctx, axis, at, stored=("indptr", indptr.dtype), allowed=INDEX_STORAGE)
+    if indices is not None and indices.is_mask:
+        _check_dtype(ctx, axis, at, stored=("words", indices.dtype), allowed=WORD_STORAGE)
+    elif indices is not None:
+        _check_dtype(ctx, axis, at, stored=("indices", indices.dtype), allowed=INDEX_STORAGE)
+
+
+def _check_dtype(
+    ctx: VerifyContext, axis: Axis, at: At, *, stored: tuple[str, str], allowed: tuple[str, ...]
+) -> None:
+    name, dtype = stored
+    if dtype not in allowed:
+        ctx.report(
+            "verify.axis.dtype",
+            f"The axis '{axis.name}' stores {name} as {dtype}; expected one of {', '.join(allowed)}.",
+            at,
+        )
+
+
+def _check_lengths(ctx: VerifyContext, axis: Axis, at: At) -> None:
+    check_length(ctx, axis.length, at.down("length"))
+    indptr = indptr_of(axis)
+    if indptr is not None and indptr.nnz is not None:
+        check_length(ctx, indptr.nnz, at.down("nnz"))
+    # The width of a full axis is its length.
+    if indptr is None and not is_full(axis):
+        check_length(ctx, width_of(axis), at.down("width"))
+
+
+def check_buffer_axes(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+    """Check the order of a buffer's axes.
+
+    Storage enumerates the axes as nested loops in this order, so that a parent must precede its child.
+    """
+    seen: list[str] = []
+    for name in buffer.axes:
+        axis = ctx.axes.get(name)
+        if axis is None or name in seen:
+            ctx.report(
+                "verify.buffer.axis",
+                f"'{name}' in the buffer '{buffer.name}' is not an axis, or is listed twice.",
+                at,
+                hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
+            )
+        elif axis.parent is not None and axis.parent not in seen:
+            ctx.report(
+                "verify.buffer.order",
+                f"The buffer '{buffer.name}' lists the axis '{name}' without its parent "
+                f"'{axis.parent}' before it.",
+                at,
+            )
+        seen.append(name)
+    if buffer.offsets is None:
+        _check_siblings(ctx, buffer, at)
+
+
+def _check_siblings(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+    varied = [name for name in buffer.axes if name in ctx.axes and is_varied(ctx.axes[name])]
+    for count, name in enumerate(varied):
+        above = _ancestors(ctx, name)
+        for other in varied[:count]:
+            if other not in above and above & _ancestors(ctx, other):
+                ctx.report(
+                    "verify.buffer.siblings",
+                    f"The varied axes '{other}' and '{name}' of the buffer '{buffer.name}' share an "
+                    "ancestor, so that locating an element needs prefix sums of products of row lengths.",
+                    at,
+                    hint="Pass an array of these sums as offsets=.",
+                )
+
+
+def _ancestors(ctx: VerifyContext, name: str) -> set[str]:
+    names: set[str] = set()
+    axis = ctx.axes.get(name)
+    while axis is not None and axis.parent is not None and axis.parent not in names:
+        names.add(axis.parent)
+        axis = ctx.axes.get(axis.parent)
+    return names

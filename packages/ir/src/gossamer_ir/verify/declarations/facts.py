@@ -1,0 +1,79 @@
+"""Checks that facts and relations refer to axes and buffers that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gossamer_ir.nodes import AnyBuffer, Fact, Relation
+from gossamer_ir.traversal.fact_kinds import buffers_of_fact
+from gossamer_ir.traversal.fields import FIELDS
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.verify.context import At, VerifyContext
+from gossamer_ir.verify.expressions.operand_dtypes import check_size
+
+RELATIONS = ("subset", "disjoint", "covers")
+
+
+def check_relations(ctx: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:
+    """Check relations, which are between axes or, once these are lowered, between index buffers."""
+    for count, relation in enumerate(relations):
+        _check_relation(ctx, relation, at.down("relations", count))
+
+
+def _check_relation(ctx: VerifyContext, relation: Relation, at: At) -> None:
+    if relation.kind not in RELATIONS:
+        ctx.report(
+            "verify.relation.kind",
+            f"'{relation.kind}' is not a relation; expected one of {', '.join(RELATIONS)}.",
+            at,
+        )
+    for name in (relation.left, relation.right):
+        if name not in ctx.axes and name not in ctx.buffers:
+            ctx.report(
+                "verify.relation.name",
+                f"'{name}' in '{relation.kind}' is neither an axis nor an index buffer.",
+                at,
+            )
+
+
+def check_facts(
+    ctx: VerifyContext, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
+) -> None:
+    """Check that facts are about buffers that the caller passes, and mark these as read-only.
+
+    Facts are checked when a kernel is called, which is not possible for buffers that it allocates.
+    """
+    passed = {buffer.name for buffer in buffers if buffer.handle is not None}
+    for count, fact in enumerate(facts):
+        inner = at.down("facts", count)
+        CHECKS.get(type(fact), _check_fields)(ctx, fact, inner)
+        named = buffers_read(fact).union(buffers_of_fact(fact))
+        for name in sorted(named & ctx.buffers.keys() - passed):
+            ctx.report(
+                "verify.fact.unchecked",
+                f"A fact is about '{name}', which the function allocates, so it cannot be checked at "
+                "the call.",
+                inner,
+                hint="Remove it; values that are read from the buffer are checked where they are used.",
+            )
+
+
+def _check_fields(ctx: VerifyContext, fact: Fact, at: At) -> None:
+    for name in buffers_of_fact(fact):
+        _check_buffer(ctx, name, at)
+    # All expressions of facts are bounds, indices or values of index arrays.
+    for field in FIELDS[type(fact)]:
+        check_size(ctx, getattr(fact, field), at.down(field))
+
+
+def _check_buffer(ctx: VerifyContext, name: str, at: At) -> None:
+    if name in ctx.buffers:
+        ctx.trusted.add(name)
+    else:
+        ctx.report("verify.fact.buffer", f"A fact is about '{name}', which is not a buffer.", at)
+
+
+CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {Relation: _check_relation}
+"""The checks of types whose names may be other things than buffers. All other types are checked by their
+fields."""

@@ -1,0 +1,185 @@
+"""Checks of parameters and buffers, and of the buffers bound to pointer parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import get_args
+
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, width_of
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Axis,
+    Buffer,
+    Param,
+    Scope,
+    SparseBuffer,
+)
+from gossamer_ir.verify.context import At, IndexShape, VerifyContext
+from gossamer_ir.verify.expressions.dtype_queries import is_constant, is_vector, parse_dtype
+from gossamer_ir.verify.expressions.operand_dtypes import check_length
+
+SCOPES: tuple[str, ...] = get_args(Scope)
+
+
+def check_params(ctx: VerifyContext, params: tuple[Param, ...], at: At) -> None:
+    """Check that parameters are pointers or scalars, and declare them."""
+    for count, param in enumerate(params):
+        inner = at.down("params", count)
+        if param.dtype == "handle":
+            ctx.define_name(param.name, inner)
+            ctx.handles[param.name] = None
+            continue
+        if parse_dtype(param.dtype) is None or is_vector(param.dtype):
+            ctx.report(
+                "verify.param.dtype",
+                f"The parameter '{param.name}' has the dtype {param.dtype}; expected a scalar or "
+                "handle.",
+                inner,
+            )
+        ctx.define(param.name, param.dtype, inner)
+
+
+def check_buffer(ctx: VerifyContext, buffer: AnyBuffer, at: At) -> None:
+    """Check that a buffer has a scalar dtype, a known memory scope and int64 sizes."""
+    if parse_dtype(buffer.dtype) is None or is_vector(buffer.dtype):
+        ctx.report(
+            "verify.buffer.dtype",
+            f"The buffer '{buffer.name}' has the dtype {buffer.dtype}; expected a scalar one.",
+            at,
+        )
+    if buffer.scope not in SCOPES:
+        ctx.report(
+            "verify.buffer.scope",
+            f"'{buffer.scope}' is not a scope; expected one of {', '.join(SCOPES)}.",
+            at,
+        )
+    if isinstance(buffer, Buffer):
+        for count, size in enumerate(buffer.shape):
+            check_length(ctx, size, at.down("shape", count))
+    else:
+        _check_sparse_buffer(ctx, buffer, at)
+
+
+def _check_sparse_buffer(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> None:
+    if buffer.extra_storage < 0:
+        ctx.report(
+            "verify.buffer.extra",
+            f"The buffer '{buffer.name}' has extra_storage {buffer.extra_storage}; expected 0 or more.",
+            at,
+        )
+    fill = buffer.fill
+    if fill is not None and (fill.dtype != buffer.dtype or not is_constant(fill.dtype, fill.text)):
+        ctx.report(
+            "verify.buffer.fill",
+            f"The fill value '{fill.text}' of '{buffer.name}' is not a constant of dtype {buffer.dtype}.",
+            at.down("fill"),
+        )
+
+
+def bind_axis(ctx: VerifyContext, axis: Axis, at: At) -> None:
+    """Bind the index arrays of an axis to pointer parameters: `indptr` has one element more than the parent,
+    `indices` as many as the axis, words of bits as many as the parent."""
+    chain = _chain(ctx, axis)
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    if indptr is not None:
+        _bind_index(ctx, indptr, at.down("indptr"), shape=(_structure(chain[:-1]), 1))
+    if indices is not None and indices.is_mask:
+        _bind_index(ctx, indices, at.down("words"), shape=(_structure(chain[:-1]), 0))
+    elif indices is not None:
+        _bind_index(ctx, indices, at.down("indices"), shape=(_structure(chain), 0))
+
+
+def _bind_index(ctx: VerifyContext, array: Indptr | Indices, at: At, *, shape: IndexShape) -> None:
+    if not _bind(ctx, array.handle, array.dtype, at):
+        return
+    if ctx.index_shapes.setdefault(array.handle, shape) != shape:
+        ctx.report(
+            "verify.handle.conflict",
+            f"Index arrays of different shapes are bound to '{array.handle}'.",
+            at,
+            hint="Use two parameters.",
+        )
+
+
+def _chain(ctx: VerifyContext, axis: Axis) -> list[Axis]:
+    """Return the axis and its declared ancestors, root first."""
+    chain = [axis]
+    while (parent := ctx.axes.get(chain[0].parent or "")) is not None and parent not in chain:
+        chain.insert(0, parent)
+    return chain
+
+
+def bind_buffers(ctx: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> None:
+    """Check that each bound buffer has a pointer parameter, to which buffers of one shape are bound.
+
+    An index array of an axis may in addition be bound as an ordinary buffer.
+    """
+    shapes: dict[tuple[str, bool], tuple[object, ...]] = {
+        (handle, False): shape for handle, shape in ctx.index_shapes.items()
+    }
+    declared = tuple(buffers)
+    structure = ctx.index_shapes.keys() | {getattr(each, "offsets", None) for each in declared}
+    for count, buffer in enumerate(declared):
+        inner = at.down("buffers", count)
+        if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
+            _require_handle(ctx, buffer.offsets, inner.down("offsets"))
+        if buffer.handle is None:
+            continue
+        if not _bind(ctx, buffer.handle, buffer.dtype, inner):
+            continue
+        shape = buffer.shape if isinstance(buffer, Buffer) else _shape_of(ctx, buffer)
+        is_flat = isinstance(buffer, Buffer) and buffer.handle in ctx.index_shapes
+        if shapes.setdefault((buffer.handle, is_flat), shape) != shape:
+            ctx.report(
+                "verify.handle.conflict",
+                f"Buffers of different shapes are bound to '{buffer.handle}'.",
+                inner,
+            )
+        if buffer.handle in structure:
+            ctx.trusted.add(buffer.name)
+
+
+def _shape_of(ctx: VerifyContext, buffer: SparseBuffer) -> IndexShape:
+    named = [ctx.axes[name] for name in buffer.axes if name in ctx.axes]
+    return _structure(named), buffer.extra_storage
+
+
+def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
+    """Return what determines the number of elements of each axis; equal for arrays of the same shape."""
+    return tuple(_size_of(axis) for axis in axes)
+
+
+def _size_of(axis: Axis) -> object:
+    """Return what determines the number of elements of an axis, given those of its parent."""
+    indptr = indptr_of(axis)
+    return width_of(axis) if indptr is None else (indptr.handle, indptr.nnz)
+
+
+def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
+    """Bind a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
+    if not _require_handle(ctx, handle, at):
+        return False
+    bound = ctx.handles[handle]
+    if bound is None:
+        ctx.handles[handle] = dtype
+    elif bound != dtype:
+        ctx.report(
+            "verify.handle.conflict",
+            f"'{handle}' is bound to buffers of {bound} and of {dtype}.",
+            at,
+            hint="Use two parameters.",
+        )
+        return False
+    return True
+
+
+def _require_handle(ctx: VerifyContext, handle: str, at: At) -> bool:
+    if handle in ctx.handles:
+        return True
+    ctx.report(
+        "verify.handle.undefined",
+        f"There is no pointer parameter '{handle}'.",
+        at,
+        hint=f"Available: {', '.join(map(repr, ctx.handles)) or 'none'}.",
+    )
+    return False

@@ -1,0 +1,1 @@
+"""Checks of expressions and accesses, and their dtypes."""

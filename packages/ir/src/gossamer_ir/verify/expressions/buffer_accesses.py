@@ -1,0 +1,178 @@
+"""Checks of buffer accesses: loads, stores, prefetches, searches and regions."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
+from gossamer_ir.support.counted import counted
+from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
+from gossamer_ir.verify.expressions.dtype_queries import (
+    is_integer,
+    is_vector,
+    parse_dtype,
+    with_lanes_of,
+)
+from gossamer_ir.verify.expressions.operand_dtypes import check_expr, check_size
+
+SEARCHES = ("exact", "lower", "upper")
+
+
+def check_load(ctx: VerifyContext, node: Load, at: At) -> str | None:
+    """Check that a load has the buffer's dtype with the lanes of its index; return that dtype."""
+    buffer, lanes = _check_access(ctx, node, at)
+    if parse_dtype(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+        return None
+    if buffer is not None and node.dtype != with_lanes_of(buffer.dtype, lanes):
+        ctx.report(
+            "verify.load.dtype",
+            f"A load from '{node.buffer}' has the dtype {node.dtype}; "
+            f"expected {with_lanes_of(buffer.dtype, lanes)}.",
+            at,
+        )
+    if (node.predicate is None) != (node.passthrough is None):
+        ctx.report(
+            "verify.predicate.passthrough",
+            f"A load from '{node.buffer}' has only one of predicate and passthrough; expected both or "
+            "neither.",
+            at,
+        )
+    _check_predicate(ctx, node.predicate, node.dtype, at.down("predicate"))
+    if node.passthrough is not None:
+        dtype = check_expr(ctx, node.passthrough, at.down("passthrough"))
+        if dtype not in (None, node.dtype):
+            ctx.report(
+                "verify.passthrough.dtype",
+                f"The passthrough has the dtype {dtype}; expected {node.dtype}.",
+                at.down("passthrough"),
+            )
+    return node.dtype
+
+
+def check_store(ctx: VerifyContext, node: Store, at: At) -> None:
+    """Check that the stored value has the buffer's dtype with the lanes of the index."""
+    buffer, lanes = _check_access(ctx, node, at)
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if buffer is not None:
+        expected = with_lanes_of(buffer.dtype, lanes)
+        if dtype not in (None, expected):
+            ctx.report(
+                "verify.store.dtype",
+                f"A store to '{node.buffer}' has a value of dtype {dtype}; expected {expected}.",
+                at,
+            )
+        _check_predicate(ctx, node.predicate, expected, at.down("predicate"))
+    if node.buffer in ctx.trusted:
+        ctx.report(
+            "verify.store.index",
+            f"'{node.buffer}' cannot be written: it holds the structure of an axis, or facts about it "
+            "are declared.",
+            at,
+        )
+
+
+def check_prefetch(ctx: VerifyContext, node: Prefetch, at: At) -> None:
+    """Check the address of a prefetch as that of a load."""
+    _check_access(ctx, node, at)
+
+
+def _check_predicate(ctx: VerifyContext, predicate: Expr | None, dtype: str, at: At) -> None:
+    if predicate is None:
+        return
+    given, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
+    if given not in (None, expected):
+        ctx.report(
+            "verify.predicate.dtype", f"A predicate has the dtype {given}; expected {expected}.", at
+        )
+
+
+def _check_access(
+    ctx: VerifyContext, node: Load | Store | Prefetch, at: At
+) -> tuple[KnownBuffer | None, str]:
+    """Return the buffer (None if undefined), and int64 with the lanes of the access."""
+    buffer = find_buffer(ctx, node.buffer, at)
+    if buffer is not None:
+        _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
+    lanes = "int64"
+    for count, index in enumerate(node.indices):
+        inner = at.down("indices", count)
+        dtype = check_expr(ctx, index, inner)
+        if dtype is None or dtype == "int64":
+            continue
+        if not is_vector(dtype) or not is_integer(dtype):
+            ctx.report(
+                "verify.index.dtype",
+                f"An index of '{node.buffer}' has the dtype {dtype}; expected int64.",
+                inner,
+                hint="Widen it with Cast.",
+            )
+        elif is_vector(lanes) and with_lanes_of("int64", dtype) != with_lanes_of("int64", lanes):
+            ctx.report(
+                "verify.index.vector",
+                f"Index {count} of '{node.buffer}' has the dtype {dtype}, but another index is {lanes}: "
+                "all vectors must have the same lanes.",
+                inner,
+            )
+        else:
+            lanes = dtype
+    return buffer, lanes
+
+
+def find_buffer(ctx: VerifyContext, name: str, at: At) -> KnownBuffer | None:
+    """Return the buffer with this name, or None after reporting that it is not defined here."""
+    buffer = ctx.buffers.get(name)
+    if buffer is None:
+        ctx.report(
+            "verify.buffer.undefined",
+            f"The buffer '{name}' is not defined here.",
+            at,
+            hint=f"Defined are: {', '.join(sorted(ctx.buffers)) or 'none'}.",
+        )
+    return buffer
+
+
+def _check_rank(ctx: VerifyContext, name: str, given: int, rank: int, at: At) -> None:
+    if given != rank:
+        ctx.report(
+            "verify.index.count",
+            f"'{name}' has {counted(rank, 'dimension')}, but {counted(given, 'index', 'indices')} "
+            f"{'is' if given == 1 else 'are'} given.",
+            at,
+        )
+
+
+def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
+    """Check that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all indices
+    but the last. Returns int64, the dtype of the position found."""
+    if node.kind not in SEARCHES:
+        ctx.report(
+            "verify.search.kind",
+            f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCHES)}.",
+            at,
+        )
+    buffer = find_buffer(ctx, node.buffer, at)
+    if buffer is not None:
+        _check_rank(ctx, node.buffer, len(node.prefix) + 1, buffer.rank, at)
+    for count, index in enumerate(node.prefix):
+        check_size(ctx, index, at.down("prefix", count))
+    check_size(ctx, node.begin, at.down("begin"))
+    check_size(ctx, node.end, at.down("end"))
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if buffer is not None and dtype not in (None, "int64", buffer.dtype):
+        ctx.report(
+            "verify.search.dtype",
+            f"The search in '{node.buffer}' is for a value of dtype {dtype}; expected int64 or "
+            f"{buffer.dtype}.",
+            at.down("value"),
+        )
+    return "int64"
+
+
+def check_region(ctx: VerifyContext, region: Region, at: At) -> None:
+    """Check that a region has one int64 range for each dimension of its buffer."""
+    buffer = find_buffer(ctx, region.buffer, at)
+    if buffer is not None:
+        _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)
+    for count, bounds in enumerate(region.ranges):
+        inner = at.down("ranges", count)
+        check_size(ctx, bounds.start, inner.down("start"))
+        check_size(ctx, bounds.extent, inner.down("extent"))

@@ -1,0 +1,274 @@
+"""Checks of scalar expressions. Each returns the dtype of the expression, None if undetermined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gossamer_ir.core.math_functions import FUNCTIONS
+from gossamer_ir.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    Load,
+    Node,
+    Reinterpret,
+    Select,
+    Unary,
+    Var,
+)
+from gossamer_ir.support.counted import counted
+from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
+from gossamer_ir.verify.expressions.buffer_accesses import check_load
+from gossamer_ir.verify.expressions.dtype_queries import (
+    is_bool,
+    is_constant,
+    is_float,
+    is_integer,
+    is_number,
+    is_vector,
+    parse_dtype,
+    with_lanes_of,
+)
+from gossamer_ir.verify.expressions.operand_dtypes import check_expr, require_condition
+
+Test = Callable[[str], bool]
+
+
+def _is_any(_: str) -> bool:
+    return True
+
+
+def _is_bits(dtype: str) -> bool:
+    return is_integer(dtype) or is_bool(dtype)
+
+
+_UNARY: dict[str, Test] = {"neg": is_number, "not": is_bool, "bitnot": is_integer}
+_BINARY: dict[str, Test] = {
+    "add": is_number, "sub": is_number, "mul": is_number, "div": is_float,
+    "floordiv": is_number, "floormod": is_number, "min": _is_any, "max": _is_any,
+    "and": is_bool, "or": is_bool, "bitand": _is_bits, "bitor": _is_bits, "bitxor": _is_bits,
+    "shl": is_integer, "shr": is_integer,
+}  # fmt: skip
+_OPERANDS: dict[str, Test] = {"floats": is_float, "numbers": is_number, "integers": is_integer}
+_COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _is_any)
+
+
+def check_const(ctx: VerifyContext, node: Const, at: At) -> str:
+    """Check that a constant has a scalar dtype and canonical text."""
+    if not is_constant(node.dtype, node.text):
+        ctx.report(
+            "verify.const.text",
+            f"'{node.text}' is not the canonical text of a constant of dtype {node.dtype}.",
+            at,
+            hint="Make constants with gossamer_ir.core.constants.constant.",
+        )
+    return node.dtype
+
+
+def check_var(ctx: VerifyContext, node: Var, at: At) -> str | None:
+    """Check that a variable is defined before its use, with the same dtype."""
+    dtype = ctx.variables.get(node.name)
+    if dtype is None:
+        _report_unknown(ctx, node, at)
+    elif dtype != node.dtype:
+        ctx.report(
+            "verify.var.dtype",
+            f"The variable '{node.name}' has the dtype {dtype}, not {node.dtype}.",
+            at,
+        )
+    elif node.name in ctx.hidden:
+        ctx.report(
+            "verify.init.reduction",
+            f"An init uses the reduction variable '{node.name}'.",
+            at,
+            hint="An init runs once per element, before the reduction.",
+        )
+    return dtype
+
+
+def _report_unknown(ctx: VerifyContext, node: Var, at: At) -> None:
+    if node.name in ctx.handles or node.name in ctx.buffers:
+        ctx.report("verify.var.handle", f"'{node.name}' is a pointer, not a value.", at)
+    else:
+        ctx.report(
+            "verify.var.undefined",
+            f"The variable '{node.name}' is not defined here.",
+            at,
+            hint=f"Defined are: {', '.join(sorted(ctx.variables)) or 'none'}.",
+        )
+
+
+def check_unary(ctx: VerifyContext, node: Unary, at: At) -> str | None:
+    """Check that a unary operator is defined for its operand."""
+    dtype = check_expr(ctx, node.operand, at.down("operand"))
+    _check_operator(ctx, node.op, _UNARY, dtype, at)
+    return dtype
+
+
+def check_binary(ctx: VerifyContext, node: Binary, at: At) -> str | None:
+    """Check that both operands have one dtype, for which the operator is defined."""
+    dtype = _check_operands(ctx, node.lhs, node.rhs, at)
+    _check_operator(ctx, node.op, _BINARY, dtype, at)
+    return dtype
+
+
+def check_compare(ctx: VerifyContext, node: Compare, at: At) -> str | None:
+    """Check that both operands have one dtype; the result is bool."""
+    dtype = _check_operands(ctx, node.lhs, node.rhs, at)
+    _check_operator(ctx, node.op, _COMPARE, dtype, at)
+    return None if dtype is None else with_lanes_of("bool", dtype)
+
+
+def _check_operands(ctx: VerifyContext, lhs: Expr, rhs: Expr, at: At) -> str | None:
+    left = check_expr(ctx, lhs, at.down("lhs"))
+    right = check_expr(ctx, rhs, at.down("rhs"))
+    return _check_same(ctx, left, right, at)
+
+
+def _check_same(ctx: VerifyContext, left: str | None, right: str | None, at: At) -> str | None:
+    if left is None or right is None:
+        # One unknown dtype was reported where it arose.
+        return left or right
+    if left != right:
+        ctx.report(
+            "verify.dtype.operands",
+            f"The operands have the dtypes {left} and {right}; expected one dtype.",
+            at,
+            hint="Convert one of them with Cast.",
+        )
+    return left
+
+
+def _check_operator(
+    ctx: VerifyContext, op: str, table: Mapping[str, Test], dtype: str | None, at: At
+) -> None:
+    test = table.get(op)
+    if test is None:
+        ctx.report(
+            "verify.operator.unknown",
+            f"'{op}' is not an operator; expected one of {', '.join(table)}.",
+            at.down("op"),
+        )
+    elif dtype is not None and not test(dtype):
+        ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
+
+
+def check_cast(ctx: VerifyContext, node: Cast, at: At) -> str | None:
+    """Check that a cast keeps the number of lanes."""
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if parse_dtype(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+        return None
+    if dtype is not None and with_lanes_of(dtype, node.dtype) != dtype:
+        ctx.report(
+            "verify.cast.lanes",
+            f"A cast of {dtype} to {node.dtype} changes the number of lanes.",
+            at,
+        )
+    return node.dtype
+
+
+def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | None:
+    """Check that source and target have the same number of bits and lanes; a pointer becomes int64."""
+    if _is_address(ctx, node):
+        return node.dtype
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if parse_dtype(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+        return None
+    if dtype is not None and not _has_bits_of(dtype, node.dtype):
+        ctx.report(
+            "verify.reinterpret.bits",
+            f"A value of {dtype} cannot be reinterpreted as {node.dtype}.",
+            at,
+            hint="Both must be numbers with the same number of bits and lanes.",
+        )
+    return node.dtype
+
+
+def _is_address(ctx: VerifyContext, node: Reinterpret) -> bool:
+    value = node.value
+    is_pointer = isinstance(value, Var) and value.dtype == "handle" and value.name in ctx.handles
+    return is_pointer and node.dtype == "int64"
+
+
+def _has_bits_of(left: str, right: str) -> bool:
+    one, other = parse_dtype(left), parse_dtype(right)
+    return (
+        one is not None
+        and other is not None
+        and is_number(left)
+        and is_number(right)
+        and one.bits == other.bits
+        and with_lanes_of(left, right) == left
+    )
+
+
+def check_select(ctx: VerifyContext, node: Select, at: At) -> str | None:
+    """Check that both values have one dtype, and that the condition is a scalar or has their lanes."""
+    condition = check_expr(ctx, node.condition, at.down("condition"))
+    dtype = _check_sides(ctx, node, at)
+    if condition is not None and dtype is not None:
+        lanes = dtype if is_vector(condition) else condition
+        require_condition(ctx, condition, with_lanes_of("bool", lanes), at.down("condition"))
+    return dtype
+
+
+def check_if_then_else(ctx: VerifyContext, node: IfThenElse, at: At) -> str | None:
+    """Check that the condition is a scalar and that both values have one dtype."""
+    condition = check_expr(ctx, node.condition, at.down("condition"))
+    require_condition(ctx, condition, "bool", at.down("condition"))
+    return _check_sides(ctx, node, at)
+
+
+def _check_sides(ctx: VerifyContext, node: Select | IfThenElse, at: At) -> str | None:
+    left = check_expr(ctx, node.if_true, at.down("if_true"))
+    right = check_expr(ctx, node.if_false, at.down("if_false"))
+    return _check_same(ctx, left, right, at)
+
+
+def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
+    """Check that a math function exists, and that its arguments and result have one dtype."""
+    dtypes = [check_expr(ctx, arg, at.down("args", n)) for n, arg in enumerate(node.args)]
+    function = FUNCTIONS.get(node.function)
+    if function is None:
+        ctx.report(
+            "verify.call.unknown",
+            f"'{node.function}' is not a function; expected one of {', '.join(FUNCTIONS)}.",
+            at,
+        )
+    elif len(dtypes) != function.arity:
+        ctx.report(
+            "verify.call.arity",
+            f"'{node.function}' takes {counted(function.arity, 'argument')}, not {len(dtypes)}.",
+            at,
+        )
+    elif any(dtype not in (None, node.dtype) for dtype in dtypes) or not (
+        _OPERANDS[function.operands](node.dtype)
+    ):
+        ctx.report(
+            "verify.call.dtype",
+            f"'{node.function}' is not defined from {', '.join(map(str, dtypes))} to {node.dtype}.",
+            at,
+        )
+    return node.dtype
+
+
+SCALAR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
+    Const: check_const,
+    Var: check_var,
+    Unary: check_unary,
+    Binary: check_binary,
+    Compare: check_compare,
+    Cast: check_cast,
+    Reinterpret: check_reinterpret,
+    Select: check_select,
+    IfThenElse: check_if_then_else,
+    Call: check_call,
+    Load: check_load,
+}
+"""The expressions that every stage allows."""

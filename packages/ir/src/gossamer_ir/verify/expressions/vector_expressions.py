@@ -1,0 +1,133 @@
+"""Checks of vector expressions."""
+
+from __future__ import annotations
+
+from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
+from gossamer_ir.support.counted import counted
+from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
+from gossamer_ir.verify.expressions.dtype_queries import (
+    is_bool,
+    is_integer,
+    is_number,
+    is_vector,
+    parse_dtype,
+    vector_of,
+)
+from gossamer_ir.verify.expressions.operand_dtypes import check_expr
+
+MAX_VALUES = 64
+"""Maximum number of vectors of a `TransposeReduce`."""
+
+
+def check_vscale(_ctx: VerifyContext, _node: VScale, _at: At) -> str:
+    """Return int64, the dtype of `vscale`."""
+    return "int64"
+
+
+def check_ramp(ctx: VerifyContext, node: Ramp, at: At) -> str | None:
+    """Check that base and stride are scalar integers of one dtype."""
+    base = check_expr(ctx, node.base, at.down("base"))
+    stride = check_expr(ctx, node.stride, at.down("stride"))
+    if base is None or stride is None:
+        return None
+    if base != stride or not is_integer(base) or is_vector(base):
+        message = (
+            f"A ramp has a base of {base} and a stride of {stride}; expected one integer dtype"
+        )
+        _refuse(ctx, message, at)
+        return None
+    return _vector(ctx, base, node.lanes, at)
+
+
+def check_broadcast(ctx: VerifyContext, node: Broadcast, at: At) -> str | None:
+    """Check that the value is a scalar."""
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if dtype is not None and is_vector(dtype):
+        _refuse(ctx, f"The value of a broadcast has the dtype {dtype}; expected a scalar", at)
+        return None
+    return None if dtype is None else _vector(ctx, dtype, node.lanes, at)
+
+
+def check_lane_reduce(ctx: VerifyContext, node: LaneReduce, at: At) -> str | None:
+    """Check that the value is a vector whose lanes the reducer can combine."""
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    kind = None if dtype is None else parse_dtype(dtype)
+    _check_reducer(ctx, node.op, dtype, at)
+    return None if kind is None else kind.scalar
+
+
+def check_transpose_reduce(ctx: VerifyContext, node: TransposeReduce, at: At) -> str | None:
+    """Check that the values are vectors of one dtype whose lanes the reducer can combine."""
+    dtypes = [
+        check_expr(ctx, value, at.down("values", number))
+        for number, value in enumerate(node.values)
+    ]
+    if not _is_power_of_two(len(dtypes)) or not 2 <= len(dtypes) <= MAX_VALUES:
+        message = f"The number of values is {len(dtypes)}; expected a power of two from 2 to {MAX_VALUES}."
+        ctx.report("verify.lanes.count", message, at)
+        return None
+    first = dtypes[0]
+    for number, dtype in enumerate(dtypes):
+        if dtype is None or first is None:
+            return None
+        if dtype != first:
+            message = f"Vectors of {first} and {dtype} are reduced together; expected one dtype."
+            ctx.report("verify.dtype.operands", message, at.down("values", number))
+            return None
+    _check_reducer(ctx, node.op, first, at)
+    kind = None if first is None else parse_dtype(first)
+    if kind is None:
+        return None
+    if kind.is_vector and (kind.scalable or not _is_power_of_two(kind.lanes)):
+        message = f"Vectors of {first} are reduced; expected a fixed power of two of lanes."
+        ctx.report("verify.lanes.count", message, at)
+    return DType(kind.scalar, len(dtypes)).text
+
+
+def _is_power_of_two(count: int) -> bool:
+    return count.bit_count() == 1
+
+
+def _check_reducer(ctx: VerifyContext, op: str, dtype: str | None, at: At) -> None:
+    kind = None if dtype is None else parse_dtype(dtype)
+    if op not in REDUCE_OPS:
+        ctx.report(
+            "verify.reducer.unknown",
+            f"'{op}' is not a reducer; expected one of {', '.join(REDUCE_OPS)}.",
+            at,
+        )
+    elif dtype is not None and kind is not None:
+        if not kind.is_vector:
+            _refuse(ctx, f"The lanes of {dtype} are reduced; expected a vector", at)
+        elif not _is_reduced_by(op, dtype):
+            ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
+
+
+def _is_reduced_by(op: str, dtype: str) -> bool:
+    if is_bool(dtype):
+        return op not in ("add", "mul")
+    return op not in ("and", "or") and is_number(dtype)
+
+
+def _vector(ctx: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:
+    fewest = 1 if lanes.scalable else 2
+    if lanes.count >= fewest:
+        return vector_of(scalar, lanes)
+    message = f"A vector cannot have {counted(lanes.count, 'lane')}; expected at least {fewest}."
+    ctx.report("verify.lanes.count", message, at)
+    return None
+
+
+def _refuse(ctx: VerifyContext, message: str, at: At) -> None:
+    ctx.report("verify.vector.operand", f"{message}.", at)
+
+
+VECTOR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
+    Ramp: check_ramp,
+    Broadcast: check_broadcast,
+    LaneReduce: check_lane_reduce,
+    TransposeReduce: check_transpose_reduce,
+}
+"""The vector expressions of the stages loop and flat."""

@@ -1,0 +1,136 @@
+"""The coordinate stage: axes, sparse buffers, sparse iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gossamer_ir.core.annotations import PREPROCESS
+from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.iteration_axes import axis_names
+from gossamer_ir.nodes import (
+    AttachAxis,
+    Combine,
+    FuseAxes,
+    Iteration,
+    OverAxis,
+    SparseBuffer,
+)
+from gossamer_ir.support.counted import counted
+from gossamer_ir.verify.context import At, Stage, VerifyContext
+from gossamer_ir.verify.declarations.reducers import check_combine
+from gossamer_ir.verify.expressions.expressions import SCALAR_EXPRESSIONS
+from gossamer_ir.verify.statements.statements import (
+    PLAIN_STATEMENTS,
+    check_annotations,
+    check_body,
+    check_init,
+)
+from gossamer_ir.verify.statements.write_conflicts import check_write_conflicts
+
+
+def check_iteration(ctx: VerifyContext, node: Iteration, at: At) -> None:
+    """Check that an iteration has one variable and one kind per axis, iterates parents before children, and
+    does not assign one element from several points."""
+    ctx.define_label(node.name, at)
+    check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
+    enclosing = ctx.iterated
+    axes = _iterated_axes(ctx, node, at)
+    if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:
+        ctx.report(
+            "verify.iteration.kinds",
+            f"The iteration '{node.name}' over {counted(len(axes), 'axis', 'axes')} has the kinds "
+            f"'{node.kinds}' and {counted(len(node.vars), 'variable')}; "
+            "expected one letter (S or R) and one variable for each.",
+            at,
+        )
+    with ctx.scope():
+        for count, name in enumerate(node.vars):
+            ctx.define(name, "int64", at.down("vars", count))
+        letters = zip(node.kinds, node.vars, strict=False)
+        check_init(ctx, node.init, at, reductions={name for kind, name in letters if kind == "R"})
+        check_body(ctx, node.body, at)
+    ctx.iterated = enclosing
+    check_write_conflicts(ctx, node, axes, at)
+
+
+def _iterated_axes(ctx: VerifyContext, node: Iteration, at: At) -> list[str]:
+    """Return the names of the axes in order. Adds them to the axes of the enclosing iterations."""
+    names: list[str] = []
+    for count, item in enumerate(node.axes):
+        inner = at.down("axes", count)
+        for name in axis_names(item):
+            _check_axis(ctx, name, names, inner)
+            names.append(name)
+        ORDER_CHECKS[type(item)](ctx, item, inner)
+        ctx.iterated += axis_names(item)
+    return names
+
+
+def _check_axis(ctx: VerifyContext, name: str, before: list[str], at: At) -> None:
+    if name not in ctx.axes or name in before:
+        ctx.report(
+            "verify.iteration.axis",
+            f"'{name}' is not an axis, or the iteration runs over it twice.",
+            at,
+            hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
+        )
+
+
+def _check_attached(ctx: VerifyContext, attached: AttachAxis, at: At) -> None:
+    axis = ctx.axes.get(attached.axis)
+    if attached.parent not in ctx.iterated or (axis is not None and axis.parent is None):
+        ctx.report(
+            "verify.iteration.attach",
+            f"'{attached.axis}' cannot be attached to '{attached.parent}': '{attached.axis}' must have "
+            f"a parent, and '{attached.parent}' must be iterated before.",
+            at,
+        )
+
+
+def _require_parent(ctx: VerifyContext, name: str, at: At) -> None:
+    axis = ctx.axes.get(name)
+    if axis is None or is_full(axis) or axis.parent in ctx.iterated:
+        return
+    ctx.report(
+        "verify.iteration.parent",
+        f"The iteration runs over '{name}' before its parent '{axis.parent}'.",
+        at,
+        hint="Name the parent first, or attach the axis.",
+    )
+
+
+def _check_chain(ctx: VerifyContext, fused: FuseAxes, at: At) -> None:
+    first = ctx.axes.get(fused.axes[0]) if fused.axes else None
+    if first is not None and first.parent is not None:
+        _require_parent(ctx, first.name, at)
+    for above, name in zip(fused.axes, fused.axes[1:], strict=False):
+        axis = ctx.axes.get(name)
+        if axis is not None and axis.parent != above:
+            break
+    else:
+        if len(fused.axes) > 1:
+            return
+    ctx.report(
+        "verify.iteration.fuse",
+        f"({', '.join(fused.axes)}) cannot be fused; expected at least two axes, each the child of "
+        "the one before.",
+        at,
+    )
+
+
+ORDER_CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {
+    OverAxis: lambda ctx, over, at: _require_parent(ctx, over.axis, at),
+    FuseAxes: _check_chain,
+    AttachAxis: _check_attached,
+}
+"""The check, for each type of entry in the axis list, that what selects its fibers is iterated before."""
+
+
+COORDINATE = Stage(
+    name="coordinate",
+    expressions=SCALAR_EXPRESSIONS,
+    statements=PLAIN_STATEMENTS | {Iteration: check_iteration, Combine: check_combine},
+    buffers=(SparseBuffer,),
+    has_axes=True,
+)

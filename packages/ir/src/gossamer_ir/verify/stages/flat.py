@@ -1,0 +1,201 @@
+"""The flat stage, the input of backends: functions that call each other, without blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer_ir.nodes import (
+    Atomic,
+    Buffer,
+    Expr,
+    Function,
+    Guard,
+    Launch,
+    Module,
+    ParallelFor,
+    Param,
+    Var,
+    VScale,
+)
+from gossamer_ir.support.counted import counted
+from gossamer_ir.verify.context import ROOT, At, Stage, VerifyContext
+from gossamer_ir.verify.expressions.buffer_accesses import find_buffer
+from gossamer_ir.verify.expressions.expressions import SCALAR_EXPRESSIONS
+from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
+from gossamer_ir.verify.expressions.vector_expressions import VECTOR_EXPRESSIONS, check_vscale
+from gossamer_ir.verify.statements.atomics import check_atomic
+from gossamer_ir.verify.statements.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
+
+MAX_CALLS = 100
+"""Maximum depth of nested calls."""
+
+RANGE_PARAMS = 2
+"""Number of leading parameters of an outlined loop that give its range: begin and end."""
+
+
+def check_guard(ctx: VerifyContext, node: Guard, at: At) -> None:
+    """Check that a guard has a scalar condition and names an existing buffer."""
+    check_condition(ctx, node.condition, at.down("condition"))
+    find_buffer(ctx, node.buffer, at)
+
+
+def check_parallel_for(ctx: VerifyContext, node: ParallelFor, at: At) -> None:
+    """Check that a parallel loop has an int64 range, which its function takes as first parameters."""
+    check_size(ctx, node.start, at.down("start"))
+    check_size(ctx, node.extent, at.down("extent"))
+    if node.grain is not None:
+        check_size(ctx, node.grain, at.down("grain"))
+    with ctx.scope():
+        ctx.define(node.var, "int64", at)
+        if node.weight is not None:
+            check_size(ctx, node.weight, at.down("weight"))
+    callee = _find_callee(ctx, node.function, at)
+    if callee is None:
+        return
+    if [param.dtype for param in callee.params[:RANGE_PARAMS]] != ["int64"] * RANGE_PARAMS:
+        ctx.report(
+            "verify.flat.range",
+            f"The first two parameters of '{node.function}', which runs in parallel, must be the begin "
+            "and end of its range, in int64.",
+            at,
+        )
+    _check_arguments(ctx, node, callee, callee.params[RANGE_PARAMS:], at)
+
+
+def check_launch(ctx: VerifyContext, node: Launch, at: At) -> None:
+    """Check that a launch has distinct thread axes and an existing function."""
+    tags = [thread.tag for thread in node.threads]
+    for count, thread in enumerate(node.threads):
+        inner = at.down("threads", count)
+        if thread.tag not in THREAD_TAGS or thread.tag in tags[:count]:
+            ctx.report(
+                "verify.thread.tag",
+                f"'{thread.tag}' is not a thread axis, or is given twice.",
+                inner,
+            )
+        check_size(ctx, thread.extent, inner.down("extent"))
+    callee = _find_callee(ctx, node.function, at)
+    if callee is not None:
+        _check_arguments(ctx, node, callee, callee.params, at)
+
+
+def _find_callee(ctx: VerifyContext, name: str, at: At) -> Function | None:
+    ctx.calls.append((name, at))
+    callee = ctx.functions.get(name)
+    if callee is None:
+        ctx.report(
+            "verify.flat.callee",
+            f"There is no function '{name}'.",
+            at,
+            hint=f"Defined are: {', '.join(ctx.functions)}.",
+        )
+    return callee
+
+
+def _check_arguments(
+    ctx: VerifyContext,
+    node: ParallelFor | Launch,
+    callee: Function,
+    params: tuple[Param, ...],
+    at: At,
+) -> None:
+    if len(node.args) != len(params):
+        ctx.report(
+            "verify.flat.arguments",
+            f"'{callee.name}' takes {counted(len(params), 'argument')}, not {len(node.args)}.",
+            at,
+        )
+    bound = {buffer.handle: buffer.dtype for buffer in callee.buffers}
+    for count, (arg, param) in enumerate(zip(node.args, params, strict=False)):
+        inner = at.down("args", count)
+        if param.dtype == "handle":
+            given, expected = _pointer_dtype(ctx, arg, inner), bound.get(param.name)
+        else:
+            given, expected = check_expr(ctx, arg, inner), param.dtype
+        if given is not None and expected is not None and given != expected:
+            ctx.report(
+                "verify.flat.argument",
+                f"The argument for the parameter '{param.name}' of '{callee.name}' has the dtype "
+                f"{given}; expected {expected}.",
+                inner,
+            )
+
+
+def _pointer_dtype(ctx: VerifyContext, arg: Expr, at: At) -> str | None:
+    """Return the element dtype of a pointer argument, or None if it cannot be determined."""
+    if isinstance(arg, Var) and arg.dtype == "handle":
+        if arg.name in ctx.handles:
+            return ctx.handles[arg.name]
+        if arg.name in ctx.buffers:
+            return ctx.buffers[arg.name].dtype
+    ctx.report(
+        "verify.flat.pointer",
+        "A pointer argument must be a handle parameter or an allocated buffer.",
+        at,
+    )
+    return None
+
+
+def check_calls(contexts: Mapping[str, VerifyContext], module: Module) -> None:
+    """Check that no function calls itself, even indirectly, and that the entry's pointers are bound."""
+    entry = contexts.get(module.entry)
+    if entry is not None:
+        _check_bound(entry, module)
+    heights: dict[str, int] = {}
+    for name in contexts:
+        _check_calls_of(contexts, name, (), heights)
+
+
+def _check_bound(entry: VerifyContext, module: Module) -> None:
+    index = next(n for n, function in enumerate(module.functions) if function.name == module.entry)
+    for handle, dtype in entry.handles.items():
+        if dtype is None:
+            entry.report(
+                "verify.handle.unbound",
+                f"No buffer is bound to the pointer parameter '{handle}' of the entry.",
+                ROOT.down("functions", index),
+                hint="Remove the parameter, or bind a buffer to it.",
+            )
+
+
+def _check_calls_of(
+    contexts: Mapping[str, VerifyContext],
+    name: str,
+    above: tuple[str, ...],
+    heights: dict[str, int],
+) -> int:
+    """Return the maximum depth of nested calls below a function; memoized in `heights`."""
+    context = contexts.get(name)
+    if context is None or name in heights:
+        return heights.get(name, 0)
+    height = 0
+    for callee, at in context.calls:
+        # Recursion would need a stack of unknown size, and the depth below could not be computed.
+        if callee in (*above, name):
+            context.report("verify.flat.recursion", f"'{callee}' calls itself.", at)
+            continue
+        # The recursion of this check is bounded, too, whatever the module says.
+        if len(above) < MAX_CALLS:
+            height = max(height, 1 + _check_calls_of(contexts, callee, (*above, name), heights))
+        if height > MAX_CALLS or len(above) == MAX_CALLS:
+            context.report("verify.depth", f"Calls nest deeper than {MAX_CALLS} levels.", at)
+            height = 0
+    heights[name] = height
+    return height
+
+
+FLAT = Stage(
+    name="flat",
+    expressions=SCALAR_EXPRESSIONS | VECTOR_EXPRESSIONS | {VScale: check_vscale},
+    statements=PLAIN_STATEMENTS
+    | LOOP_STATEMENTS
+    | {
+        Atomic: check_atomic,
+        Guard: check_guard,
+        ParallelFor: check_parallel_for,
+        Launch: check_launch,
+    },
+    buffers=(Buffer,),
+    loops=frozenset({"serial", "thread_binding"}),
+    has_reducers=False,
+)

@@ -1,0 +1,279 @@
+"""Checks of the statements that several stages allow."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import get_args
+
+from gossamer_ir.analysis.init_nests import EnclosedBlock, loops_outside_init, variables_used
+from gossamer_ir.analysis.software_pipelining import is_pipelined
+from gossamer_ir.core.annotations import COMPOSABLE, PREPROCESS
+from gossamer_ir.nodes import (
+    Allocate,
+    Annotations,
+    Block,
+    BlockIter,
+    For,
+    If,
+    Let,
+    Node,
+    Prefetch,
+    Stmt,
+    Store,
+    ThreadTag,
+    While,
+)
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import statements
+from gossamer_ir.verify.context import At, StmtCheck, VerifyContext
+from gossamer_ir.verify.declarations.params_and_buffers import check_buffer
+from gossamer_ir.verify.expressions.buffer_accesses import check_prefetch, check_region, check_store
+from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
+from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
+from gossamer_ir.verify.statements.atomics import check_marked_loop
+from gossamer_ir.verify.statements.region_coverage import check_regions
+
+THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
+LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
+
+
+def check_body(ctx: VerifyContext, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
+    """Check statements in order, in a scope of their own."""
+    with ctx.scope():
+        for count, stmt in enumerate(body):
+            inner = at.down(field, count)
+            if ctx.is_too_deep(inner):
+                return
+            check = ctx.stage.statements.get(type(stmt))
+            if check is None:
+                ctx.refuse_node(stmt, inner)
+            else:
+                check(ctx, stmt, inner)
+
+
+def check_let(ctx: VerifyContext, node: Let, at: At) -> None:
+    """Check that a variable has the dtype of its value."""
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if parse_dtype(node.var.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.var.dtype}' is not a dtype of values.", at)
+    elif dtype not in (None, node.var.dtype):
+        ctx.report(
+            "verify.let.dtype",
+            f"'{node.var.name}' of dtype {node.var.dtype} is bound to a value of {dtype}.",
+            at,
+        )
+    ctx.define(node.var.name, node.var.dtype, at.down("var"))
+    ctx.lets[node.var.name] = node.value
+
+
+def check_allocate(ctx: VerifyContext, node: Allocate, at: At) -> None:
+    """Check that an allocated buffer is not bound to a parameter."""
+    inner = at.down("buffer")
+    if node.buffer.handle is not None:
+        ctx.report(
+            "verify.allocate.handle",
+            f"The allocated buffer '{node.buffer.name}' is bound to '{node.buffer.handle}'.",
+            inner,
+        )
+    check_buffer(ctx, node.buffer, inner)
+    ctx.define_buffer(node.buffer, len(node.buffer.shape), inner)
+
+
+def check_if(ctx: VerifyContext, node: If, at: At) -> None:
+    """Check that the condition is a scalar bool, and both bodies."""
+    check_condition(ctx, node.condition, at.down("condition"))
+    check_body(ctx, node.then_body, at, field="then_body")
+    check_body(ctx, node.else_body, at, field="else_body")
+
+
+def check_while(ctx: VerifyContext, node: While, at: At) -> None:
+    """Check that the condition is a scalar bool, and the body."""
+    check_condition(ctx, node.condition, at.down("condition"))
+    check_body(ctx, node.body, at)
+
+
+def check_for(ctx: VerifyContext, node: For, at: At) -> None:
+    """Check a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel` loops
+    have a weight or grain."""
+    check_size(ctx, node.start, at.down("start"))
+    check_size(ctx, node.extent, at.down("extent"))
+    _check_loop_kind(ctx, node, at)
+    if node.grain is not None:
+        check_size(ctx, node.grain, at.down("grain"))
+    with ctx.scope():
+        ctx.define(node.var, "int64", at)
+        if node.weight is not None:
+            check_size(ctx, node.weight, at.down("weight"))
+        outer = ctx.bound, ctx.loops
+        if node.thread is not None:
+            _bind_thread(ctx, node, at)
+        ctx.loops = (*ctx.loops, node)
+        check_body(ctx, node.body, at)
+        ctx.bound, ctx.loops = outer
+    check_annotations(ctx, node.annotations, at)
+    check_marked_loop(ctx, node, at)
+    if is_pipelined(node):
+        ctx.pipelined.append((node, at))
+
+
+def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:
+    """Check that loops bound to the same thread axis do not nest, and that they all have the same extent
+    inside the outermost loop that is bound to any thread axis."""
+    if not ctx.bound:
+        ctx.threads = {}
+    if node.thread in ctx.bound:
+        ctx.report(
+            "verify.thread.duplicate",
+            f"Loop '{node.var}' is bound to {node.thread}, as is an enclosing loop.",
+            at,
+        )
+    elif ctx.threads.setdefault(str(node.thread), node.extent) != node.extent:
+        ctx.report(
+            "verify.thread.extent",
+            f"Loop '{node.var}' has a different extent than another loop bound to {node.thread}.",
+            at,
+        )
+    ctx.bound = ctx.bound | {str(node.thread)}
+
+
+def _check_loop_kind(ctx: VerifyContext, node: For, at: At) -> None:
+    if node.kind not in LOOPS:
+        ctx.report("verify.for.kind", f"'{node.kind}' is not a kind of loop.", at)
+    elif node.kind not in ctx.stage.loops:
+        ctx.report(
+            "verify.stage.loop",
+            f"The loop '{node.var}' is {node.kind}, which is not allowed at the stage "
+            f"'{ctx.stage.name}'.",
+            at,
+        )
+    if (node.kind == "thread_binding") != (node.thread is not None):
+        ctx.report(
+            "verify.for.thread",
+            f"The {node.kind} loop '{node.var}' has the thread {node.thread}; expected a thread for "
+            "thread_binding loops and None for others.",
+            at,
+        )
+    elif node.thread is not None and node.thread not in THREAD_TAGS:
+        ctx.report("verify.thread.tag", f"'{node.thread}' is not a thread axis.", at)
+    if node.kind != "parallel" and (node.weight is not None or node.grain is not None):
+        ctx.report(
+            "verify.for.weight",
+            f"The {node.kind} loop '{node.var}' has a weight or a grain, which only a parallel "
+            "loop has.",
+            at,
+        )
+
+
+def check_block(ctx: VerifyContext, node: Block, at: At) -> None:
+    """Check iterators, predicate, init (which cannot use reduction variables), body and regions.
+
+    Accesses are compared with the regions only if the block has no other diagnostic.
+    """
+    reported = len(ctx.diagnostics)
+    ctx.define_label(node.name, at)
+    check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
+    with ctx.scope():
+        for count, iterator in enumerate(node.iters):
+            _check_block_iter(ctx, iterator, at.down("iters", count))
+        if node.predicate is not None:
+            check_condition(ctx, node.predicate, at.down("predicate"))
+        unset = _unset_in_init(ctx, node) if node.init else set()
+        outer, ctx.loops = ctx.loops, ()
+        check_init(ctx, node.init, at, reductions=unset)
+        check_body(ctx, node.body, at)
+        ctx.loops = outer
+        for field in ("reads", "writes"):
+            for count, region in enumerate(getattr(node, field) or ()):
+                check_region(ctx, region, at.down(field, count))
+        if len(ctx.diagnostics) == reported:
+            check_regions(ctx, node, at)
+
+
+def _unset_in_init(ctx: VerifyContext, node: Block) -> set[str]:
+    """Return the variables that have no value where the init of a block runs.
+
+    These are reduction iterators, loops that feed only reduction iterators, and lets that depend on them.
+    """
+    reductions = {
+        iterator.var for iterator in node.iters if iterator.kind == "R"
+    } - _selecting_variables(node.init)
+    idle = loops_outside_init(EnclosedBlock(node, ctx.loops, ctx.lets))
+    used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
+    lets = {name for name in used if variables_used((ctx.lets[name],), ctx.lets) & idle}
+    return reductions | idle | lets
+
+
+def _selecting_variables(init: tuple[Stmt, ...]) -> frozenset[str]:
+    """Return the variables in the indices of an init's stores. These may be reduction iterators, as in a
+    store to the column of a compressed row, where several points write one element."""
+    stores = [stmt for stmt in statements(init) if isinstance(stmt, Store)]
+    return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
+
+
+def _check_block_iter(ctx: VerifyContext, node: BlockIter, at: At) -> None:
+    domain = at.down("domain")
+    check_size(ctx, node.domain.start, domain.down("start"))
+    check_size(ctx, node.domain.extent, domain.down("extent"))
+    check_size(ctx, node.value, at.down("value"))
+    if node.kind not in ("S", "R"):
+        ctx.report("verify.block.kind", f"'{node.kind}' is not a kind of iterator.", at)
+    ctx.define(node.var, "int64", at)
+
+
+def check_init(ctx: VerifyContext, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
+    """Check an init, in which the reduction variables cannot be used."""
+    hidden = ctx.hidden
+    ctx.hidden = hidden | reductions
+    check_body(ctx, init, at, field="init")
+    ctx.hidden = hidden
+
+
+UNSUPPORTED_ANNOTATIONS = {
+    "horizontal_fuse": "Write the parts as loops of one function, and make each parallel.",
+    PREPROCESS: "Use it on an iteration or block, which extract_inspector moves to another kernel.",
+    COMPOSABLE: "Use it on a function of the coordinate stage, where lower_iterations handles it.",
+}
+"""Annotations of published programs that would have no effect here, with a hint for each."""
+
+
+def check_annotations(
+    ctx: VerifyContext, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
+) -> None:
+    """Check that keys are unique and supported, and that values are strings, integers or bools."""
+    keys = [key for key, _ in annotations]
+    for count, (key, value) in enumerate(annotations):
+        if key in UNSUPPORTED_ANNOTATIONS and key not in allowed:
+            ctx.report(
+                "verify.annotation.refused",
+                f"The annotation '{key}' is not supported here.",
+                at.down("annotations", count),
+                hint=UNSUPPORTED_ANNOTATIONS[key],
+            )
+        if key == "unsafe" and (not isinstance(value, str) or not value):
+            ctx.report(
+                "verify.annotation.unsafe",
+                f"The annotation 'unsafe' is {value!r}; expected a text that names what was not proved.",
+                at.down("annotations", count),
+            )
+        if keys.index(key) != count or not isinstance(value, (bool, int, str)):
+            ctx.report(
+                "verify.annotation",
+                f"The annotation '{key}' is given twice, or is not a bool, an integer or a string.",
+                at.down("annotations", count),
+            )
+
+
+PLAIN_STATEMENTS: dict[type[Node], StmtCheck] = {
+    Store: check_store,
+    Let: check_let,
+    If: check_if,
+    Prefetch: check_prefetch,
+}
+"""The statements that every stage allows."""
+
+LOOP_STATEMENTS: dict[type[Node], StmtCheck] = {
+    Allocate: check_allocate,
+    While: check_while,
+    For: check_for,
+}
+"""The further statements of the stages that have loops."""
