@@ -61,11 +61,47 @@ class LaneReduction(msgspec.Struct, frozen=True):
 
 
 class _Peeled(msgspec.Struct, frozen=True):
-    """The part of a condition that bounds a position, its bound, and the other parts of the condition."""
+    """The part of a condition that bounds a position, its bound, the other parts of the condition, and the
+    number of whole vectors below the bound."""
 
     condition: Expr
     bound: Expr
     others: Expr | None
+    whole: Expr
+
+
+class _PartialResults:
+    """The partial results of a reduction, one per lane, in a local buffer."""
+
+    def __init__(self, inner: For, reduction: LaneReduction, namer: Namer) -> None:
+        self.store, self.condition = reduction.reduction.store, reduction.condition
+        self._reduction = reduction
+        self._vectors = Vectors(inner, namer)
+        lanes, dtype = self._vectors.lanes, dtype_of(self.store.value)
+        name, count = namer.fresh(f"{self.store.buffer}_lanes"), _lane_count(lanes)
+        self._buffer = Buffer(name, (count,), dtype, None, "local")
+        where = (Ramp(build.ZERO, build.ONE, lanes),)
+        self._load = Load(name, where, self._vectors.dtype(dtype))
+
+    def cleared(self) -> tuple[Stmt, ...]:
+        """Return the allocation of the partial results, and the store of their identity."""
+        neutral = identity(self._reduction.reduction.op, self._buffer.dtype)
+        return Allocate(self._buffer), self._stored(Broadcast(neutral, self._vectors.lanes))
+
+    def accumulated(self, condition: Expr | None) -> tuple[Stmt, ...]:
+        """Return the statements that accumulate one more vector under a condition."""
+        conditioned = msgspec.structs.replace(self._reduction, condition=condition)
+        value = _accumulated(self._vectors, self._load, conditioned)
+        return self._vectors.after_lets(self._stored(value))
+
+    def total(self) -> Store:
+        """Return the store of the element combined with all partial results."""
+        op = self._reduction.reduction.op
+        total = Binary(op, _load_of(self.store), _lanes_combined(op, self._load))
+        return Store(self.store.buffer, self.store.indices, total)
+
+    def _stored(self, value: Expr) -> Store:
+        return Store(self._buffer.name, self._load.indices, value)
 
 
 class LaneReducer:
@@ -85,40 +121,30 @@ class LaneReducer:
         if reduction is None or not self._may_be_stored_after(outer, inner, reduction):
             return None
         peeled = self._peeled(outer, inner, reduction)
-        whole = None if peeled is None else self._whole_vectors(outer, inner, peeled.bound)
-        if outer.kind == "unrolled" and whole is not None and build.integer_value(whole) is None:
-            # The number of copies must be constant, so they cover all vectors that there may be.
-            peeled, whole = None, None
-        store, op = reduction.reduction.store, reduction.reduction.op
-        vectors = Vectors(inner, self._namer)
-        dtype, count = dtype_of(store.value), _lane_count(vectors.lanes)
-        lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
-        where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
-        partial = Load(lanes.name, where, vectors.dtype(dtype))
+        results = _PartialResults(inner, reduction, self._namer)
         condition = reduction.condition if peeled is None else peeled.others
-        value = _accumulated(
-            vectors, partial, msgspec.structs.replace(reduction, condition=condition)
-        )
-        accumulate = vectors.after_lets(Store(lanes.name, where, value))
+        accumulate = results.accumulated(condition)
         shared = _shared_part(condition, inner.var)
         # The element may be out of bounds where the shared condition fails.
         if shared is not None:
             accumulate = (If(shared, accumulate),)
-        main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=accumulate)
-        total = Binary(op, _load_of(store), _lanes_combined(op, partial))
-        result: list[Stmt] = [Store(store.buffer, store.indices, total)]
-        if peeled is not None and whole is not None:
-            if _has_masked_remainder(inner):
-                masked = vectors.after_lets(
-                    Store(lanes.name, where, _accumulated(vectors, partial, reduction))
-                )
-                result.insert(0, _masked_remainder(outer, inner, peeled, whole=whole, body=masked))
-            else:
-                result.append(
-                    self._serial_remainder(outer, inner, peeled, whole=whole, store=store)
-                )
-        start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
-        return simplify_body((Allocate(lanes), start, main, *result))
+        extent = outer.extent if peeled is None else peeled.whole
+        main = msgspec.structs.replace(outer, extent=extent, body=accumulate)
+        code = (*results.cleared(), main, *self._combined(outer, inner, peeled, results))
+        return simplify_body(code)
+
+    def _combined(
+        self, outer: For, inner: For, peeled: _Peeled | None, results: _PartialResults
+    ) -> tuple[Stmt, ...]:
+        """Return the statements that combine the partial results, and add the elements after the last whole
+        vector: as one more vector before, or one by one after."""
+        total = results.total()
+        if peeled is None:
+            return (total,)
+        if _has_masked_remainder(inner):
+            masked = results.accumulated(results.condition)
+            return (_masked_remainder(outer, inner, peeled, body=masked), total)
+        return (total, self._serial_remainder(outer, inner, peeled, store=results.store))
 
     def _may_be_stored_after(self, outer: For, inner: For, reduction: LaneReduction) -> bool:
         """Return whether all iterations accumulate into one element, over one range of lanes. The element
@@ -136,13 +162,11 @@ class LaneReducer:
             )
         )
 
-    def _serial_remainder(
-        self, outer: For, inner: For, peeled: _Peeled, *, whole: Expr, store: Store
-    ) -> For:
+    def _serial_remainder(self, outer: For, inner: For, peeled: _Peeled, *, store: Store) -> For:
         """Return the loop over the elements after the last whole vector, one at a time."""
-        remainder = build.sub(peeled.bound, build.mul(whole, inner.extent))
+        remainder = build.sub(peeled.bound, build.mul(peeled.whole, inner.extent))
         var = self._namer.fresh(f"{outer.var}_rest")
-        at = {outer.var: whole, inner.var: build.index_var(var)}
+        at = {outer.var: peeled.whole, inner.var: build.index_var(var)}
         return For(var, build.ZERO, remainder, substitute_body((store,), at))
 
     def _peeled(self, outer: For, inner: For, reduction: LaneReduction) -> _Peeled | None:
@@ -166,7 +190,11 @@ class LaneReducer:
             others = conjunction(*[other for other in parts if other is not part])
             # A scalar remainder under further conditions would be a loop with branches, slower than masks.
             is_peeled = others is None or _has_masked_remainder(inner)
-            return _Peeled(part, bound, others) if is_peeled else None
+            whole = self._whole_vectors(outer, inner, bound)
+            # The number of copies of an unrolled loop must be constant, so they cover all vectors that there
+            # may be.
+            is_peeled &= outer.kind != "unrolled" or build.integer_value(whole) is not None
+            return _Peeled(part, bound, others, whole) if is_peeled else None
         return None
 
     def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
@@ -193,11 +221,9 @@ class LaneReducer:
         return self._point.is_at_most(bound, reached)
 
 
-def _masked_remainder(
-    outer: For, inner: For, peeled: _Peeled, *, whole: Expr, body: tuple[Stmt, ...]
-) -> If:
+def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[Stmt, ...]) -> If:
     """Return the accumulation of the last vector, masked, if any of its lanes is below the bound."""
-    at = {outer.var: whole}
+    at = {outer.var: peeled.whole}
     reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
     return If(reached, substitute_body(body, at))
 
