@@ -38,8 +38,8 @@ def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
 
 
 def has_added_zeros(stored: Stored, matrix: SparseTensor) -> bool:
-    """Return whether a matrix in another format has zeros in slots that are no elements of the given one, and
-    that take part in products: zero times infinity is not zero.
+    """Return whether a format fills slots with zeros that take part in products. Zero times infinity is not
+    zero.
 
     >>> from scipy.sparse import eye_array
     >>> matrix = SparseTensor(eye_array(4))

@@ -171,7 +171,7 @@ def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
 
 
 def _marked_script(module: Module, place: Place) -> str:
-    from gossamer_ir.script.marked import (
+    from gossamer_ir.script.carets import (
         text_with_carets,  # imported late: only errors need the printer
     )
 

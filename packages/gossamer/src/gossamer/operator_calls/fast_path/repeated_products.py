@@ -6,8 +6,8 @@ calls end, they then take at most twice the time that they would have taken with
 rental problem; Karlin and others, "Competitive snoopy caching", 1988). The times are those that the model of
 `gossamer_tune` expects, so that a program does the same each time that it runs.
 
-Only tensors that own their arrays are converted: nobody can write to these. Blocks are chosen
-here only if all of them are full: others are filled up with zeros, and zero times infinity is not zero.
+Only tensors that own their arrays are converted, since these are read-only. Blocks are chosen here only if
+all of them are full: others are filled up with zeros, and zero times infinity is not zero.
 """
 
 from __future__ import annotations
