@@ -52,6 +52,7 @@ def test_the_model_of_tiles_divides_products_as_their_schedule_does(columns, dty
 def test_the_model_of_slices_has_the_slices_of_conversions_and_of_the_schedule():
     assert format_named("sell").parameters == {"height": HEIGHT, "sigma": SIGMA}
     slices = StoredFormat(sell(), (("height", HEIGHT),), is_whole=True)
-    report = schedule_report(module_of(SPMV, Variant(), slices), Target("generic-cpu"))
+    adding = msgspec.structs.replace(SPMV, adds=True)
+    report = schedule_report(module_of(adding, Variant(), slices), Target("generic-cpu"))
     assert report.replaces_conversion
     assert report.decisions[0].what == f"the {HEIGHT} rows of a slice in vectors of {HEIGHT}"

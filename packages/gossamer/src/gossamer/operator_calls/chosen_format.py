@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_ir.analysis.logical_elements import stores_only_elements
@@ -27,7 +27,7 @@ def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
     from gossamer_formats import decompose, format_named
     from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 
-    name, parameters = estimate.format, dict(estimate.parameters)
+    name, parameters = estimate.format, dict[str, Any](estimate.parameters)
     if name in COMPOSABLE_FORMATS.names():
         return decompose(matrix, name, **parameters)
     parts = format_named(name).parts_for_products

@@ -214,7 +214,7 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     from gossamer_ir.errors import FormatError
 
     # Blocks of one element are elements: CSR has less to read.
-    sizes = {index_var(name): size for name, size in format.sizes}
+    sizes: dict[Expr, int] = {index_var(name): size for name, size in format.sizes}
     blocks = [sizes.get(block) for _, block in _block_counts(format.description)]
     if set(blocks) == {1}:
         return False
