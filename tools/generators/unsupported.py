@@ -69,7 +69,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.bounds_check_flat.not_proved": "a flat module, passed as such, that has calls or "
         "atomic updates, and accesses that are not proved in bounds",
         "lower.lower_blocks.conflicting_inits": "a block with an init, several points of which may "
-        "write one element, if a loop that does not feed the block repeats it, the size of the buffer "
+        "write one element, if a `while` repeats it, the size of the buffer "
         "is read from mutable memory, or the iterations run in parallel",
         "lower.insert_bounds_checks.changing_size": "a buffer whose size is read from what the "
         "program writes",

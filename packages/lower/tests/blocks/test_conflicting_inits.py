@@ -303,9 +303,54 @@ def test_an_init_stays_where_facts_tell_points_apart(fact, element):
     assert body_text(lower_blocks(module)).startswith("for i in T.serial(n):\n    for j_init in")
 
 
+REPEATED = FIRST.replace("\n    ", "\n        ").replace(
+    "    for j", "for t in T.serial(2):\n        for j"
+)
+
+
+def test_each_iteration_of_a_loop_that_does_not_feed_the_block_initializes_anew():
+    expected, seen = np.full(3, 7.0), set()
+    for i, t, j in np.ndindex(4, 2, 3):
+        row = ROWS[i]
+        if (t, row) not in seen:
+            seen.add((t, row))
+            expected[row] = 1.0
+        expected[row] += 3 * i + j
+    for y, _ in results(program(REPEATED)):
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_a_loop_in_which_a_condition_selects_the_point_does_not_repeat_it():
+    """As `loop_version` leaves it: the block knows the value of the loop variable."""
+    body = """
+for j in T.serial(3):
+    for i in T.serial(n):
+        if i == 2:
+            with T.block("second"):
+                vi = T.axis.spatial(n, 2)
+                vj = T.axis.spatial(3, j)
+                with T.init():
+                    Y[vi] = 1.0
+                Y[vi] = Y[vi] + X[vi, vj]
+"""
+    for y, _ in results(program(body)):
+        np.testing.assert_array_equal(y, [7.0, 7.0, 1.0 + 6 + 7 + 8])
+
+
+def test_an_init_is_hoisted_out_of_a_loop_of_one_iteration():
+    module = program(REPEATED.replace("T.serial(2)", "T.serial(1)"))
+    assert "initialized" not in body_text(lower_blocks(module))
+    for y, _ in results(module):
+        np.testing.assert_array_equal(y, scattered())
+
+
 REFUSED = {
-    "a loop that does not feed the block repeats it": FIRST.replace("\n    ", "\n        ").replace(
-        "    for j", "for t in T.serial(2):\n        for j"
+    "a while loop repeats it": 'W = T.alloc_buffer((1,), "int64")\n'
+    + FIRST.replace("\n    ", "\n        ")
+    .replace("    for j", "W[0] = 0\n    while W[0] < 2:\n        W[0] = W[0] + 1\n        for j")
+    .lstrip(),
+    "the range of loop 't', which repeats it, is not known before": REPEATED.replace(
+        "T.serial(2)", "T.serial(i + 1)"
     ),
     "iterations of loop 'i' run at once": MARKED["several stores of one run"].replace(
         "for i in T.serial", "for i in T.parallel"

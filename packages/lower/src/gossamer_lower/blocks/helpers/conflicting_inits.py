@@ -42,15 +42,20 @@ from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 EnclosingStmt: TypeAlias = For | While | If
 
 
-class InitPosition(msgspec.Struct, frozen=True):
-    """The loop before which an init runs; None if it stays in the block.
+class MarkedFrom(msgspec.Struct, frozen=True):
+    """The variable of the loop before which the marks of a buffer are cleared, and the loops inside of it
+    that repeat the init: each of their iterations has marks of its own."""
 
-    `marked` maps each buffer whose initialized elements must be marked to the variable of the loop before
-    which the marks are cleared.
-    """
+    loop: str
+    repeating: tuple[For, ...] = ()
+
+
+class InitPosition(msgspec.Struct, frozen=True):
+    """The loop before which an init runs; None if it stays in the block. `marked` has the buffers whose
+    initialized elements must be marked."""
 
     before: str | None
-    marked: dict[str, str] = {}
+    marked: dict[str, MarkedFrom] = {}
 
 
 def is_fed_by_loop(loop: For, block: Block, kinds: str = "SR") -> bool:
@@ -64,7 +69,7 @@ def position_of_init(outermost: For, block: Block, function: Function) -> InitPo
     """Return where the init of a block runs; `outermost` is the outermost loop that feeds the block.
 
     Raises `UnsupportedError` (`lower.lower_blocks.conflicting_inits`) if several points may write an element
-    that a loop in between initializes again in each iteration.
+    that a `while` in between initializes again in each iteration.
     """
     around = tuple(_enclosing_statements(outermost, block))
     loops = [stmt for stmt in around if isinstance(stmt, For)]
@@ -77,8 +82,9 @@ def position_of_init(outermost: For, block: Block, function: Function) -> InitPo
     name = None if before is None else before.var
     if not conflicting:
         return InitPosition(name)
-    _require_no_repetition(around, before, block)
-    return InitPosition(name, _marked_from(loops, block))
+    # Loops outside of the position run the init again, which is intended.
+    outside = around if before is None else around[: around.index(before)]
+    return InitPosition(name, _marked_from(outside, loops, block))
 
 
 def _conflicts_and_position(
@@ -149,38 +155,45 @@ def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
         return "other statements of the loop use what it writes"
     if headers & changed or reads & (changed - targets):
         return "the loop changes what it reads"
-    if not all(isinstance(stmt, If) or _is_counting_loop(stmt, block) for stmt in around):
+    if any(_is_repeating(stmt, block) for stmt in around):
         return "a loop that does not feed the block repeats it"
     return None
 
 
-def _is_counting_loop(stmt: EnclosingStmt, block: Block) -> bool:
-    return isinstance(stmt, For) and is_fed_by_loop(stmt, block)
+def _is_repeating(stmt: EnclosingStmt, block: Block) -> bool:
+    """Return whether a statement repeats a block as a whole, so that each repetition initializes anew."""
+    match stmt:
+        case For():
+            return stmt.extent != ONE and not is_fed_by_loop(stmt, block)
+        case If():
+            return False
+    return True
 
 
-def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
-    """Return, for each buffer, the loop before which its marks are cleared: the outermost one that feeds
-    the block and in which the buffer is not allocated."""
-    marked_from: dict[str, str] = {}
+def _marked_from(
+    outside: Sequence[EnclosingStmt], loops: Sequence[For], block: Block
+) -> dict[str, MarkedFrom]:
+    """Return, for each buffer, where its marks are cleared: before the outermost loop that feeds the block
+    and in which the buffer is not allocated. `outside` are the statements before which no init runs."""
+    marked_from: dict[str, MarkedFrom] = {}
     for loop in loops:
         for name in buffers_written(block.init) - buffers_allocated(loop.body):
-            if is_fed_by_loop(loop, block):
-                marked_from.setdefault(name, loop.var)
+            if is_fed_by_loop(loop, block) and name not in marked_from:
+                marked_from[name] = MarkedFrom(loop.var, _repeating_inside(loop, outside, block))
     return marked_from
 
 
-def _require_no_repetition(
-    around: Sequence[EnclosingStmt], before: For | None, block: Block
-) -> None:
-    """Raise an error if a loop that does not feed the block, or a `while`, repeats it: the elements would
-    have to be initialized again in each of its iterations."""
-    for stmt in around:
-        # Loops outside of this one run the init again, which is intended.
-        if stmt is before:
-            return
-        is_unit = isinstance(stmt, For) and stmt.extent == ONE
-        if not (isinstance(stmt, If) or is_unit or _is_counting_loop(stmt, block)):
-            raise repeated_init_error(block, "a loop that does not feed the block repeats it")
+def _repeating_inside(loop: For, outside: Sequence[EnclosingStmt], block: Block) -> tuple[For, ...]:
+    """Return the loops inside of a loop that repeat the block with its init.
+
+    Raises an error for a `while`, whose number of iterations is unknown.
+    """
+    inside = outside[outside.index(loop) + 1 :] if loop in outside else ()
+    repeating = [stmt for stmt in inside if _is_repeating(stmt, block)]
+    loops = tuple(stmt for stmt in repeating if isinstance(stmt, For))
+    if len(loops) < len(repeating):
+        raise repeated_init_error(block, "a while loop repeats it")
+    return loops
 
 
 def _uses_others(block: Block, targets: Set[str]) -> bool:

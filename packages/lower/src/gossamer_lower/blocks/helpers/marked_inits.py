@@ -2,18 +2,19 @@
 
 This is the last resort if several points of a block may write the same element and the init cannot be
 hoisted: the points would initialize it to different values, or the time of the initialization matters.
-The arrays are as large as the buffers, and cleared before the outermost loop that feeds the block.
+The arrays are as large as the buffers, and cleared before the outermost loop that feeds the block. Loops
+inside of that one that do not feed the block repeat its init: they are further dimensions of the arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.core.build import ONE, ZERO, add, index_var, zero_of
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub, zero_of
 from gossamer_ir.core.conditions import conjunction, in_range
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -33,7 +34,8 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.effects import buffers_written, effects_of
-from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.names import Namer, bound_variables
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements
 
@@ -44,19 +46,34 @@ class Marks:
     """The arrays that mark the initialized elements of some buffers, for the init of one block.
 
     A mark is the number of the run of the init that initialized the element: the same run may write the
-    element again. If a run writes each element at most once, a flag is enough.
+    element again. If a run writes each element at most once, a flag is enough. `repeating` are the loops
+    whose iterations have marks of their own, for each buffer.
     """
 
-    def __init__(self, block: Block, shapes: Mapping[str, tuple[Expr, ...]], namer: Namer) -> None:
-        self._shapes, self._namer = shapes, namer
+    def __init__(
+        self,
+        block: Block,
+        shapes: Mapping[str, tuple[Expr, ...]],
+        repeating: Mapping[str, tuple[For, ...]],
+        namer: Namer,
+    ) -> None:
+        self._shapes, self._repeating, self._namer = shapes, repeating, namer
         self._names = {name: namer.fresh(f"{name}_initialized") for name in sorted(shapes)}
         self._runs = None if _writes_once(block) else namer.fresh(f"{block.name}_runs")
         self._dtype = _FLAG if self._runs is None else _NUMBER
 
     def cleared(self, buffers: Iterable[str]) -> tuple[Stmt, ...]:
         """Return the statements that allocate and clear the arrays of marks for these buffers."""
-        arrays = [(self._names[name], self._shapes[name]) for name in sorted(buffers)]
-        return tuple(stmt for name, shape in arrays for stmt in self._zeros(name, shape))
+        return tuple(
+            stmt
+            for name in sorted(buffers)
+            for stmt in self._zeros(self._names[name], self._shape_of_marks(name))
+        )
+
+    def _shape_of_marks(self, buffer: str) -> tuple[Expr, ...]:
+        # A loop with a negative extent has no iteration.
+        counts = (Binary("max", loop.extent, ZERO) for loop in self._repeating[buffer])
+        return (*counts, *self._shapes[buffer])
 
     def numbered(self) -> tuple[Stmt, ...]:
         """Return the statements that allocate and clear the number of the last run."""
@@ -87,11 +104,14 @@ class Marks:
 
     def _once(self, store: Store) -> tuple[Stmt, ...]:
         name, run = self._names[store.buffer], self._run()
-        mark = Load(name, store.indices, self._dtype)
+        repeating = self._repeating[store.buffer]
+        repetition = (sub(index_var(loop.var), loop.start) for loop in repeating)
+        indices = (*repetition, *store.indices)
+        mark = Load(name, indices, self._dtype)
         is_open: Expr = Compare("eq", mark, zero_of(self._dtype))
         if self._runs is not None:
             is_open = Binary("or", is_open, Compare("eq", mark, run))
-        inside = If(is_open, (Store(name, store.indices, run), store))
+        inside = If(is_open, (Store(name, indices, run), store))
         pairs = zip(store.indices, self._shapes[store.buffer], strict=True)
         # The mark is read before the store is checked, with the same indices.
         exists = conjunction(*(part for pair in pairs for part in in_range(*pair)))
@@ -110,20 +130,29 @@ def _writes_once(block: Block) -> bool:
 def require_markable(
     block: Block,
     shapes: Mapping[str, tuple[Expr, ...]],
-    around: Iterable[For],
+    repeating: Mapping[str, tuple[For, ...]],
+    around: Sequence[For],
     *,
     function: Function,
 ) -> None:
     """Raise `UnsupportedError` (`lower.lower_blocks.conflicting_inits`) unless elements can be marked.
 
-    The size of a buffer must not be read from a buffer that the function writes. Runs of an init that may
-    write an element several times must not be concurrent, since they are numbered.
+    The size of a buffer must not be read from a buffer that the function writes, and the ranges of repeating
+    loops must be known before those `around` the block. Runs of an init that may write an element several
+    times must not be concurrent, since they are numbered.
     """
+    inside = set(bound_variables(around[:1]))
     for name in sorted(shapes):
         if not is_constant(*shapes[name], function=function):
             raise repeated_init_error(
                 block, f"the size of '{name}' is read from what the function writes"
             )
+        for loop in repeating[name]:
+            bounds = (loop.start, loop.extent)
+            if free_vars(*bounds) & inside or not is_constant(*bounds, function=function):
+                raise repeated_init_error(
+                    block, f"the range of loop '{loop.var}', which repeats it, is not known before"
+                )
     at_once = [loop.var for loop in around if loop.kind not in ("serial", "unrolled")]
     if at_once and not _writes_once(block):
         raise repeated_init_error(block, f"iterations of loop '{at_once[0]}' run at once")
