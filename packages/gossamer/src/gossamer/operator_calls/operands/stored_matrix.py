@@ -213,10 +213,9 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
 
-    # Blocks of one element are elements: CSR has less to read.
+    # Blocks of one row and one column are elements: CSR has less to read.
     sizes: dict[Expr, int] = {index_var(name): size for name, size in format.sizes}
-    blocks = [sizes.get(block) for _, block in _block_counts(format.description)]
-    if set(blocks) == {1}:
+    if [sizes.get(block) for _, block in _block_counts(format.description)] == [1, 1]:
         return False
 
     adding = msgspec.structs.replace(program, adds=True)
