@@ -16,7 +16,7 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
 from gossamer_testkit import retyped, script
 
-LONG = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
+LONG = Stats(rows=64, columns=64, nnz=64 * 40, longest_row=80, empty_rows=1)
 
 
 def rows_of_every_length(columns, dtype):

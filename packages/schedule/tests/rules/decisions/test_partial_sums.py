@@ -17,7 +17,7 @@ WIDE = Target.parse(f"generic-cpu:vector_bits=512,l2={L2}")
 TEXT = script("csr_spmm")
 
 
-def long_rows(mean=20, *, rows=1000, columns=1000):
+def long_rows(mean=40, *, rows=1000, columns=1000):
     return Stats(rows, columns, mean * rows, 2 * mean, 0)
 
 
@@ -72,10 +72,10 @@ def test_a_part_of_fused_rows_has_one_sum():
     ("stats", "reason"),
     [
         (
-            long_rows(20, rows=1000, columns=2000),
-            "a row of B_data is used fewer than 16 times on average",
+            long_rows(31),
+            "a row of B_data is used fewer than 32 times on average",
         ),
-        (long_rows(20, rows=9000, columns=9000), "the copy would take"),
+        (long_rows(40, rows=9000, columns=9000), "the copy would take"),
     ],
 )
 def test_an_operand_that_is_not_packed(stats, reason):
