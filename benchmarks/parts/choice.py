@@ -123,7 +123,7 @@ def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
     yield candidate("csr")
     yield candidate("hyb", c=1)
     if op == "spmv":
-        yield from (candidate("sell", height=height, sigma=4096) for height in SLICE_HEIGHTS)
+        yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
         return
     for columns in TILE_COLUMNS:
         in_tile = found.mean_row * columns / max(found.columns, 1)

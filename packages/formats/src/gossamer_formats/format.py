@@ -24,10 +24,11 @@ class Format(NamedTuple):
     """A format of tensors. Conversions from and to it are derived from its description.
 
     `describe` takes the dtype of the values, and `dimensions` if `is_of_any_rank`. `parameters` are the
-    options of a conversion, with their defaults (None: the option is required). Those that are sizes of the
-    description set these sizes. All are passed to `orders`, functions by the name of an index array, which
-    order its contents. `example_parameters` are the options with which `gossamer formats` draws a matrix of 4
-    by 6: the required ones, and those whose defaults are too large. `docs/formats.md` has an example.
+    options of a conversion, with their defaults (None: the option is required; 0: `orders` choose). Those
+    that are sizes of the description set these sizes. All are passed to `orders`, functions by the name of an
+    index array, which order its contents. `example_parameters` are the options with which `gossamer formats`
+    draws a matrix of 4 by 6: the required ones, and those whose defaults are too large. `docs/formats.md` has
+    an example.
 
     Operators read the last two. `parts_for_products` returns the parts in which a matrix is stored if
     products with these are faster than with the whole matrix in this format (None: they are not). A format

@@ -56,7 +56,7 @@ class FormatSuite:
 
     def test_each_parameter_is_required_or_has_a_default(self) -> None:
         for name, default in self.format.parameters.items():
-            assert default is None or default >= 1, f"the default of '{name}' is {default}"
+            assert default is None or default >= 0, f"the default of '{name}' is {default}"
         required = {name for name, default in self.format.parameters.items() if default is None}
         for chosen in (*self.parameters, self.format.example_parameters):
             assert required <= {*chosen}, f"{chosen} lacks {required - {*chosen}}"

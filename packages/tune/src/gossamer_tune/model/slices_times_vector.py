@@ -6,7 +6,7 @@ from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
-from gossamer_tune.properties.slices import HEIGHT, SIGMA
+from gossamer_tune.properties.slices import HEIGHT
 
 SLOT_CYCLES = 1.4
 """Cycles for a slot of a row (measured on long rows: 1.3 to 1.45 on Sapphire Rapids)."""
@@ -31,5 +31,4 @@ def slices_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[E
     reason = (
         f"rows in lanes have no ends to predict, and slices are filled to {matrix.slice_fill:.0%}"
     )
-    parameters = {"height": HEIGHT, "sigma": SIGMA}
-    return (Estimate("sell", parameters, cycles, slots * CONVERSION_CYCLES, reason),)
+    return (Estimate("sell", {"height": HEIGHT}, cycles, slots * CONVERSION_CYCLES, reason),)

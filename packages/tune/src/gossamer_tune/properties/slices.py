@@ -6,9 +6,18 @@ import numpy as np
 
 from gossamer_tune.properties.row_sample import Array
 
-HEIGHT, SIGMA = 8, 4096
-"""The rows of a slice, and the rows of a window in which a conversion sorts them by length: the defaults of
-the format (`tests/test_modelled_schedules.py`)."""
+HEIGHT = 8
+"""The rows of a slice: the default of the format (`tests/test_modelled_schedules.py`)."""
+
+
+def window_rows(rows: int) -> int:
+    """Return the rows of a window in which a conversion sorts them by length: the default of the format, a
+    power of two of about a sixteenth of the rows.
+
+    >>> [window_rows(rows) for rows in (100, 20_000, 10**6)]
+    [256, 1024, 4096]
+    """
+    return max(256, min(4096, 1 << (rows // 16).bit_length() >> 1))
 
 
 def slice_fill(lengths: Array) -> float:
@@ -17,8 +26,9 @@ def slice_fill(lengths: Array) -> float:
     >>> slice_fill(np.array([3, 1, 3, 3, 3, 3, 3, 3, 3])), slice_fill(np.zeros(5, np.int64))
     (0.78125, 1.0)
     """
-    whole = lengths.size // SIGMA * SIGMA
-    windows = np.sort(lengths[:whole].reshape(-1, SIGMA), axis=1)
+    size = window_rows(lengths.size)
+    whole = lengths.size // size * size
+    windows = np.sort(lengths[:whole].reshape(-1, size), axis=1)
     last = -np.sort(-lengths[whole:])
     # The longest row of each slice: sorted windows are a multiple of slices, and the last one begins with its
     # longest row.
