@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from block_grids import GRIDS
 from scipy import sparse
 
 import gossamer as gs
@@ -17,18 +18,6 @@ class InBlocks(sparse.bsr_array):
 
     def tocsr(self, copy=False):
         raise AssertionError("converted to CSR")
-
-
-GRIDS = {
-    "0 block rows": np.zeros((0, 3), bool),
-    "0 block columns": np.zeros((3, 0), bool),
-    "0 blocks": np.zeros((3, 4), bool),
-    "one block": np.ones((1, 1), bool),
-    "empty block rows at both ends": (np.arange(35).reshape(7, 5) % 3 == 0)
-    & (np.arange(7) % 6 > 0)[:, None],
-    "one dense block row": (np.arange(5) == 2)[:, None] & np.ones(9, bool),
-    "one dense block column": np.ones(9, bool)[:, None] & (np.arange(5) == 2),
-}
 
 
 def blocks(grid, shape, *, dtype="float32", index="int32"):

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from block_grids import GRIDS
 from scipy import sparse
 
 import gossamer as gs
@@ -42,16 +43,6 @@ def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.ha
 MODULE = parse_module(SCRIPT)
 BLOCKS = [(1, 1), (2, 2), (3, 3), (4, 4), (8, 8), (16, 16), (5, 3), (3, 5), (29, 2), (67, 3)]
 FEATURES = [1, 3, 16, 17, 63, 100]
-PATTERNS = {
-    "0 block rows": np.zeros((0, 3), bool),
-    "0 block columns": np.zeros((3, 0), bool),
-    "0 blocks": np.zeros((3, 4), bool),
-    "one block": np.ones((1, 1), bool),
-    "empty block rows at both ends": (np.arange(35).reshape(7, 5) % 3 == 0)
-    & (np.arange(7) % 6 > 0)[:, None],
-    "one dense block row": (np.arange(5) == 2)[:, None] & np.ones(9, bool),
-    "one dense block column": np.ones(9, bool)[:, None] & (np.arange(5) == 2),
-}
 
 
 def blocks(pattern, shape, *, dtype="float32", index="int32"):
@@ -110,7 +101,7 @@ def require_exact(matrix, features, *, specialized=("bh", "bw", "feat"), target=
     np.testing.assert_array_equal(result, matrix.product(dense))
 
 
-EVERYWHERE = PATTERNS["empty block rows at both ends"]
+EVERYWHERE = GRIDS["empty block rows at both ends"]
 
 
 @pytest.mark.parametrize("features", FEATURES)
@@ -120,7 +111,7 @@ def test_kernels_are_exact_for_every_block_size(shape, features):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+@pytest.mark.parametrize("pattern", GRIDS.values(), ids=GRIDS)
 def test_kernels_are_exact_on_every_pattern(pattern, threads):
     target = f"generic-cpu:threads={threads}"
     for shape in ((4, 4), (5, 3)):
@@ -152,7 +143,7 @@ def test_every_stage_means_the_same(shape, features, names, dtype):
     known = {name: sizes[name] for name in names}
     module = specialize(MODULE, known, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})
     stages = tuple(lower_by_stage(module, default_schedule(module, Target("generic-cpu"), None)))
-    for pattern in PATTERNS.values():
+    for pattern in GRIDS.values():
         matrix = blocks(pattern, shape, dtype=dtype)
         dense = matrix.dense(features)
         left = {**matrix.sizes, "feat": features}

@@ -14,7 +14,7 @@ from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
 
-LONG = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
+LONG = Stats(rows=64, columns=64, nnz=64 * 40, longest_row=60, empty_rows=1)
 HEAD = """
 @T.prim_func
 def main(a: T.handle, b: T.handle, x: T.handle, y: T.handle, ap: T.handle, aj: T.handle, bp: T.handle,

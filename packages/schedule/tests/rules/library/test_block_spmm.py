@@ -206,7 +206,8 @@ TILES = [
 )
 def test_tiles(height, features, target, dtype, rows, vectors, lanes):
     found = pattern_of(height=height, width=4, features=features, dtype=dtype)
-    assert best_tile(found, hardware_params(target)) == (rows, vectors, lanes)
+    tile = best_tile(found, hardware_params(target))
+    assert (tile.rows, *tile.features[1:3]) == (rows, vectors, lanes)
 
 
 @pytest.mark.parametrize("target", [WIDE, NARROW])
@@ -215,7 +216,7 @@ def test_accumulators_leave_registers_for_operands(target):
     for height in range(1, 70):
         for features in (*range(1, 70), 100, 512, None):
             tile = best_tile(replace(pattern, height=height, features=features), hardware)
-            assert tile.rows * tile.vectors <= 1.5 * hardware.accumulators
+            assert tile.rows * tile.features.vectors <= 1.5 * hardware.accumulators
 
 
 def scheduled(target=WIDE, **sizes):

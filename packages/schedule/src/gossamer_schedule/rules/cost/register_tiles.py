@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
+from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
 MOST_TILE_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
@@ -22,11 +24,18 @@ IN_FLIGHT = 8
 
 
 class RegisterTile(NamedTuple):
-    """Rows by vectors of so many lanes. One lane stands for scalar code."""
+    """Rows by the vectors of a tile of `features`. One lane stands for scalar code."""
 
     rows: int
-    vectors: int
-    lanes: int
+    features: VectorTiles
+
+    @property
+    def text(self) -> str:
+        """Return the tile in words."""
+        rows, vectors = counted(self.rows, "row"), counted(self.features.vectors, "vector")
+        if self.features.lanes == 1:
+            return f"a tile of {rows}"
+        return f"a tile of {rows} by {vectors} of {self.features.lanes} lanes"
 
 
 def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> RegisterTile:
@@ -38,7 +47,7 @@ def best_tile(pattern: BlockReduction, hardware: HardwareParams) -> RegisterTile
     """
     lanes, budget = _tile_lanes(pattern, hardware), _budget(pattern, hardware)
     tiles = [
-        RegisterTile(rows, vectors, lanes)
+        RegisterTile(rows, tiles_holding(pattern.features, vectors=vectors, lanes=lanes))
         for rows in _heights(pattern, budget)
         for vectors in range(1, _most_vectors(pattern, lanes) + 1)
         if rows * vectors <= budget
@@ -95,9 +104,7 @@ def _most_vectors(pattern: BlockReduction, lanes: int) -> int:
 
 def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:
     """Return the cost of one column of a block with all its features, in multiply-adds."""
-    rows, vectors, lanes = tile
+    rows, (tiles, vectors, *_) = tile
     each = max(rows * vectors, IN_FLIGHT) + BROADCAST_COST * rows + LOAD_COST * vectors
     panels = 1 if pattern.height is None else -(-pattern.height // rows)
-    if pattern.features is None:
-        return each * panels / vectors
-    return each * panels * -(-pattern.features // (vectors * lanes))
+    return each * panels / vectors if tiles is None else each * panels * tiles

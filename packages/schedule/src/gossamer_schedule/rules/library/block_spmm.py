@@ -13,7 +13,6 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.cost.packing import tile_packing
 from gossamer_schedule.rules.cost.register_tiles import RegisterTile, best_tile, tile_reason
@@ -28,7 +27,7 @@ from gossamer_schedule.rules.steps.register_tiles import (
     accumulate_tile,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
+from gossamer_schedule.rules.steps.vector_loops import VectorLoops
 
 UNROLLED_PANELS = 8
 """Maximum number of panels that are unrolled if the last one is partial, so that no row is masked. (Masks of
@@ -61,25 +60,17 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
         return None
     hardware, trace = hardware_params(target), context.new_trace()
     tile = best_tile(pattern, hardware)
-    tiles = tiles_holding(pattern.features, vectors=tile.vectors, lanes=tile.lanes)
-    packing = tile_packing(pattern, tiles, hardware, context.stats)
+    packing = tile_packing(pattern, tile.features, hardware, context.stats)
     if packing.pays and not may_pack(*program, block=pattern.block, operand=pattern.operand):
         packing = pays_not("the program uses a name of the copy")
-    loops = _order_loops(trace, pattern, tile, tiles, is_packed=packing.pays)
-    trace.decide(_tile_in_words(tile), tile_reason(pattern, hardware))
-    nests = _accumulate_tile(trace, pattern, tile, tiles, loops=loops, is_packed=packing.pays)
+    loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)
+    trace.decide(tile.text, tile_reason(pattern, hardware))
+    nests = _accumulate_tile(trace, pattern, tile, loops, is_packed=packing.pays)
     _run_in_vectors(trace, pattern, nests)
     _run_panels(trace, pattern, tile, loops.panel)
-    _pack_tiles(trace, pattern, tiles, packing, tile_loop=loops.features.tile)
-    _run_rows_in_parallel(trace, pattern, tiles)
+    _pack_tiles(trace, pattern, tile, packing, loop=loops.features.tile)
+    _run_rows_in_parallel(trace, pattern, tile)
     return PatternMatch(pattern.text, trace)
-
-
-def _tile_in_words(tile: RegisterTile) -> str:
-    rows = counted(tile.rows, "row")
-    if tile.lanes == 1:
-        return f"a tile of {rows}"
-    return f"a tile of {rows} by {counted(tile.vectors, 'vector')} of {tile.lanes} lanes"
 
 
 class _Loops(NamedTuple):
@@ -91,18 +82,13 @@ class _Loops(NamedTuple):
 
 
 def _order_loops(
-    trace: TraceBuilder,
-    pattern: BlockReduction,
-    tile: RegisterTile,
-    tiles: VectorTiles,
-    *,
-    is_packed: bool,
+    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile, *, is_packed: bool
 ) -> _Loops:
     """Order the loops as tile, panel, position, inner position, row, vector, lane, and the block row around
     the tile of features, or inside of it if the operand is packed. Loops of one iteration are not made."""
     features = VectorLoops(pattern.feature, "", "")
-    if tile.lanes > 1:
-        features = trace.split_in_vectors(pattern.feature, tiles)
+    if tile.features.lanes > 1:
+        features = trace.split_in_vectors(pattern.feature, tile.features)
     panel, row = _split_rows(trace, pattern, tile)
     around = (features.tile, pattern.row) if is_packed else (pattern.row, features.tile)
     # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
@@ -128,16 +114,15 @@ def _accumulate_tile(
     trace: TraceBuilder,
     pattern: BlockReduction,
     tile: RegisterTile,
-    tiles: VectorTiles,
-    *,
     loops: _Loops,
+    *,
     is_packed: bool,
 ) -> TileNests:
     """Accumulate a tile in a local buffer, which is copied row by row."""
     nests = accumulate_tile(
         trace,
         pattern,
-        tiles,
+        tile.features,
         update=TileNest(loops.row if tile.rows > 1 else "", loops.features),
         holder=loops.panel or ("" if is_packed else loops.features.tile) or pattern.row,
         reduction=pattern.position,
@@ -187,29 +172,29 @@ def _run_panels(
 def _pack_tiles(
     trace: TraceBuilder,
     pattern: BlockReduction,
-    tiles: VectorTiles,
+    tile: RegisterTile,
     packing: Verdict,
     *,
-    tile_loop: str,
+    loop: str,
 ) -> None:
-    """Pack the operand for each tile of features, if that pays."""
+    """Pack the operand in each iteration of the loop over tiles of features, if that pays."""
     what = "the dense operand is read where it is"
     if packing.pays:
         pack_operand(
             trace,
             pattern.block,
-            tiles,
+            tile.features,
             operand=pattern.operand,
-            loop=tile_loop,
+            loop=loop,
             dimensions=pattern.operand_rank,
         )
         what = f"{pattern.operand} packed for each tile of features"
     trace.decide(what, packing.why)
 
 
-def _run_rows_in_parallel(trace: TraceBuilder, pattern: BlockReduction, tiles: VectorTiles) -> None:
+def _run_rows_in_parallel(trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile) -> None:
     # Unknown sizes count as 1, which underestimates the work.
-    work = (pattern.height or 1) * (pattern.width or 1) * tiles.work
+    work = (pattern.height or 1) * (pattern.width or 1) * tile.features.work
     run_rows_in_parallel(
         trace,
         pattern.row,

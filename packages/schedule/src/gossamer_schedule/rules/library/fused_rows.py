@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Decision, Target, Trace
+from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
@@ -71,20 +71,17 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
     if found is None or not _are_over_same_rows(*found):
         return None
     function, iterations = found
-    fused, trace = _fuse(module, iterations), context.new_trace()
-    if fused is None:
-        return None
     names = ", ".join(iteration.name for iteration in iterations)
-    together = Decision(
+    trace = context.new_trace()
+    if not _fuse(trace, module, iterations):
+        return None
+    trace.decide(
         "all parts of a row together",
         f"{names} run over the same rows, and the results of one part for the next are in the nearest cache",
-        fused,
         stage="coordinate",
     )
-    trace.adopt([together])
-    for iteration in iterations:
-        if not _schedule_part(trace, module, iteration, target, context):
-            return None
+    if not all(_plan_part(trace, module, part, target, context) for part in iterations):
+        return None
     _run_in_parallel(trace, function, iterations, hardware_params(target))
     return PatternMatch(f"parts of the same rows: {names}", trace)
 
@@ -104,23 +101,23 @@ def _are_over_same_rows(function: Function, iterations: Sequence[Iteration]) -> 
     return not is_clashing(names_used(function, *iterations), loops)
 
 
-def _fuse(module: Module, iterations: Sequence[Iteration]) -> Trace | None:
-    """Return the steps that nest all iterations in one over the rows; None if one may use results of another
-    for other rows."""
+def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) -> bool:
+    """Nest all iterations in one over the rows. Return whether that is legal: not if one may use results of
+    another for other rows."""
     *earlier, last = iterations
-    into, steps = last.name, []
+    into = last.name
     # From the last part back, so that each part moves before those that were moved already.
     for iteration in reversed(earlier):
         try:
             result = sparse_compute_at(module, iteration.name, into=into, var=last.vars[0])
         except ScheduleError:
-            return None
+            return False
         module, (into,) = result.module, result.names
-        steps.append(result.step)
-    return tuple(steps)
+        trace.add(result.step.op, **result.step.args)
+    return True
 
 
-def _schedule_part(
+def _plan_part(
     trace: TraceBuilder,
     module: Module,
     iteration: Iteration,
