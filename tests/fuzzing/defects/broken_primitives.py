@@ -69,6 +69,13 @@ DEFECTS = (
         instead="",
     ),
     Defect(
+        "iterations run that only the longest row has",
+        of="uniform_extent", home="predicates.bounded_body",
+        line="            return with_conditional_bound(node, loop, extent=extent)\n",
+        instead="            return node\n",
+        along=("reorder",),
+    ),
+    Defect(
         "loops that run at once may access one element",
         of="horizontal_fuse", home="primitives.loops.horizontal_fuse",
         line="        require_independent(first, second)\n",

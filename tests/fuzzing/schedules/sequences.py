@@ -16,6 +16,7 @@ from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, St
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
+from tests.fuzzing.programs.generators import beside
 from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
 
 Traces = Mapping[StageName, Trace]
@@ -42,6 +43,8 @@ WEIGHTS = {
     "set_block_filter": 1, "fuse_reduction_epilogue": 100, "rolling_buffer": 120,
 }  # fmt: skip
 """The weights of primitives; `COMMON` for all others."""
+LATER = {"uniform_extent": 0.05}
+"""How often primitives are drawn that have their numbers from a generator `beside` the usual one."""
 
 
 @dataclass
@@ -80,12 +83,27 @@ class Sequence:
 
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
         """A random step that may be applicable."""
+        later = self._drawn_beside(builder)
+        if later is not None:
+            return later
         scene = Scene(self.rng, builder.module, builder.trace, self.for_threads)
-        weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in DRAWERS]
-        for op in self.rng.choices([*DRAWERS], weights, k=5):
+        ops = [op for op in DRAWERS if op not in LATER]
+        weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in ops]
+        for op in self.rng.choices(ops, weights, k=5):
             args = DRAWERS[op](scene)
             if args is not None:
                 return Step(op, args)
+        return None
+
+    def _drawn_beside(self, builder: ScheduleBuilder) -> Step | None:
+        """A step of one of the primitives that are drawn beside the others."""
+        rng = beside(self.rng)
+        scene = Scene(rng, builder.module, builder.trace, self.for_threads)
+        for op, often in LATER.items():
+            if rng.random() < (0.5 if op in self.weights else often):
+                args = DRAWERS[op](scene)
+                if args is not None:
+                    return Step(op, args)
         return None
 
 

@@ -172,6 +172,20 @@ def test_indices_that_the_function_writes_are_loaded_one_by_one(module, text, ch
     assert not re.findall(r"load i64, ptr %v\d+, align 4", source)
 
 
+def test_lanes_beside_a_scalar_offset_stay_narrow(module, text, checked):
+    narrow = Load("J", (ROW, Ramp(ZERO, index(1), WIDE), ZERO), "int32x16")
+    widened = Cast("int64x16", narrow)
+    for sum_ in (
+        Binary("add", widened, Broadcast(N, WIDE)),
+        Binary("add", Broadcast(N, WIDE), widened),
+    ):
+        gather = Store("Y", (RUN,), Load("X", (sum_,), "float32x16"))
+        source = text(module(For("i", ZERO, N, (gather,)), buffers=NARROW))
+        assert checked(source)
+        assert "llvm.masked.gather.v16f32.v16p0" in source
+        assert re.search(r"getelementptr float, ptr %v\d+, <16 x i32>", source)
+
+
 def test_a_run_in_front_of_single_elements_is_a_vector(module, text, checked):
     lane = Ramp(ZERO, index(1), Lanes(8))
     at = (ROW, lane, ZERO)

@@ -35,6 +35,7 @@ from gossamer_lower.vector.branch_on_full_masks import branch_on_full_masks
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
+from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "lower_math",
     "lower_to_flat",
     "merge_searches",
+    "narrow_lanes",
     "outline_parallel",
     "peel_last_iteration",
     "peel_remainder",

@@ -44,6 +44,7 @@ from gossamer_lower.vector.branch_on_full_masks import branch_on_full_masks
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
+from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
 ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
@@ -96,6 +97,9 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     # `hoist_invariant_loads`: a load stays in the loop if its mask varies, even if the mask is always
     # true.
     eliminate_redundant_masks,
+    # After `eliminate_redundant_masks`, so that only masks are narrowed that stay. Before
+    # `hoist_invariant_loads`: whether a vector fits into 32 bits follows from what it loads.
+    narrow_lanes,
     # After `unroll_loops`: the stores to adjacent elements are those of the copies.
     combine_lane_reductions,
     # After `unroll_loops`, so that equal loads of several copies share one register and count once.

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.prefetch import prefetch
     from gossamer_schedule.primitives.loops.reorder import reorder
     from gossamer_schedule.primitives.loops.split import split
+    from gossamer_schedule.primitives.loops.uniform_extent import uniform_extent
     from gossamer_schedule.primitives.loops.unroll import unroll
     from gossamer_schedule.primitives.loops.vectorize import vectorize
     from gossamer_schedule.primitives.sampling.sample_categorical import sample_categorical
@@ -152,6 +153,7 @@ __all__ = [
     "tensorize",
     "transform_layout",
     "unannotate",
+    "uniform_extent",
     "unroll",
     "unsafe_match_to_alloc",
     "unsafe_parallel",
@@ -227,6 +229,7 @@ _HOMES = {
     "tensorize": "gossamer_schedule.primitives.blocks.tensorize",
     "transform_layout": "gossamer_schedule.primitives.buffers.transform_layout",
     "unannotate": "gossamer_schedule.primitives.annotations.unannotate",
+    "uniform_extent": "gossamer_schedule.primitives.loops.uniform_extent",
     "unroll": "gossamer_schedule.primitives.loops.unroll",
     "unsafe_match_to_alloc": "gossamer_schedule.primitives.unsafe.unsafe_match_to_alloc",
     "unsafe_parallel": "gossamer_schedule.primitives.unsafe.unsafe_parallel",

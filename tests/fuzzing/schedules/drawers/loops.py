@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, For, Load
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
 
@@ -84,6 +85,15 @@ def align(scene: Scene) -> Drawn:
     return buffer and {"loop": loop.node.var, "buffer": buffer, "lanes": lanes}
 
 
+def uniform_extent(scene: Scene) -> Drawn:
+    """Prefers an extent that depends on the loop around it."""
+    nested = [(site.node, outer) for site in scene.serial for outer in site.nest]
+    varying = [(inner, outer) for inner, outer in nested if outer.var in free_vars(inner.extent)]
+    found = scene.choose(varying if scene.chance(0.9) else nested)
+    return found and {"loop": found[0].var, "over": found[1].var}
+
+
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found for found in (split, sample_perfect_tile, fuse, reorder, lift_loop, align)
+    found.__name__: found
+    for found in (split, sample_perfect_tile, fuse, reorder, lift_loop, align, uniform_extent)
 }

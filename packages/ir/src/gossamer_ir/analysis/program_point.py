@@ -178,6 +178,9 @@ class ProgramPoint:
         end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
         if self.is_stable_and_exact(end):  # then so is the start, an operand of it
             self.prover.assume_range(loop.var, loop.start, extent)
+        elif loop.start == build.ZERO:
+            # Whatever the extent is: an iteration from 0 on has no negative number.
+            self.prover.assume_nonnegative(build.index_var(loop.var))
 
     def assume_loop(self, loop: For) -> None:
         """Assume from here on that the point is in an iteration of a loop."""

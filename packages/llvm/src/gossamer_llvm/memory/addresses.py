@@ -9,7 +9,7 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Cast, Expr, Ramp
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Ramp
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, broadcast, index_constant, mul
 from gossamer_llvm.emitter.types import memory_type
@@ -32,6 +32,9 @@ def emit_address(
     in bounds, which LLVM may rely on (`inbounds`, `nsw`)."""
     location = emitter.buffers[buffer]
     indices = without_unit_dimensions(location, indices)
+    indices, uniform = _split_uniform_offset(indices)
+    if uniform is not None:
+        return _offset_address(emitter, location, indices[0], uniform)
     indices, distance = _split_constant_offset(indices)
     # The address without its constant offset may lie before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
@@ -62,6 +65,34 @@ def without_unit_dimensions(location: BufferAddress, indices: tuple[Expr, ...]) 
     while kept > 1 and integer_value(location.buffer.shape[kept - 1]) == 1:
         kept -= 1
     return indices[:kept]
+
+
+def _split_uniform_offset(
+    indices: tuple[Expr, ...],
+) -> tuple[tuple[Expr, ...], Expr | None]:
+    """Return a single index of a gather or scatter without a scalar that all lanes add to narrower values,
+    and the scalar; None if the index is no such sum.
+
+    The scalar then moves the base address, and the lanes keep their narrow offsets, of which an instruction
+    addresses twice as many.
+    """
+    match indices:
+        case (Binary(op="add", lhs=Cast(value=lanes), rhs=Broadcast(value=scalar)),) | (
+            Binary(op="add", lhs=Broadcast(value=scalar), rhs=Cast(value=lanes)),
+        ) if dtype_of(scalar) == "int64" and DType.parse(dtype_of(lanes)).scalar == "int32":
+            return (lanes,), scalar
+    return indices, None
+
+
+def _offset_address(
+    emitter: FunctionEmitter, location: BufferAddress, lanes: Expr, uniform: Expr
+) -> Address:
+    """Emit the addresses of lanes, relative to a scalar offset. Neither part needs to be in bounds."""
+    element = memory_type(location.buffer.dtype)
+    offset, distances = emitter.expr(uniform), emitter.expr(lanes)
+    base = _element_pointer(emitter, location, offset, "")
+    pointer = emitter.text.value(f"getelementptr {element}, ptr {base}, {distances.typed}")
+    return Address(location, pointer, distances, is_scattered=True)
 
 
 def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:

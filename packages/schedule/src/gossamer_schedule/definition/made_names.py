@@ -58,6 +58,16 @@ def unit_loop_name(name: str) -> str:
     return f"{name}_unit"
 
 
+def extent_name(loop: str) -> str:
+    """Return the name of the buffer with the extent of a loop (`uniform_extent`)."""
+    return f"{loop}_extent"
+
+
+def longest_name(loop: str) -> str:
+    """Return the name of the block that computes the largest extent of a loop (`uniform_extent`)."""
+    return f"{loop}_longest"
+
+
 def region_loop_name(buffer: str, dimension: int) -> str:
     """Return the name of the loop over a dimension in the copy of a region (`cache_region`).
 

@@ -24,7 +24,44 @@ def with_upper_bound(block: Block, loop: str, *, extent: Expr) -> Block:
 
     The condition uses the block iterator that is bound to the loop, if there is one.
     """
-    restricted = _with_condition(block, less_than(*_variable_and_extent(block, loop, extent)), loop)
+    condition = less_than(*_variable_and_extent(block, loop, extent))
+    return _restricted(block, loop, condition, extent=extent)
+
+
+def with_conditional_bound(block: Block, loop: str, *, extent: Expr) -> Block:
+    """Like `with_upper_bound`, where the loop also runs if the condition of the extent does not hold.
+
+    What the extent reads need not exist then, so the bound is evaluated only if the condition holds.
+    """
+    bound: Expr = less_than(*_variable_and_extent(block, loop, extent))
+    for condition in reversed(_conditions_of(extent)):
+        bound = short_circuit_and(_in_block(condition, block), bound)
+    return _restricted(block, loop, bound, extent=extent)
+
+
+def _conditions_of(extent: Expr) -> list[Expr]:
+    """Return the conditions without which a loop has no iteration, in the order of evaluation."""
+    conditions: list[Expr] = []
+    while extent != unconditional_extent(extent):
+        assert isinstance(extent, IfThenElse)
+        conditions.append(extent.condition)
+        extent = extent.if_true
+    return conditions
+
+
+def _in_block(condition: Expr, block: Block) -> Expr:
+    """Return the part of a block's predicate that is equal to a condition, or the condition."""
+    values = {item.var: item.value for item in block.iters}
+    for part in conjuncts(block.predicate):
+        if not _reads_in(part) and substitute(part, values) == condition:
+            return part
+    return condition
+
+
+def _restricted(block: Block, loop: str, condition: Expr, *, extent: Expr) -> Block:
+    """Return the block with a condition on a loop's variable, and iterators that read nothing beyond its
+    extent."""
+    restricted = _with_condition(block, condition, loop)
     iters = (
         replace(item, value=zero_beyond_end(item.value, loop, extent=extent))
         for item in block.iters

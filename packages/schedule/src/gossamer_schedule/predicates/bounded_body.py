@@ -20,6 +20,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, addressable_statements
 from gossamer_schedule.predicates.block_predicates import (
     less_than,
+    with_conditional_bound,
     with_domain_bound,
     with_upper_bound,
     zero_beyond_end,
@@ -45,8 +46,13 @@ def with_bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, 
     return rewrite_body(body, rule, leaves=False)
 
 
-def with_bounded_iterations(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
+def with_bounded_iterations(
+    body: tuple[Stmt, ...], loop: str, *, extent: Expr, is_always_reached: bool = False
+) -> tuple[Stmt, ...]:
     """Return the body, restricted to iterations below the extent of the old loop.
+
+    An extent may have a condition, without which the old loop had no iteration (`n if condition else 0`).
+    `is_always_reached`: the new loop runs also where it does not hold.
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_testkit.examples import SCALE
@@ -55,7 +61,10 @@ def with_bounded_iterations(body: tuple[Stmt, ...], loop: str, *, extent: Expr) 
     >>> print_expr(block.predicate)
     'vi < n'
     """
-    inner = tuple(_with_bounds(statement, loop, extent=extent) for statement in body)
+    inner = tuple(
+        _with_bounds(statement, loop, extent=extent, is_always_reached=is_always_reached)
+        for statement in body
+    )
     # Predicates of blocks suffice if all other statements are loops; anything else needs an If.
     if all(isinstance(outside, (For, Block)) for outside in _statements_outside_blocks(body)):
         return inner
@@ -92,13 +101,16 @@ def _is_reduction_loop_of(node: Any, loop: str) -> bool:
     return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
 
 
-def _with_bounds(node: Any, loop: str, *, extent: Expr) -> Any:
+def _with_bounds(node: Any, loop: str, *, extent: Expr, is_always_reached: bool) -> Any:
     """Return a statement whose blocks and loop bounds are restricted to iterations below the extent."""
     if isinstance(node, Block):
+        if is_always_reached:
+            return with_conditional_bound(node, loop, extent=extent)
         return with_upper_bound(node, loop, extent=extent)
     changed: dict[str, Any] = {
         name: tuple(
-            _with_bounds(statement, loop, extent=extent) for statement in getattr(node, name)
+            _with_bounds(statement, loop, extent=extent, is_always_reached=is_always_reached)
+            for statement in getattr(node, name)
         )
         for name in ADDRESSABLE_BODIES.get(type(node), ())
     }

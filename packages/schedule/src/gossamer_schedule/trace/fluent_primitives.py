@@ -54,6 +54,7 @@ from gossamer_schedule.primitives.loops.pipeline import pipeline
 from gossamer_schedule.primitives.loops.prefetch import prefetch
 from gossamer_schedule.primitives.loops.reorder import reorder
 from gossamer_schedule.primitives.loops.split import split
+from gossamer_schedule.primitives.loops.uniform_extent import uniform_extent
 from gossamer_schedule.primitives.loops.unroll import unroll
 from gossamer_schedule.primitives.loops.vectorize import vectorize
 from gossamer_schedule.primitives.sampling.sample_categorical import sample_categorical
@@ -120,6 +121,7 @@ class Fluent(Applying):
     tensorize = fluent(tensorize)
     transform_layout = fluent(transform_layout)
     unannotate = fluent(unannotate)
+    uniform_extent = fluent(uniform_extent)
     unroll = fluent(unroll)
     unsafe_match_to_alloc = fluent(unsafe_match_to_alloc)
     unsafe_parallel = fluent(unsafe_parallel)

@@ -62,6 +62,7 @@ _HOMES = {
     "tensorize": "gossamer_schedule.primitives.blocks.tensorize",
     "transform_layout": "gossamer_schedule.primitives.buffers.transform_layout",
     "unannotate": "gossamer_schedule.primitives.annotations.unannotate",
+    "uniform_extent": "gossamer_schedule.primitives.loops.uniform_extent",
     "unroll": "gossamer_schedule.primitives.loops.unroll",
     "unsafe_match_to_alloc": "gossamer_schedule.primitives.unsafe.unsafe_match_to_alloc",
     "unsafe_parallel": "gossamer_schedule.primitives.unsafe.unsafe_parallel",

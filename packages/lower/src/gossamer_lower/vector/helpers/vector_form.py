@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
-from gossamer_ir.core.conditions import conjunction, is_true
+from gossamer_ir.core.conditions import conjunction, conjuncts, is_true
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of
 from gossamer_ir.errors import UnsupportedError
@@ -38,7 +38,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children, with_children
-from gossamer_ir.traversal.walk import children, contains
+from gossamer_ir.traversal.walk import children, collect, contains
 
 IsWhole = Callable[[str, tuple[Expr, ...]], bool]
 
@@ -55,6 +55,7 @@ class Vectors:
         self._namer = namer
         self._lets: list[Let] = []
         self._is_whole = is_whole or _never_whole
+        self._masked: dict[tuple[str, tuple[Expr, ...]], Load] = {}
         self.lanes = lanes_of_loop(loop)
         self._values: dict[str, Expr] = {loop.var: Ramp(loop.start, build.ONE, self.lanes)}
 
@@ -122,11 +123,15 @@ class Vectors:
             lets = self.after_lets()
             then_body, else_body = self.body(stmt.then_body, mask), self.body(stmt.else_body, mask)
             return (*lets, If(condition, then_body, else_body))
+        masked = _masked_loads(condition, mask)
         condition = self._once(condition)
         lets = self.after_lets()
         inside = conjunction(mask, condition)
         outside = conjunction(mask, Unary("not", condition))
-        return (*lets, *self.body(stmt.then_body, inside), *self.body(stmt.else_body, outside))
+        before, self._masked = self._masked, {**self._masked, **masked}
+        then_body = self.body(stmt.then_body, inside)
+        self._masked = before
+        return (*lets, *then_body, *self.body(stmt.else_body, outside))
 
     def _let(self, stmt: Let, mask: Expr | None) -> Let:
         value = self.value(stmt.value, mask)
@@ -251,6 +256,9 @@ class Vectors:
         predicate = conjunction(mask, None if own is None else self.vector(own))
         if predicate is None:
             return Load(expr.buffer, indices, self.dtype(expr.dtype))
+        known = self._masked.get((expr.buffer, indices)) if own is None else None
+        if known is not None:
+            return known
         # Masked-off lanes need a value; 0 is cheap, and the select or store above ignores it.
         other = self.value(expr.passthrough or build.zero_of(expr.dtype), mask)
         return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))
@@ -279,6 +287,21 @@ def lanes_of_loop(loop: For) -> Lanes:
     raise _unsupported_error(
         f"'{loop.var}'", "has an extent that is neither constant nor a multiple of vscale"
     )
+
+
+def _masked_loads(condition: Expr, mask: Expr | None) -> dict[tuple[str, tuple[Expr, ...]], Load]:
+    """Return the loads of a condition by their elements, if all lanes in which the condition holds have
+    loaded theirs.
+
+    The same elements can be loaded with the same mask again, although fewer lanes need them. The mask is
+    often invariant where the condition is not.
+    """
+    holding = {*conjuncts(condition), *conjuncts(mask)}
+    return {
+        (load.buffer, load.indices): load
+        for load in collect(Load, condition)
+        if load.predicate is not None and holding.issuperset(conjuncts(load.predicate))
+    }
 
 
 def _never_whole(_buffer: str, _indices: tuple[Expr, ...]) -> bool:

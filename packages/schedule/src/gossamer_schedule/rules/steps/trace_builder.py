@@ -16,7 +16,9 @@ from gossamer_schedule.definition.made_names import (
     cache_name,
     copy_block_name,
     copy_name,
+    extent_name,
     init_name,
+    longest_name,
     numbered_name,
     partial_name,
     region_loop_name,
@@ -152,6 +154,14 @@ class TraceBuilder:
         outer, lane = self.split(loop, factors=(vectors, lanes))
         self.vectorize(lane, rest=rest)
         return outer
+
+    def uniform_extent(self, loop: str, *, over: str) -> str:
+        """Give a loop the same extent in all iterations of loop `over`. Return the loop that computes it."""
+        self.add("uniform_extent", loop=loop, over=over)
+        self._fresh(extent_name(loop))
+        made = self._fresh(copy_name(over))
+        self._fresh(longest_name(loop))
+        return made
 
     def reorder(self, *loops: str) -> None:
         """Order loops, outermost first."""

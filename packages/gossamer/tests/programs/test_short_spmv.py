@@ -1,0 +1,87 @@
+"""Short rows times a vector, scheduled by the rule for them, against SciPy in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.operator_calls.program import Variant, module_of
+from gossamer.operators.spmv import PROGRAM
+from gossamer.pipeline import default_schedule, flat_module
+from gossamer.resolve_target import resolve_elsewhere
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.nodes import Allocate, Guard
+from gossamer_ir.traversal.walk import collect
+from gossamer_testkit import retyped
+
+SHORT = Stats(rows=64, columns=64, nnz=128, longest_row=6, empty_rows=1)
+TARGET = "generic-cpu:gathers=fast"
+ROWS = (0, 1, 7, 8, 15, 16, 17, 33, 4000)
+"""Numbers of rows around those that fill the lanes of vectors."""
+
+
+def short_rows(rows, dtype, index_dtype, *, longest=6, columns=40):
+    """Rows of 0 to `longest` elements in any order of columns, and as many that may be repeated."""
+    random = np.random.default_rng(rows)
+    lengths = random.integers(0, longest + 1, rows)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index_dtype)
+    indices = random.integers(0, columns, indptr[-1]).astype(index_dtype)
+    data = random.integers(-4, 5, indptr[-1]).astype(dtype)
+    return sparse.csr_array((data, indices, indptr), (rows, columns))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_any_number_of_short_rows(dtype, index_dtype, threads):
+    module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
+    resolved = resolve_elsewhere(TARGET)[1]
+    assert gs.explain(module, stats=SHORT, target=TARGET).rule == "short_spmv"
+    before = gs.get_num_threads()
+    gs.set_num_threads(threads)
+    try:
+        kernel = gs.compile(module, schedule=default_schedule(module, resolved, SHORT))
+        for rows in ROWS:
+            matrix = short_rows(rows, dtype, index_dtype)
+            x = np.random.default_rng(1).integers(-3, 4, 40).astype(dtype)
+            y = np.full(rows, 77, dtype)
+            kernel(a=matrix.data, x=x, y=y, indptr=matrix.indptr, indices=matrix.indices)
+            np.testing.assert_array_equal(y, matrix.astype(np.float64) @ x)
+    finally:
+        gs.set_num_threads(before)
+
+
+def test_a_longer_row_than_expected_is_right_too():
+    module = module_of(PROGRAM, Variant())
+    resolved = resolve_elsewhere(TARGET)[1]
+    kernel = gs.compile(module, schedule=default_schedule(module, resolved, SHORT))
+    matrix = sparse.vstack([short_rows(20, "float32", "int32"), np.ones((1, 40), np.float32)])
+    matrix = sparse.csr_array(matrix)
+    x, y = np.arange(40, dtype=np.float32), np.empty(21, np.float32)
+    kernel(a=matrix.data, x=x, y=y, indptr=matrix.indptr, indices=matrix.indices)
+    np.testing.assert_array_equal(y, matrix.astype(np.float64) @ x)
+
+
+def test_infinite_operands_beside_the_end_of_a_row_change_nothing():
+    module = module_of(PROGRAM, Variant())
+    resolved = resolve_elsewhere(TARGET)[1]
+    kernel = gs.compile(module, schedule=default_schedule(module, resolved, SHORT))
+    matrix = sparse.csr_array(np.array([[1.0, 0.0], [1.0, 1.0]], np.float32))
+    x, y = np.array([1.0, np.inf], np.float32), np.empty(2, np.float32)
+    kernel(a=matrix.data, x=x, y=y, indptr=matrix.indptr, indices=matrix.indices)
+    np.testing.assert_array_equal(y, [1.0, np.inf])
+
+
+def test_results_and_the_extent_are_of_one_group_and_nothing_is_checked():
+    module = module_of(PROGRAM, Variant())
+    flat = flat_module(module, stats=SHORT, target=TARGET)
+    allocations = [
+        node.buffer for function in flat.functions for node in collect(Allocate, *function.body)
+    ]
+    assert {buffer.name: buffer.shape[0].text for buffer in allocations} == {
+        "j_extent": "1",
+        "Y_data_local": "16",
+    }
+    assert not [guard for function in flat.functions for guard in collect(Guard, *function.body)]

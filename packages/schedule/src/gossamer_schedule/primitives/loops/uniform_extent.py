@@ -1,0 +1,188 @@
+"""`uniform_extent`: let a loop run equally often in all iterations of a loop around it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.invariants import is_constant
+from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value
+from gossamer_ir.nodes import Binary, BlockIter, Buffer, Expr, For, Load, Range, Stmt, Store
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.substitute import substitute
+from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
+from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.made_names import extent_name, longest_name
+from gossamer_schedule.definition.primitive import primitive
+from gossamer_schedule.errors import quoted, schedule_error, text_of
+from gossamer_schedule.legality.loop_invariance import require_unchanged
+from gossamer_schedule.legality.races import require_no_race_on_new
+from gossamer_schedule.nests.copy_nest import IterationDomain, copy_nest, names_of_nest
+from gossamer_schedule.predicates.bounded_body import with_bounded_iterations
+
+
+@primitive(stages=LOOP_STAGES)
+def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None = None) -> Change:
+    """Let a loop run equally often in all iterations of loop `over` around it: as often as in the longest.
+
+    The blocks inside get a predicate that skips the iterations past the old end. The loops can then be
+    reordered, which lets lanes work on rows of different lengths: all lanes run until the longest row ends.
+
+    The extent is computed before loop `over`, by block `<loop>_longest`, into buffer `<loop>_extent` in local
+    memory. The buffer has one dimension for each loop outside of `over` on which the old extent depends. The
+    result's names are the buffer, the block and its loop.
+
+    Raises `ScheduleError` with a code `schedule.uniform_extent.*`:
+
+    * `.kind`, `.start`: a loop is not serial, or does not start at 0
+    * `.not_nested`: there is more than loops between `over` and the loop
+    * `.uniform`: the extent does not depend on `over`
+    * `.dependence`: the extent depends on a loop between, or on more than loops
+    * `.extent`: a loop outside on which it depends does not start at 0, or its extent is not known before the
+      function runs
+    * `.not_proved`: the extent may change while `over` runs, or concurrent iterations would share the buffer
+
+    >>> from gossamer_testkit.examples import ROW_SUM
+    >>> from gossamer_schedule.primitives.loops.reorder import reorder
+    >>> from gossamer_schedule.primitives.loops.split import split
+    >>> from gossamer_testkit.show import body_text
+    >>> rows = split(ROW_SUM, "i", factors=(None, 8)).module
+    >>> result = uniform_extent(rows, "j", over="i_1")
+    >>> result.names
+    ('j_extent', 'j_longest', 'i_1_c')
+    >>> print(body_text(reorder(result.module, "j", "i_1").module))
+    for i_0 in T.serial((m + 7) // 8):
+        for i_1_c in T.serial(8):
+            with T.block("j_longest"):
+                vi_0_c, vi_1_c = T.axis.remap("SR", [i_0, i_1_c])
+                with T.init():
+                    j_extent[vi_0_c] = 0
+                j_extent[vi_0_c] = T.max(j_extent[vi_0_c], T.if_then_else(vi_0_c * 8 + vi_1_c < m, indptr_data[vi_0_c * 8 + vi_1_c + 1] - indptr_data[vi_0_c * 8 + vi_1_c], 0))
+        for j in T.serial(j_extent[i_0]):
+            for i_1 in T.serial(8):
+                with T.block("row_sum"):
+                    vi = T.axis.spatial(m, i_0 * 8 + i_1)
+                    vj = T.axis.reduce(indptr_data[vi + 1] - indptr_data[vi], j)
+                    T.where(vi < m and T.if_then_else(vi < m, vj < indptr_data[vi + 1] - indptr_data[vi], False))
+                    with T.init():
+                        Y[vi] = 0.0
+                    Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
+    """  # noqa: E501  (the script has no line breaks inside an expression)
+    inner, outer = find_loop(root, loop=loop), find_loop(root, loop=over)
+
+    require_serial(inner)
+    require_zero_start(inner)
+    require_serial(outer)
+    require_zero_start(outer)
+    _require_nest(outer, inner)
+    around = _required_dependences(outer, inner)
+    require_unchanged(outer.node, (inner.node.extent,), at=outer)
+
+    namer = namer_of(root.function)
+    buffer = Buffer(namer.fresh(extent_name(loop)), _shape_of(around), "int64", scope="local")
+    longest = _longest_nest(outer.node, inner.node, around, buffer=buffer, namer=namer)
+    uniform = replace(
+        inner.node,
+        extent=Load(buffer.name, _indices_of(around), "int64"),
+        body=with_bounded_iterations(
+            inner.node.body, loop, extent=inner.node.extent, is_always_reached=True
+        ),
+    )
+    changed = inner.replaced_by((uniform,))
+    top = find_loop(changed, loop=over)
+    changed = top.replaced_by((longest, top.node))
+    function_with_buffer = replace(changed.node, buffers=(*changed.node.buffers, buffer))
+    rewritten = changed.with_function(function_with_buffer)
+    require_no_race_on_new(outer, rewritten, buffers={buffer.name})
+
+    return Change(rewritten, (buffer.name, *names_of_nest(longest)))
+
+
+def _require_nest(outer: Cursor, inner: Cursor) -> None:
+    """Refuse other statements between the loops: they could guard what the extent reads, or change it."""
+    between = [step.parent for step in inner.steps_from(outer)]
+    is_inside = outer.node in inner.loops
+    if not is_inside or any(not isinstance(node, For) or len(node.body) != 1 for node in between):
+        raise schedule_error(
+            "uniform_extent.not_nested",
+            f"Loop '{outer.node.var}' is not around loop '{inner.node.var}' with only loops between them.",
+            place=inner.place,
+        )
+
+
+def _required_dependences(outer: Cursor, inner: Cursor) -> tuple[For, ...]:
+    """Return the loops outside of `outer` on which the extent of the inner loop depends.
+
+    Refuse an extent that does not depend on `outer`, or depends on anything but these loops and parameters.
+    """
+    extent = inner.node.extent
+    used = free_vars(extent)
+    if outer.node.var not in used:
+        raise schedule_error(
+            "uniform_extent.uniform",
+            f"The extent {text_of(extent)} of loop '{inner.node.var}' does not depend on loop "
+            f"'{outer.node.var}'.",
+            place=inner.place,
+        )
+    around = tuple(item for item in outer.loops if item.var in used)
+    known = {param.name for param in inner.function.params}
+    others = used - known - {item.var for item in around} - {outer.node.var}
+    if others:
+        raise schedule_error(
+            "uniform_extent.dependence",
+            f"The extent {text_of(extent)} of loop '{inner.node.var}' also depends on {quoted(others)}; "
+            f"expected loop '{outer.node.var}' and loops outside of it.",
+            place=inner.place,
+        )
+    for item in around:
+        _require_dimension(item, outer)
+    return around
+
+
+def _require_dimension(loop: For, outer: Cursor) -> None:
+    """Refuse a loop whose iterations cannot be the indices of a dimension of the new buffer."""
+    known = {param.name for param in outer.function.params}
+    is_known = free_vars(loop.extent) <= known and is_constant(loop.extent, function=outer.function)
+    if integer_value(loop.start) != 0 or not is_known:
+        raise schedule_error(
+            "uniform_extent.extent",
+            f"Loop '{loop.var}' starts at {text_of(loop.start)} and has extent {text_of(loop.extent)}; "
+            "expected start 0 and an extent that is known before the function runs.",
+            place=outer.place,
+        )
+
+
+def _shape_of(around: tuple[For, ...]) -> tuple[Expr, ...]:
+    return tuple(loop.extent for loop in around) or (ONE,)
+
+
+def _indices_of(around: tuple[For, ...]) -> tuple[Expr, ...]:
+    return tuple(index_var(loop.var) for loop in around) or (ZERO,)
+
+
+def _longest_nest(
+    over: For, inner: For, around: tuple[For, ...], *, buffer: Buffer, namer: Namer
+) -> Stmt:
+    """Return the nest that computes the largest extent of the inner loop over the iterations of `over`."""
+    iterators = {loop.var: f"v{loop.var}" for loop in (*around, over)}
+    values: dict[str, Expr] = {loop: index_var(name) for loop, name in iterators.items()}
+    iters = tuple(
+        BlockIter(iterators[loop.var], "S", Range(ZERO, loop.extent), index_var(loop.var))
+        for loop in (*around, over)
+    )
+    tiles = {iterators[loop.var]: Range(index_var(loop.var), ONE) for loop in around}
+    indices = tuple(substitute(index, values) for index in _indices_of(around))
+    longest = Load(buffer.name, indices, "int64")
+    # From 0, as a loop of negative extent has no iteration either.
+    init = (Store(buffer.name, indices, ZERO),)
+    update = Store(buffer.name, indices, Binary("max", longest, substitute(inner.extent, values)))
+    return copy_nest(
+        longest_name(inner.var),
+        IterationDomain(iters, tiles=tiles),
+        (update,),
+        namer=namer,
+        init=init,
+        reduced=iterators[over.var],
+    )

@@ -1,0 +1,87 @@
+"""The rule for short rows times a vector: when it applies, and that the schedule keeps the meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.script import parse_module
+from gossamer_schedule.rules import schedule_report
+from gossamer_schedule.rules.library.short_spmv import short_spmv
+from gossamer_schedule.rules.schedule_rule import RuleContext
+
+TEXT = """
+@T.prim_func
+def spmv(a: T.handle, x: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64,
+         nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q), sorted=False, unique=False)
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (N,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j] * X[j]
+"""
+INIT = "        with T.init():\n            Y[i] = 0.0\n"
+FAST, MODERATE = (Target.parse(f"generic-cpu:gathers={speed}") for speed in ("fast", "moderate"))
+
+
+def rows_of(mean, longest):
+    return Stats(rows=1000, columns=1000, nnz=int(mean * 1000), longest_row=longest, empty_rows=0)
+
+
+SHORT = rows_of(2, 6)
+
+
+def matched(*, text=TEXT, target=FAST, stats=SHORT):
+    return short_spmv(parse_module(text), target, RuleContext(stats))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits", "lanes"), [("float32", 512, 16), ("float64", 512, 8), ("float32", 256, 8)]
+)
+def test_short_rows_are_lanes(dtype, bits, lanes):
+    target = Target.parse(f"generic-cpu:gathers=fast,vector_bits={bits}")
+    found = matched(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
+    splits = [step.args["factors"] for step in found.decisions[0].steps if step.op == "split"]
+    assert splits == [(None, lanes)]
+
+
+@pytest.mark.parametrize(
+    "stats", [None, rows_of(5, 8), rows_of(4, 9), rows_of(2, 7), rows_of(0.25, 1)]
+)
+def test_longer_rows_and_rows_of_other_lengths_are_left_to_other_rules(stats):
+    assert matched(stats=stats) is None
+
+
+def test_slow_gathers_are_left_to_other_rules():
+    assert matched(target=MODERATE) is None
+    assert schedule_report(parse_module(TEXT), MODERATE, rows_of(2, 6)).rule == "row_spmv"
+
+
+OTHERS = {
+    "contiguous terms": TEXT.replace(" * X[j]", ""),
+    "differences": TEXT.replace("Y[i] + A", "Y[i] - A"),
+    "without an init": TEXT.replace(INIT, ""),
+    "features": TEXT.replace("(I,)", "(I, K)").replace("N = T", "K = T.sp.dense_fixed(n)\n    N = T")
+    .replace('[I, J], "SR"', '[I, J, K], "SRS"').replace("[i, j]:", "[i, j, k]:")
+    .replace("Y[i]", "Y[i, k]"),
+    "the name of the extent": TEXT.replace("m: T.int64", "j_extent: T.int64, m: T.int64"),
+    "the name of a loop": TEXT.replace("m: T.int64", "i_1: T.int64, m: T.int64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_other_programs_are_left_to_other_rules(text):
+    assert matched(text=text) is None
+
+
+def test_the_default_schedule_says_why():
+    found = schedule_report(parse_module(TEXT), FAST, rows_of(2, 6))
+    assert found.rule == "short_spmv"
+    assert all(decision.why for decision in found.decisions)
+    assert found.decisions[-1].steps[0].op == "parallel"
