@@ -54,6 +54,8 @@ class Operator(Generic[P]):
         """`operands` checks the operands of a call. `adapt` returns dense operands as arrays for the kernel
         if they differ from those of the call."""
         self.program = program
+        # Not a property: each call reads it.
+        self.name = program.name
         self._operands = operands
         self._function = function
         self._plans = Plans(adapt=adapt)
@@ -68,11 +70,6 @@ class Operator(Generic[P]):
     def forget(self) -> None:
         """Drop all plans; later calls make them again."""
         self._plans.forget()
-
-    @property
-    def name(self) -> str:
-        """The name of the operator."""
-        return self.program.name
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
@@ -96,11 +93,13 @@ class Operator(Generic[P]):
             **named: Any,
         ) -> Array:
             if len(operands) > 1 and not named:
-                if target is None and type(operands[0]) is SparseTensor:
-                    operands = (in_format_for_calls(self.name, *operands[:2]), *operands[1:])
-                result = self._plans.run(operands[0], operands[1:], out, target)
+                matrix, dense = operands[0], operands[1:]
+                if target is None and type(matrix) is SparseTensor:
+                    matrix = in_format_for_calls(self.name, matrix, dense[0])
+                result = self._plans.run(matrix, dense, out, target)
                 if result is not None:
                     return result
+                operands = (matrix, *dense)
             matrix = operands[0] if operands else named.get(self._matrix)
             registered = format_operator(self.name, matrix)
             if registered is None or registered is self:
