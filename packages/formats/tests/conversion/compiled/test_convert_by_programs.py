@@ -60,12 +60,12 @@ def tensors():
     }
 
 
-def require_equal_programs(tensor, target, parameters, *, zeros=None):
+def require_equal_programs(tensor, target, parameters, *, zeros=None, order=None):
     """Requires that programs convert a tensor, and that the result is that of NumPy."""
-    expected, positions = convert(tensor, target, zeros=zeros, **parameters)
+    expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
-    wanted = conversion_target(target, parameters, rank=2)
+    wanted = conversion_target(target, parameters, rank=2, order=order)
     found = convert_by_programs(tensor.storage, wanted, interpreted, options)
     assert found.storage.description == expected.description
     assert found.storage.sizes == dict(expected.sizes)
@@ -78,6 +78,12 @@ def require_equal_programs(tensor, target, parameters, *, zeros=None):
 @pytest.mark.parametrize("source", PARAMETERS)
 def test_programs_store_what_numpy_stores(tensors, source, target):
     require_equal_programs(tensors[source], target, PARAMETERS[target])
+
+
+@pytest.mark.parametrize("order", [None, np.random.default_rng(0).permutation(19)])
+@pytest.mark.parametrize("source", ["csr", "csc", "bsr"])
+def test_programs_store_groups_of_one_row_in_any_order(tensors, source, order):
+    require_equal_programs(tensors[source], "row_groups", {"height": 1}, order=order)
 
 
 UNSORTED = {

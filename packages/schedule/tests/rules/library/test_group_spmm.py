@@ -105,11 +105,20 @@ def test_rows_of_a_large_operand_are_prefetched_and_large_results_stored_around_
     ("height", "features", "distances"),
     [(1, 32, [8]), (1, 128, [2]), (1, 256, []), (3, 128, [])],
 )
-def test_short_rows_of_a_large_result_are_prefetched_in_groups_of_one_row(
+def test_short_rows_of_a_result_in_the_caches_are_prefetched_in_groups_of_one_row(
     height, features, distances
 ):
-    large = Stats(rows=100_000, columns=100_000, nnz=900_000, longest_row=9, empty_rows=0)
-    found = schedule_report(program(height=height, features=features), TARGET, large)
+    assert prefetched_results(30_000, height, features) == distances
+
+
+def test_results_that_are_stored_around_the_caches_are_not_prefetched():
+    assert prefetched_results(100_000, 1, 128) == []
+
+
+def prefetched_results(rows, height, features):
+    """Return the distances at which rows of the result are prefetched."""
+    stats = Stats(rows=rows, columns=rows, nnz=9 * rows, longest_row=9, empty_rows=0)
+    found = schedule_report(program(height=height, features=features), TARGET, stats)
     steps = [step for decision in found.decisions for step in decision.steps]
     ahead = [step.args for step in steps if step.op == "prefetch"]
-    assert [args["distance"] for args in ahead if args["buffer"] == "C_data"] == distances
+    return [args["distance"] for args in ahead if args["buffer"] == "C_data"]

@@ -16,6 +16,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.gather_tiling import GatherTiling, gather_tiling
 from gossamer_schedule.rules.cost.row_gathers import PREFETCH
 from gossamer_schedule.rules.cost.stored_results import streaming
+from gossamer_schedule.rules.cost.verdict import Verdict, pays_not
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
 from gossamer_schedule.rules.decisions.stored_results import store_around_caches
@@ -73,9 +74,12 @@ def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
     run_tiles(trace, tiling.tiles, nests.update.features.tile)
-    _store_rows(trace, pattern, hardware, stats, copy_block=nests.copy_block)
+    stored = _streaming(pattern, hardware, stats)
+    store_around_caches(trace, pattern.output, stored, copy_block=nests.copy_block)
     prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
-    _prefetch_results(trace, pattern, hardware, stats, copy_block=nests.copy_block)
+    # Lines that are stored around the caches are not read.
+    if not stored.pays:
+        _prefetch_results(trace, pattern, hardware, stats, copy_block=nests.copy_block)
     vectors = pattern.height * tiling.tiles.work
     run_rows_in_parallel(trace, pattern.group, before=pattern.before, vectors=vectors)
     return PatternMatch(pattern.text, trace)
@@ -109,19 +113,11 @@ def _accumulate_rows(
     return nests
 
 
-def _store_rows(
-    trace: TraceBuilder,
-    pattern: GroupedReduction,
-    hardware: HardwareParams,
-    stats: Stats | None,
-    *,
-    copy_block: str,
-) -> None:
-    """Store a large result around the caches, unless it is added to: then it is read, which would wait for
-    memory."""
-    if pattern.is_initialized:
-        stored = streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
-        store_around_caches(trace, pattern.output, stored, copy_block=copy_block)
+def _streaming(pattern: GroupedReduction, hardware: HardwareParams, stats: Stats | None) -> Verdict:
+    """Decide whether the result is stored around the caches."""
+    if not pattern.is_initialized:
+        return pays_not(f"{pattern.output} is read, which would wait for memory")
+    return streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
 
 
 def _prefetch_results(

@@ -62,7 +62,17 @@ def _has_slot_per_element(state: TargetAxes, axis: Axis, indices: Indices) -> bo
     after = axes_after(state, axis)
     if indices.unique and any(indices_of(other) is not None for other in after):
         return False
-    return all(not is_varied(other) and integer_value(width_of(other)) == 1 for other in after)
+    return all(_has_one_slot(state, other) for other in after)
+
+
+def _has_one_slot(state: TargetAxes, axis: Axis) -> bool:
+    """Return whether each fiber of an axis has one slot, whatever the elements are."""
+    width = width_of(axis)
+    if is_varied(axis) or integer_value(width) == 1:
+        return not is_varied(axis)
+    # The rows of a group, for example. The width of an axis that stores coordinates may follow from them.
+    is_known = indices_of(axis) is None and state.sizes.is_known(width)
+    return is_known and state.sizes.value(width) == 1
 
 
 def _add_numbered(state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices) -> None:

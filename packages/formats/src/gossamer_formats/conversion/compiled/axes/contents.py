@@ -28,7 +28,7 @@ from gossamer_formats.conversion.maps.contents import (
 from gossamer_formats.conversion.maps.inverse_map import Solved, dimension_of, dimensions_of
 from gossamer_formats.storage import Array
 from gossamer_ir.arith.affine import affine_of
-from gossamer_ir.core.build import binary, floordiv, index_var, sub
+from gossamer_ir.core.build import ZERO, binary, floordiv, index_var, sub
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
 
 
@@ -86,6 +86,9 @@ def _set_digits(state: TargetAxes, axes: Sequence[Axis], number: Expr, total: in
     """Set the coordinates of axes, of which the last varies fastest, to the digits of a number."""
     for axis in reversed(axes[1:]):
         length = state.sizes.value(axis.length)
+        if length == 1:
+            state.coordinates[axis.name] = ZERO
+            continue
         size = state.arguments.constant(f"w_{axis.name}", length)
         state.coordinates[axis.name] = binary("floormod", number, size.expr)
         number, total = floordiv(number, size.expr), -(-total // length)
