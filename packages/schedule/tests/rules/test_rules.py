@@ -447,7 +447,7 @@ def test_results_that_exceed_the_caches_are_stored_around_them(shared):
 
 def test_an_unknown_rule_is_refused_with_those_that_exist():
     with pytest.raises(
-        ArgumentError, match=r"There is no rule 'spmm'\. Rules are short_spmv, "
+        ArgumentError, match=r"There is no rule 'spmm'\. Rules are row_spmv, "
     ) as caught:
         apply_rule("spmm", SCALE, TARGET)
     assert caught.value.code == "rule.name"
@@ -482,8 +482,6 @@ OF_SEVERAL_ITERATIONS = (
 )
 """Rules for programs of several iterations, and for their parts (`test_fused_rows.py`,
 `test_separate_iterations.py`, `library/test_scatter_spmm.py`)."""
-OF_OTHER_PROGRAMS = ("short_spmv",)
-"""Rules for which there is no script (`library/test_short_spmv.py`)."""
 
 
 SLICED = script("sell_spmv_of_distinct_rows")
@@ -516,11 +514,7 @@ def test_other_slices_run_as_written(text):
 
 
 def test_every_rule_has_a_program_that_it_matches():
-    assert {rule.name for rule in RULES} == {
-        *SCRIPTS,
-        *OF_SEVERAL_ITERATIONS,
-        *OF_OTHER_PROGRAMS,
-    }
+    assert {rule.name for rule in RULES} == {*SCRIPTS, *OF_SEVERAL_ITERATIONS}
     for rule, name in SCRIPTS.items():
         module = specialize(parse_module(script(name)), SIZES.get(rule, {}))
         assert schedule_report(module, TARGET).rule == rule

@@ -17,13 +17,11 @@ from gossamer_schedule.rules.library.row_spmm import row_spmm
 from gossamer_schedule.rules.library.row_spmv import row_spmv
 from gossamer_schedule.rules.library.scatter_spmm import scatter_spmm
 from gossamer_schedule.rules.library.separate_iterations import separate_iterations
-from gossamer_schedule.rules.library.short_spmv import short_spmv
 from gossamer_schedule.rules.library.slice_spmv import slice_spmv
 from gossamer_schedule.rules.library.tile_spmm import tile_spmm
 from gossamer_schedule.rules.schedule_rule import Rule, rule_record
 
 ORDERED_RULES: tuple[Rule, ...] = (
-    short_spmv,
     row_spmv,
     row_spmm,
     block_spmm,

@@ -135,6 +135,22 @@ def test_names_that_primitives_make_are_recognized():
     assert not any(is_made_from(name, "k") for name in ("k", "ka_0", "k_scale", "j_0"))
 
 
+NAMELESS = {"align", "annotate", "parallel", "prefetch", "reverse_compute_at", "set_scope"}
+NAMELESS |= {"store_nontemporal"}
+"""Primitives that make no names, for which a `TraceBuilder` has no method."""
+
+
+def test_rules_add_no_step_that_makes_names():
+    """These have a method, which knows the names, so that schedules of later iterations get others."""
+    (folder,) = gossamer_schedule.rules.__path__
+    added = set()
+    for path in {*Path(folder).rglob("*.py")} - {*Path(folder).rglob("trace_builder.py")}:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add":
+                added |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}
+    assert added == NAMELESS
+
+
 def test_rules_append_no_suffixes_to_names():
     """A name that a primitive or lowering makes comes from a `TraceBuilder` or from the function that makes
     it."""

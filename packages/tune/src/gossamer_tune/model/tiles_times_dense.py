@@ -24,7 +24,7 @@ ELEMENT_CYCLES = 1.7
 """Cycles for the index and the value of an element (fitted to pruned weights: 0.8 on Zen 4, 2 on Sapphire
 Rapids)."""
 
-LOAD_CYCLES, FAR_LOAD_CYCLES = 0.95, 1.15
+PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = 0.95, 1.15
 """Cycles for the multiply-add of a vector that is loaded from the packed rows, if these fit the first-level
 cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
 
@@ -85,7 +85,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     panels = -(-matrix.rows // panel)
     segments = matrix.rows * tiles
     mean = matrix.mean_row / tiles
-    load = LOAD_CYCLES if packed <= FIRST_CACHE else FAR_LOAD_CYCLES
+    load = PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES
     work = matrix.nnz * (ELEMENT_CYCLES + load * vectors)
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.

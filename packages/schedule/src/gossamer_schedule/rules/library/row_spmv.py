@@ -2,7 +2,8 @@
 
 Short rows run one term at a time: a superscalar core overlaps the terms of several rows. Long rows run in
 vectors of partial sums, which breaks the chain of dependent additions. Rows of contiguous terms use vectors
-even if they are short: one masked load reads a row, without a branch that depends on its length.
+even if they are short: one masked load reads a row, without a branch that depends on its length. Where
+gathers are fast, several short rows are lanes of a vector.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.short_rows import SHORT_ROW
+from gossamer_schedule.rules.analysis.iterations import single_iteration
+from gossamer_schedule.rules.cost.short_rows import SHORT_ROW, rows_in_lanes
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.rows_in_lanes import may_run_in_lanes, run_rows_in_lanes
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -51,7 +54,7 @@ INDEPENDENT_VECTORS = 4
     ),
     schedule=(
         "a row's result in a register; vectors of partial results if rows are long enough or terms "
-        "are contiguous"
+        "are contiguous; several rows in the lanes of a vector if all are short and gathers are fast"
     ),
     handles_parts=True,
 )
@@ -60,20 +63,22 @@ def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMat
 
     Contiguous terms of a part also run one at a time if its rows are short.
     """
-    pattern = row_reduction(module)
-    if pattern is None or pattern.feature:
+    program, pattern = single_iteration(module), row_reduction(module)
+    if program is None or pattern is None or pattern.feature:
         return None
-    trace = context.new_trace()
-    _keep_in_register(trace, pattern)
-    chosen = _lanes(pattern, hardware_params(target), context)
-    if chosen.lanes > 1:
-        trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
-    trace.decide(chosen.what, chosen.why)
-    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
+    hardware, trace = hardware_params(target), context.new_trace()
+    in_lanes = rows_in_lanes(hardware, context.stats)
+    if in_lanes.pays and not context.is_part and may_run_in_lanes(*program, pattern):
+        run_rows_in_lanes(trace, pattern, hardware, in_lanes)
+    else:
+        _run_row_by_row(trace, pattern, hardware, context)
     return PatternMatch(pattern.text, trace)
 
 
-def _keep_in_register(trace: TraceBuilder, pattern: RowReduction) -> None:
+def _run_row_by_row(
+    trace: TraceBuilder, pattern: RowReduction, hardware: HardwareParams, context: RuleContext
+) -> None:
+    """Keep the result of a row in a register, and run its terms in lanes if they are enough."""
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.reduction
     )
@@ -81,6 +86,11 @@ def _keep_in_register(trace: TraceBuilder, pattern: RowReduction) -> None:
         "a row's result in a register",
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
     )
+    chosen = _lanes(pattern, hardware, context)
+    if chosen.lanes > 1:
+        trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
+    trace.decide(chosen.what, chosen.why)
+    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
 class _Lanes(NamedTuple):

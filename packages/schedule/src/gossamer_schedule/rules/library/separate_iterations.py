@@ -133,7 +133,7 @@ def _fuse_rows(
     """Fuse the loops over rows of neighboring iterations whose rows are declared disjoint: one launch for all
     of them. `rows` are these loops by the names of the iterations."""
     for run in _runs_of_disjoint_rows(function, iterations, rows):
-        trace.add("horizontal_fuse", loops=tuple(rows[name] for name in run))
+        trace.horizontal_fuse(*(rows[name] for name in run))
         trace.decide(
             f"one parallel loop for the rows of {', '.join(run)}",
             "they have no rows in common, so that threads share the work of all at once",

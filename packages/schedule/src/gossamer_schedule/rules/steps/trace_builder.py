@@ -25,6 +25,9 @@ from gossamer_schedule.definition.made_names import (
     split_loop_names,
     unit_loop_name,
 )
+from gossamer_schedule.definition.made_names import (
+    fused_name as fused_loop_name,
+)
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
 
@@ -177,6 +180,11 @@ class TraceBuilder:
         """Unroll each loop."""
         for loop in filter(None, loops):
             self.add("unroll", loop=loop)
+
+    def horizontal_fuse(self, *loops: str) -> str:
+        """Run loops one after the other in one loop. Return it."""
+        self.add("horizontal_fuse", loops=loops)
+        return self._fresh(fused_loop_name(loops[0]))
 
     def add_unit_loop(self, name: str) -> str:
         """Insert a loop of one iteration around a loop or block. Return it."""

@@ -1,4 +1,4 @@
-"""The rule for short rows times a vector: when it applies, and that the schedule keeps the meaning."""
+"""Short rows in the lanes of a vector: when that pays and is possible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_schedule.rules import schedule_report
-from gossamer_schedule.rules.library.short_spmv import short_spmv
+from gossamer_schedule.rules.library.row_spmv import row_spmv
 from gossamer_schedule.rules.schedule_rule import RuleContext
 
 TEXT = """
@@ -37,8 +37,11 @@ def rows_of(mean, longest):
 SHORT = rows_of(2, 6)
 
 
-def matched(*, text=TEXT, target=FAST, stats=SHORT):
-    return short_spmv(parse_module(text), target, RuleContext(stats))
+def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_part=False):
+    """The decisions of the rule; None if rows are not lanes."""
+    found = row_spmv(parse_module(text), target, RuleContext(stats, is_part=is_part))
+    has_lanes = found is not None and found.decisions[0].what.startswith("rows in lanes")
+    return found.decisions if has_lanes else None
 
 
 @pytest.mark.parametrize(
@@ -46,21 +49,24 @@ def matched(*, text=TEXT, target=FAST, stats=SHORT):
 )
 def test_short_rows_are_lanes(dtype, bits, lanes):
     target = Target.parse(f"generic-cpu:gathers=fast,vector_bits={bits}")
-    found = matched(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
-    splits = [step.args["factors"] for step in found.decisions[0].steps if step.op == "split"]
+    found = decisions_in_lanes(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
+    splits = [step.args["factors"] for step in found[0].steps if step.op == "split"]
     assert splits == [(None, lanes)]
 
 
 @pytest.mark.parametrize(
     "stats", [None, rows_of(5, 8), rows_of(4, 9), rows_of(2, 7), rows_of(0.25, 1)]
 )
-def test_longer_rows_and_rows_of_other_lengths_are_left_to_other_rules(stats):
-    assert matched(stats=stats) is None
+def test_longer_rows_and_rows_of_other_lengths_run_one_by_one(stats):
+    assert decisions_in_lanes(stats=stats) is None
 
 
-def test_slow_gathers_are_left_to_other_rules():
-    assert matched(target=MODERATE) is None
-    assert schedule_report(parse_module(TEXT), MODERATE, rows_of(2, 6)).rule == "row_spmv"
+def test_rows_run_one_by_one_if_gathers_are_slow():
+    assert decisions_in_lanes(target=MODERATE) is None
+
+
+def test_rows_of_a_part_run_one_by_one():
+    assert decisions_in_lanes(is_part=True) is None
 
 
 OTHERS = {
@@ -76,12 +82,12 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
-def test_other_programs_are_left_to_other_rules(text):
-    assert matched(text=text) is None
+def test_rows_of_other_programs_are_not_lanes(text):
+    assert decisions_in_lanes(text=text) is None
 
 
 def test_the_default_schedule_says_why():
     found = schedule_report(parse_module(TEXT), FAST, rows_of(2, 6))
-    assert found.rule == "short_spmv"
+    assert found.rule == "row_spmv"
     assert all(decision.why for decision in found.decisions)
     assert found.decisions[-1].steps[0].op == "parallel"
