@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import numpy as np
@@ -21,7 +22,9 @@ from tests.fuzzing.commands import step_sequences
 from tests.fuzzing.commands.step_sequences import Sequences, judge
 from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.loop_nests.nests import draw_nest
+from tests.fuzzing.programs.draw_program import draw_program
 from tests.fuzzing.programs.handwritten import draw_written, parsed, usable
+from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES
 from tests.fuzzing.schedules.drawers import DRAWERS, NOT_DRAWN, Scene
 from tests.fuzzing.schedules.drawers.from_signature import drawer_from_signature
 from tests.fuzzing.schedules.sequences import Sequence
@@ -52,6 +55,21 @@ def test_sequences_change_no_meaning():
     assert len(found.accepted) > 20
     assert found.native > 1
     assert found.refused.total() < 8
+
+
+def test_versions_of_loops_keep_the_inits_that_can_be_lowered():
+    """A version for one iteration once left inits that no pass could place."""
+    weights = dict.fromkeys(("add_unit_loop", "loop_version", "fuse", "split"), 60)
+    drawn = Counter()
+    for number in range(16):
+        rng = Random(f"versions/{number}")
+        program = (draw_nest if number % 2 else draw_program)(rng)
+        sequence = Sequence(rng, weights=weights)
+        verdict = verdict_of(program, schedule=sequence)
+        assert verdict.disagreement is None
+        assert verdict.refusal in (None, *REFUSED_SCHEDULES)
+        drawn += Counter(step.op for step in sequence.steps)
+    assert all(drawn[op] > 5 for op in weights)
 
 
 def test_sequences_go_on_around_conditions():

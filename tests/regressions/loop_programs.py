@@ -23,6 +23,15 @@ COUNTED = counting("""
                 Y[0] = 0
             Y[0] = Y[0] + T.int32(vi)
 """)
+SUMMED = counting("""
+    for j in T.serial(2):
+        for i in T.serial(2):
+            with T.block("step"):
+                vj, vi = T.axis.remap("SS", [j, i])
+                with T.init():
+                    Y[vi] = 0
+                Y[vi] = Y[vi] + T.int32(vj) + 1
+""")
 CONDITIONED = counting("""
     for i in T.serial(3):
         if n < 100:

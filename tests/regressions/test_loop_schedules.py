@@ -32,6 +32,7 @@ from tests.regressions.loop_programs import (
     OWN_END,
     SHARED,
     STARTED,
+    SUMMED,
     TOGETHER,
     TRIPLED,
     TURNED,
@@ -46,6 +47,17 @@ pytestmark = pytest.mark.no_error_examples
 I32 = np.int32
 
 CASES = {
+    "an init runs once if a version of its block is for one iteration of a loop": (
+        SUMMED,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {
+            "loop": (
+                Step("add_unit_loop", {"name": "i"}),
+                Step("loop_version", {"name": "step", "condition": "i == 1"}),
+                Step("fuse", {"loops": ("i_unit", "i")}),
+            )
+        },
+    ),
     "an init stays before all iterations that write its element if their loop is lifted out of a block": (
         COUNTED,
         {"y": np.full(2, 7, I32), "n": 2},

@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
     DenseVaried,
+    Distinct,
     Expr,
     InRange,
     Module,
@@ -171,7 +172,11 @@ class _Data:
         low, high = self._range(buffer)
         if size and low >= high:
             raise Undecided(f"elements of '{buffer.name}' from {low} to before {high}")
-        values = [self._rng.randrange(low, high) for _ in range(size)]
+        if Distinct(buffer.name) in self._function.facts:
+            # All negative numbers and those after the range may be among them: rows that do not exist.
+            values = self._rng.sample(range(min(low, high - size), high), size)
+        else:
+            values = [self._rng.randrange(low, high) for _ in range(size)]
         return np.array(values, "uint16" if buffer.dtype == "bfloat16" else buffer.dtype)
 
     def _offsets(self, buffer: Buffer) -> np.ndarray:

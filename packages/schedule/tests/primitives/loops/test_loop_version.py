@@ -115,6 +115,22 @@ def test_versions_of_a_reduction(spmm, require_spmm, rows, condition):
         require_spmm(builder.module, 3, rows=rows)
 
 
+def test_a_loop_feeds_the_version_of_a_block_for_one_of_its_iterations(program):
+    """Otherwise the loop would repeat the block, and each repetition would initialize the element anew."""
+    module = program("""
+for j in T.serial(4):
+    for i in T.serial(4):
+        with T.block("sum"):
+            vj, vi = T.axis.remap("SS", [j, i])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+""")
+    builder = ScheduleBuilder(module).loop_version("sum", condition="i == 2")
+    assert 'vj_0, vi_0 = T.axis.remap("SS", [j, i])' in body_text(builder.module)
+    assert same(builder, module)
+
+
 SOMETIMES = """
 for t in T.serial(4):
     for i in T.serial(4):

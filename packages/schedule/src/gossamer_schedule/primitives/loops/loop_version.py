@@ -41,7 +41,7 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     Each version can then be scheduled separately. `condition` is the text of a condition in parameters
     and enclosing loop variables. Its equations simplify the first version:
 
-    * `n == 32` replaces `n` by the integer;
+    * `n == 32` replaces `n` by the integer, and `i == 2` a loop variable in ranges;
     * `P[i + 1] - P[i] == 4` gives loops over the row that constant extent;
     * `n % 8 == 0` turns ranges up to `n` into `n // 8 * 8`, so that a split by 8 has no remainder.
 
@@ -82,7 +82,9 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     versions = clones_of((cursor.node,), 2, namer_of(root.function))
     first, second = versions
     mutable = mutable_buffers(root.function)
-    branch = If(test, _simplified_under(test, first.body, mutable), second.body)
+    loops = {loop.var for loop in cursor.loops_in_block}
+    simplified = _simplified_under(test, first.body, loops=loops, mutable=mutable)
+    branch = If(test, simplified, second.body)
 
     names = tuple(name_of(version.body[0]) for version in versions)
     return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
@@ -182,12 +184,18 @@ def _is_integer(value: Const) -> bool:
 
 
 def _simplified_under(
-    condition: Expr, body: tuple[Stmt, ...], mutable: Set[str]
+    condition: Expr, body: tuple[Stmt, ...], *, loops: Set[str], mutable: Set[str]
 ) -> tuple[Stmt, ...]:
-    """Return a body simplified under a condition: its equations are substituted in expressions and ranges."""
-    values, multiples = _constant_variables(condition), _multiple_variables(condition)
+    """Return a body simplified under a condition: its equations are substituted in expressions and ranges.
+
+    Variables of the `loops` around are substituted in ranges only. In the value of an iterator, this would
+    change which loops feed the block, and so how often its init runs.
+    """
+    constants, multiples = _constant_variables(condition), _multiple_variables(condition)
+    values = {name: value for name, value in constants.items() if name not in loops}
+    in_ranges = {name: value for name, value in constants.items() if name in loops}
     extents = _constant_expressions(condition, mutable)
-    if not values and not multiples and not extents:
+    if not constants and not multiples and not extents:
         return body
 
     def folded(node: Any) -> Any | None:
@@ -195,9 +203,10 @@ def _simplified_under(
             return None
         if node.extent in extents:
             return replace(node, extent=extents[node.extent])
-        if contains(READS, node.start, node.extent):
-            return None
-        extent = substitute(node.extent, multiples)
-        return replace(node, start=simplify(node.start), extent=simplify(extent))
+        start, extent = substitute(node.start, in_ranges), substitute(node.extent, in_ranges)
+        if contains(READS, start, extent):
+            return replace(node, start=start, extent=extent)
+        extent = substitute(extent, multiples)
+        return replace(node, start=simplify(start), extent=simplify(extent))
 
     return rewrite_body(substitute_body(body, values), folded, leaves=False)
