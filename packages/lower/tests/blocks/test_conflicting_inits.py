@@ -321,7 +321,7 @@ def test_each_iteration_of_a_loop_that_does_not_feed_the_block_initializes_anew(
 
 
 def test_a_loop_in_which_a_condition_selects_the_point_does_not_repeat_it():
-    """As `loop_version` leaves it: the block knows the value of the loop variable."""
+    """The value of the iterator is that of the loop variable, by the condition."""
     body = """
 for j in T.serial(3):
     for i in T.serial(n):
