@@ -48,3 +48,6 @@ class Format(NamedTuple):
     example_parameters: Mapping[str, int] = {}
     parts_for_products: PartsOfMatrix | None = None
     uses_stats: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.name)

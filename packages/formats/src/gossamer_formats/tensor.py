@@ -80,6 +80,18 @@ class SparseTensor:
         return tensor
 
     @classmethod
+    def of_new(cls, storage: Storage) -> SparseTensor:
+        """Return a tensor of valid arrays to which nobody can write: of tensors, or without references."""
+        arrays = {
+            name: array if is_owned(array) else adopt_array(array)
+            for name, array in storage.arrays.items()
+        }
+        sizes = MappingProxyType(dict(storage.sizes))
+        tensor = cls.__new__(cls)
+        tensor._hold(Storage(storage.description, sizes, MappingProxyType(arrays)))
+        return tensor
+
+    @classmethod
     def of_borrowed(cls, storage: Storage) -> SparseTensor:
         """Return a tensor that shares arrays of the caller; raises `FormatError` if they are not valid now.
 
@@ -418,11 +430,7 @@ def _converted(
         index_dtype=index_dtype,
         wants_permutation=wants_permutation,
     )
-    arrays = {
-        name: array if is_owned(array) else adopt_array(array)
-        for name, array in storage.arrays.items()
-    }
-    return Conversion(SparseTensor.of_checked(storage._replace(arrays=arrays)), permutation)
+    return Conversion(SparseTensor.of_new(storage), permutation)
 
 
 def _read_only_view(array: Array) -> Array:

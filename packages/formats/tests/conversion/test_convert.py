@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,10 @@ from gossamer_formats import (
 )
 from gossamer_formats.conversion import convert as convert_module
 from gossamer_formats.conversion.convert import convert_storage
-from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.conversion_target import (
+    ConversionTarget,
+    conversion_target,
+)
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.interpret import run
@@ -303,7 +307,7 @@ def test_orders_that_are_none_are_refused(buffer, order):
     tensor = from_scipy(sparse.eye_array(3))
     sizes = {} if name == "dia" else {"height": 2}
     with pytest.raises(FormatError) as caught:
-        convert_storage(tensor.storage, target._replace(parameters=sizes))
+        convert_storage(tensor.storage, replace(target, parameters=sizes))
     assert caught.value.code == "format.order"
 
 
@@ -363,7 +367,7 @@ def test_small_tensors_are_converted_by_programs_after_many_conversions(monkeypa
     monkeypatch.setattr(convert_module, "MIN_COMPILED", 12)
     monkeypatch.setattr(convert_module, "find_compiler", lambda: compile)
     # Other tests convert between these formats, too.
-    convert_module._usage.cache_clear()
+    conversion_target("ragged", {}, rank=2).memo.clear()
     tensor = from_scipy(sparse.eye_array(5)).asformat("dcsr")
     for _ in range(2):
         assert tensor.asformat("ragged").arrays["indptr"].tolist() == [0, 1, 3, 6, 10, 15]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from gossamer_formats.conversion.elements.stored_elements import (
 from gossamer_formats.conversion.numpy.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
+from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.dtypes import WIDE
+from gossamer_formats.conversion.target.latest import keep_latest
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.analysis.logical_elements import stores_only_elements
@@ -54,50 +55,53 @@ def convert_storage(
     >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    _require_rank(target.description, len(source.shape))
-    require_one_buffer(target.description)
-    _require_index_dtype(index_dtype)
-    drop_zeros = zeros == "drop" or (zeros is None and not stores_only_elements(source.description))
-    compile = find_compiler() if _is_worth_compiling(source, target) else None
+    kind = _conversion_kind(source, target, zeros, index_dtype)
+    # Two threads may count at once; a conversion that is not counted changes nothing.
+    kind.value_count += source.values.size
+    compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
         # Most processes convert no large storage, so that they need not import the programs.
         from gossamer_formats.conversion.compiled.convert_by_programs import convert_by_programs
         from gossamer_formats.conversion.compiled.options import Options
 
-        options = Options(drop_zeros, index_dtype, wants_permutation)
+        options = Options(kind.drop_zeros, index_dtype, wants_permutation)
         found = convert_by_programs(source, target, compile, options)
         if found is not None:
-            require_shape(found.storage, source)
             return found
     elements = stored_elements(source)
-    if drop_zeros:
+    if kind.drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.positions]))
     elements = sorted_elements(elements)
     return store_elements(source, elements, target, duplicates=duplicates, index_dtype=index_dtype)
 
 
-class _Usage:
-    """The number of values that were converted between two formats."""
+@dataclass
+class ConversionKind:
+    """Conversions between two formats with equal options. `value_count`: the number of values so far. The
+    time that NumPy takes is at most the time that was saved by not compiling sooner."""
 
-    def __init__(self) -> None:
-        self.values = 0
-
-
-@lru_cache(maxsize=256)
-def _usage(source: FormatDescription, target: FormatDescription) -> _Usage:
-    """Return the record of two formats; the least recently used ones are dropped."""
-    return _Usage()
+    drop_zeros: bool
+    value_count: int = 0
 
 
-def _is_worth_compiling(source: Storage, target: ConversionTarget) -> bool:
-    """Count a conversion, and return whether programs are worth their compilation by now.
+MOST_KINDS = 64
+"""The number of kinds that are kept for a target."""
 
-    The time that NumPy takes before that is at most the time that was saved by not compiling sooner.
-    """
-    usage = _usage(source.description, target.description)
-    # Two threads may count at once; a conversion that is not counted changes nothing.
-    usage.values += source.values.size
-    return usage.values >= MIN_COMPILED
+
+def _conversion_kind(
+    source: Storage, target: ConversionTarget, zeros: Zeros | None, index_dtype: str | None
+) -> ConversionKind:
+    """Return the kind of a conversion; raises `FormatError` if it is not possible."""
+    key = (source.description, zeros, index_dtype)
+    kind: ConversionKind | None = target.memo.get(key)
+    if kind is None:
+        _require_rank(target.description, len(source.shape))
+        require_one_buffer(target.description)
+        _require_index_dtype(index_dtype)
+        is_filled = not stores_only_elements(source.description)
+        kind = ConversionKind(drop_zeros=zeros == "drop" or (zeros is None and is_filled))
+        keep_latest(target.memo, key, kind, most=MOST_KINDS)
+    return kind
 
 
 def _require_index_dtype(dtype: str | None) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import mmap
 import weakref
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +42,9 @@ def new_arrays(wanted: Sequence[NewArray]) -> list[Array]:
     >>> first.shape, second
     ((2,), array([0.]))
     """
-    sizes = [array.size * np.dtype(array.dtype).itemsize for array in wanted]
-    block = _block(sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes))
+    sizes = [array.size * _itemsize(array.dtype) for array in wanted]
+    total = sum(sizes)
+    block = _block(total + len(sizes) * ALIGNMENT) if total >= LEAST_BLOCK else None
     if block is None:
         return [
             (np.zeros if array.is_zero else np.empty)(array.size, array.dtype) for array in wanted
@@ -69,6 +71,11 @@ def without_end(array: Array, count: int) -> Array:
         return array
     # The end of a block was not written to, so that there is nothing to give back.
     return array[:count]
+
+
+@lru_cache(maxsize=64)
+def _itemsize(dtype: str) -> int:
+    return np.dtype(dtype).itemsize
 
 
 class _Block(NamedTuple):

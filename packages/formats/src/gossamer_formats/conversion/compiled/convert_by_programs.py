@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from gossamer_formats.conversion.compiled.conversion_steps import plan_conversion
@@ -22,68 +21,31 @@ from gossamer_formats.conversion.compiled.plans.planned_storage import (
 )
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
+from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
+from gossamer_formats.conversion.target.latest import keep_latest
+from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Array, Storage
 from gossamer_ir.nodes import FormatDescription
 
-
-class Kind(NamedTuple):
-    """What tensors that are converted by one plan have in common; `handles` are those of the arrays."""
-
-    compile: Compile
-    source: FormatDescription
-    sizes: tuple[tuple[str, int], ...]
-    handles: tuple[str, ...]
-    target: FormatDescription
-    parameters: tuple[tuple[str, int], ...]
-    orders: tuple[tuple[str, Any], ...]
-    options: Options
-
-
-class _KeptPlan:
-    """The plan of a kind, None before the first conversion."""
-
-    def __init__(self) -> None:
-        self.plan: Branch | None = None
-
-
-MOST_KINDS = 256
-"""The number of kinds whose plans are kept: those that were used last."""
-
-
-@lru_cache(maxsize=MOST_KINDS)
-def _kept_plan(kind: Kind) -> _KeptPlan:
-    return _KeptPlan()
+MOST_PLANS = 256
+"""The number of plans that are kept for a target."""
 
 
 def convert_by_programs(
     source: Storage, target: ConversionTarget, compile: Compile, options: Options
 ) -> ConvertedStorage | None:
     """Return a checked storage in another format; None if this is left to NumPy."""
-    kept = _KeptPlan()
-    if not target.is_for_one_tensor:
-        kept = _kept_plan(_kind(source, target, compile, options))
-    if kept.plan is not None:
+    handles = tuple(source.arrays)
+    key = (compile, source.description, kind_sizes(source), handles, options)
+    plan: Branch | None = target.memo.get(key)
+    if plan is not None:
         try:
-            found: ConvertedStorage | None = replay(kept.plan, list(source.arrays.values()))
+            found: ConvertedStorage | None = replay(plan, source.arrays.values())
             return found
         except UnplannedError:
             pass
-    return _record(source, target, compile, options, kept)
-
-
-def _kind(source: Storage, target: ConversionTarget, compile: Compile, options: Options) -> Kind:
-    return Kind(
-        compile,
-        source.description,
-        kind_sizes(source),
-        tuple(source.arrays),
-        target.description,
-        tuple(target.parameters.items()),
-        tuple(target.orders.items()),
-        options,
-    )
+    return _record(source, target, compile, options, key)
 
 
 def _record(
@@ -91,40 +53,52 @@ def _record(
     target: ConversionTarget,
     compile: Compile,
     options: Options,
-    kept: _KeptPlan,
+    key: Hashable,
 ) -> ConvertedStorage | None:
     """Convert a storage, and record how."""
-    recorder = Recorder(compile, list(source.arrays.values()))
+    inputs = list(source.arrays.values())
+    recorder = Recorder(compile, inputs)
     planned = plan_conversion(recorder, planned_source(recorder, source), target, options)
-    result = None if planned is None else _result(recorder, planned)
-    recorded = recorder.finish(result)
-    if kept.plan is None:
-        kept.plan = recorded
-    else:
-        merge(kept.plan, recorded)
+    result = None if planned is None else _result(recorder, planned, len(inputs))
     found: ConvertedStorage | None = recorder.value(result)
+    if found is not None:
+        require_shape(found.storage, source)
+    recorded, plan = recorder.finish(result), target.memo.get(key)
+    if plan is None:
+        keep_latest(target.memo, key, recorded, most=MOST_PLANS)
+    else:
+        merge(plan, recorded)
     return found
 
 
-def _result(recorder: Recorder, planned: PlannedConversion) -> Value:
-    """Return the step that makes a storage of its arrays."""
-    names, handles = tuple(planned.sizes), tuple(planned.storage.arrays)
-    return recorder.compute(
-        _converted_storage,
-        (planned.storage.description, names, handles),
-        planned.permutation,
-        *planned.sizes.values(),
-        *planned.storage.arrays.values(),
+class _Layout(NamedTuple):
+    """The description of a storage, the names of its sizes and the handles of its arrays, of which some are
+    those of the source."""
+
+    description: FormatDescription
+    sizes: tuple[str, ...]
+    handles: tuple[str, ...]
+    shared: frozenset[str]
+
+
+def _result(recorder: Recorder, planned: PlannedConversion, input_count: int) -> Value:
+    """Return the step that makes a storage of its sizes and arrays."""
+    arrays = planned.storage.arrays
+    shared = [handle for handle, array in arrays.items() if array.number < input_count]
+    layout = _Layout(
+        planned.storage.description, tuple(planned.sizes), tuple(arrays), frozenset(shared)
     )
+    parts = [*planned.sizes.values(), *arrays.values()]
+    return recorder.compute(_converted_storage, layout, planned.permutation, *parts)
 
 
-def _converted_storage(
-    layout: tuple[FormatDescription, tuple[str, ...], tuple[str, ...]],
-    permutation: Array | None,
-    *parts: Any,
-) -> ConvertedStorage:
-    """Return the storage of a description with the sizes and the arrays that are named, in this order."""
-    description, names, handles = layout
-    sizes: Mapping[str, int] = dict(zip(names, parts, strict=False))
-    arrays = dict(zip(handles, parts[len(names) :], strict=True))
+def _converted_storage(layout: _Layout, permutation: Array | None, *parts: Any) -> ConvertedStorage:
+    """Return the storage of sizes and arrays, in the order of the layout. New arrays become read-only."""
+    description, names, handles, shared = layout
+    sizes = dict(zip(names, parts, strict=False))
+    new: Sequence[Array] = parts[len(names) :]
+    arrays = {
+        handle: array if handle in shared else adopt_array(array)
+        for handle, array in zip(handles, new, strict=True)
+    }
     return ConvertedStorage(Storage(description, sizes, arrays), permutation)

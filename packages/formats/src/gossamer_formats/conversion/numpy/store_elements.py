@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def store_elements(
     if repeats:
         elements, values = _merged(elements, values, duplicates)
     if repeats and duplicates == "keep":
-        target = target._replace(description=_with_repetitions(target.description))
+        target = replace(target, description=_with_repetitions(target.description))
     found = assemble(target, elements.coordinates, source.shape)
     permutation = np.full(found.value_count, UNSTORED)
     permutation[found.positions] = elements.positions

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
 
 
-class ConversionTarget(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ConversionTarget:
     """The format of a conversion's result: its description, the parameters, and the functions that order the
-    contents of index arrays (`Format.orders`). `is_for_one_tensor`: the order was given for a tensor.
+    contents of index arrays (`Format.orders`). `memo` has what earlier conversions have found out.
 
     >>> from gossamer_formats.descriptions.sell import sell
     >>> ConversionTarget(sell(), {"height": 4, "sigma": 8}).sizes
@@ -27,9 +29,9 @@ class ConversionTarget(NamedTuple):
     """
 
     description: FormatDescription
-    parameters: Mapping[str, int] = {}
-    orders: Mapping[str, ContentsOrder] = {}
-    is_for_one_tensor: bool = False
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    orders: Mapping[str, ContentsOrder] = field(default_factory=dict)
+    memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -61,19 +63,24 @@ def conversion_target(
                 "format.parameter.value",
                 f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
             )
+    named = format if isinstance(format, FormatDescription) else format_named(format)
+    found = _target_of(named, tuple(parameters.items()), rank)
+    if order is None:
+        return found
+    # Not kept: the next tensor has another order.
+    return ConversionTarget(found.description, found.parameters, _orders(found.description, order))
+
+
+@lru_cache(maxsize=256)
+def _target_of(
+    format: Format | FormatDescription, parameters: tuple[tuple[str, int], ...], rank: int
+) -> ConversionTarget:
+    """Return the target without a given order: one object for equal arguments."""
     if isinstance(format, FormatDescription):
-        known = KnownSizes(format, parameters).known
-        if order is None:
-            return ConversionTarget(format, known)
-        return ConversionTarget(format, known, _orders(format, order), is_for_one_tensor=True)
-    named = format_named(format)
-    described = _describe(named, rank)
-    values = _with_defaults(named, described, parameters)
-    if order is not None:
-        return ConversionTarget(
-            described, values, _orders(described, order), is_for_one_tensor=True
-        )
-    orders = {array: partial(_ordered, named.name, own) for array, own in named.orders.items()}
+        return ConversionTarget(format, KnownSizes(format, dict(parameters)).known)
+    described = _describe(format, rank)
+    values = _with_defaults(format, described, dict(parameters))
+    orders = {array: partial(_ordered, format.name, own) for array, own in format.orders.items()}
     return ConversionTarget(described, values, orders)
 
 

@@ -6,9 +6,11 @@ other branches. Steps call functions of values: arrays and integers that differ 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from gossamer_formats.conversion.target.latest import keep_latest
 
 
 class Value(NamedTuple):
@@ -41,7 +43,7 @@ class UnplannedError(Exception):
     """A decision has an outcome that was not recorded."""
 
 
-def replay(plan: Branch, inputs: Sequence[Any]) -> Any:
+def replay(plan: Branch, inputs: Iterable[Any]) -> Any:
     """Return the result for inputs; raises `UnplannedError`.
 
     >>> import operator
@@ -80,8 +82,6 @@ def merge(plan: Branch, recorded: Branch) -> None:
         ]
         ((outcome, after),) = recorded.outcomes.items()
         if outcome not in plan.outcomes:
-            while len(plan.outcomes) >= MOST_OUTCOMES:
-                del plan.outcomes[next(iter(plan.outcomes))]
-            plan.outcomes[outcome] = after
+            keep_latest(plan.outcomes, outcome, after, most=MOST_OUTCOMES)
             return
         plan, recorded = plan.outcomes[outcome], after

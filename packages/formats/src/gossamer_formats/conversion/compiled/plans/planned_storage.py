@@ -25,14 +25,14 @@ from gossamer_ir.nodes import Axis, Expr, FormatDescription, Var
 class PlannedStorage(NamedTuple):
     """The description, the sizes that are the same for all tensors of the kind, and the arrays by handle.
 
-    `value_count` is the number of values. Others may share the arrays if they `are_owned`.
+    `value_count` is the number of values. The arrays of a storage that the conversion makes `are_new`.
     """
 
     description: FormatDescription
     sizes: dict[str, int]
     arrays: dict[str, Value]
     value_count: Value
-    are_owned: bool
+    are_new: bool
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ def kind_sizes(storage: Storage) -> tuple[tuple[str, int], ...]:
     (('m', 3), ('n', 4))
     """
     counts = _slot_counts(storage.description)
-    return tuple([(name, size) for name, size in storage.sizes.items() if name not in counts])
+    return tuple([item for item in storage.sizes.items() if item[0] not in counts])
 
 
 @lru_cache(maxsize=256)
@@ -96,10 +96,14 @@ def planned_source(recorder: Recorder, storage: Storage) -> PlannedStorage:
     """Return the storage whose arrays are the inputs of a recording, in their order."""
     arrays = {handle: Value(number) for number, handle in enumerate(storage.arrays)}
     count = recorder.compute(size_of, arrays[values_handle(storage.description)])
-    are_owned = recorder.decide(_are_owned, *arrays.values())
     return PlannedStorage(
-        storage.description, dict(kind_sizes(storage)), arrays, count, are_owned=are_owned
+        storage.description, dict(kind_sizes(storage)), arrays, count, are_new=False
     )
+
+
+def is_shareable(recorder: Recorder, storage: PlannedStorage, array: Value) -> bool:
+    """Return whether other storages may share an array."""
+    return storage.are_new or bool(recorder.decide(is_owned, array))
 
 
 def size_of(array: Array) -> int:
@@ -109,7 +113,3 @@ def size_of(array: Array) -> int:
     3
     """
     return array.size
-
-
-def _are_owned(*arrays: Array) -> bool:
-    return all(map(is_owned, arrays))

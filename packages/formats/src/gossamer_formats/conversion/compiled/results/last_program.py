@@ -15,6 +15,7 @@ from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedConversion,
     PlannedStorage,
+    is_shareable,
     size_of,
 )
 from gossamer_formats.conversion.compiled.programs.arguments import Size
@@ -67,7 +68,7 @@ def store_elements(state: TargetAxes, options: Options) -> PlannedConversion:
     permutation = results.pop(PERMUTATION, None)
     count = state.recorder.compute(size_of, results[handle])
     known = state.sizes.known
-    storage = PlannedStorage(described, known, results, count, are_owned=True)
+    storage = PlannedStorage(described, known, results, count, are_new=True)
     return PlannedConversion(storage, {**known, **state.slot_counts}, permutation)
 
 
@@ -76,7 +77,7 @@ def _shared_results(state: TargetAxes, handle: str, options: Options) -> dict[st
     if not state.slots.are_of_source:
         return {}
     found = {}
-    if state.source.are_owned:
+    if is_shareable(state.recorder, state.source, state.source.values):
         found[handle] = state.source.values
     if options.wants_permutation:
         found[PERMUTATION] = state.recorder.compute(np.arange, state.source.value_count)

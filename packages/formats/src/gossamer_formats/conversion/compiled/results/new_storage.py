@@ -15,6 +15,7 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.planned_storage import is_shareable
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.target.dtypes import index_dtypes, limits_of, with_index_dtype
 from gossamer_formats.memory.new_arrays import NewArray, new_arrays
@@ -76,10 +77,12 @@ def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> Value | 
     """Return the array of the source that has the coordinates, if there is one."""
     source = state.source
     handle = state.loop.loaded.get(state.logical.get(stored.axis, -1))
-    if handle is None or not (state.slots.are_of_source and source.are_owned):
+    if handle is None or not state.slots.are_of_source:
         return None
-    is_same = index_dtypes(source.description)[handle] == dtype
-    return source.arrays[handle] if is_same else None
+    if index_dtypes(source.description)[handle] != dtype:
+        return None
+    array = source.arrays[handle]
+    return array if is_shareable(state.recorder, source, array) else None
 
 
 class WantedArray(NamedTuple):

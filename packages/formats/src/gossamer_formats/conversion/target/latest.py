@@ -1,0 +1,22 @@
+"""Dicts of bounded size, which drop their oldest entries."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def keep_latest(table: dict[K, V], key: K, value: V, *, most: int) -> None:
+    """Store a value under a key, after dropping the oldest entries: at most `most` remain.
+
+    >>> table = {"a": 1, "b": 2}
+    >>> keep_latest(table, "c", 3, most=2)
+    >>> table
+    {'b': 2, 'c': 3}
+    """
+    # Dicts keep the order of insertion. A default, since another thread may have dropped the same entry.
+    while len(table) >= most:
+        table.pop(next(iter(table)), None)
+    table[key] = value
