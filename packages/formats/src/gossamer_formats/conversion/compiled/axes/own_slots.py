@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.compiled.axes.counted_slots import take_counted
 from gossamer_formats.conversion.compiled.axes.dense_axes import longest_of
 from gossamer_formats.conversion.compiled.axes.fiber_counts import (
     fiber_counts,
@@ -113,6 +114,11 @@ def _scatter(
 ) -> None:
     """Add an axis whose fibers are filled side by side."""
     state.slots = state.slots._replace(are_filled=True)
+    if state.loop.visits_all and is_sorted(state, keys):
+        slot, count = take_counted(state, axis, indptr, parent), state.source.value_count
+        set_varied_place(state, axis, slot, count)
+        store_coordinate(state, axis, indices)
+        return
     counts = fiber_counts(state, parent, keys)
     offsets = add_offsets(state, indptr, counts, state.source.value_count)
     starts = state.recorder.compute(starts_of, offsets.array)

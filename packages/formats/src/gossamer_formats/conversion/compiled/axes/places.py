@@ -47,13 +47,18 @@ def set_offsets(state: TargetAxes, indptr: Indptr, offsets: Value, dtype: str) -
     """Add the first slots of fibers to the storage."""
     total = state.recorder.compute(total_of, offsets)
     found = state.arrays[indptr.handle] = IndexArray(offsets, dtype, total)
+    set_total(state, indptr, total)
+    return found
+
+
+def set_total(state: TargetAxes, indptr: Indptr, total: Value) -> None:
+    """Set the number of all slots of an axis whose fibers vary."""
     if isinstance(indptr.nnz, Var) and not state.sizes.is_known(indptr.nnz):
         state.slot_counts.setdefault(indptr.nnz.name, total)
     elif indptr.nnz is not None:
         expected = state.sizes.value(indptr.nnz)
         if not state.recorder.decide(_are_equal, total, expected):
             raise NotDirectError("the number of slots differs from the one that is given")
-    return found
 
 
 def is_unknown_list(state: TargetAxes, axis: Axis) -> bool:
@@ -83,11 +88,16 @@ def pass_offsets(state: TargetAxes, axis: Axis, offsets: IndexArray, parent: Pla
 
 def take_numbers(state: TargetAxes, name: str, at: Place, starts: Value) -> Expr:
     """Bind a number that counts the elements at a place from a start, and return it."""
-    cursors, place, taken = f"CURSOR_{name}", index_var(f"at_{name}"), index_var(f"r_{name}")
     # The last fiber begins last.
     dtype = state.recorder.decide(_cursor_dtype, starts, state.source.value_count)
     counting = state.recorder.compute(np.ndarray.astype, starts, dtype)
-    state.arguments.array(cursors, counting, dtype, at.size.expr)
+    state.arguments.array(f"CURSOR_{name}", counting, dtype, at.size.expr)
+    return take_numbers_from(state, name, at, dtype)
+
+
+def take_numbers_from(state: TargetAxes, name: str, at: Place, dtype: str) -> Expr:
+    """Bind a number that counts the elements at a place, from the array of cursors."""
+    cursors, place, taken = f"CURSOR_{name}", index_var(f"at_{name}"), index_var(f"r_{name}")
     state.bindings += [
         let(place.name, at.slot),
         let(taken.name, load(cursors, place, dtype)),

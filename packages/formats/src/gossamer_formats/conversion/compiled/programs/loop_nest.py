@@ -6,13 +6,16 @@ it is in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Expr, For, If, Let, Stmt
+from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rename import with_names
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve
 
 
@@ -60,6 +63,44 @@ def around(
         depth -= 1
         inner = (_filled(statement, inner),)
     return (*inner, tail.statement) if tail is not None and not tail.depth else inner
+
+
+def without_outer_loops(
+    nest: Sequence[Stmt], body: Sequence[Stmt], whole: Mapping[str, For]
+) -> tuple[Stmt, ...]:
+    """Return the nest for a body with as few loops as possible.
+
+    `whole` has for the variable of a loop the one over all of its elements: it takes the place of the loops
+    around it if the body needs none of their variables.
+
+    >>> from gossamer_ir.core.build import ZERO, index_var
+    >>> from gossamer_formats.conversion.compiled.programs.statements import let, loop
+    >>> i, e, begin, end, count = map(index_var, ("i", "e", "begin", "end", "count"))
+    >>> nest = [loop("i", ZERO, end, []), loop("e", begin, end, []), let("row", i)]
+    >>> (found,) = without_outer_loops(nest, [let("x", e)], {"e": loop("e", ZERO, count, [])})
+    >>> found.extent.name
+    'count'
+    """
+    needed = set(free_vars(*body))
+    inner: list[Stmt] = []
+    for place in reversed(range(len(nest))):
+        statement = nest[place]
+        if isinstance(statement, Let) and statement.var.name not in needed:
+            continue
+        if isinstance(statement, For) and statement.var in whole:
+            outer = bound_variables(nest[:place])
+            if needed.isdisjoint(outer):
+                return (whole[statement.var], *inner)
+        inner.insert(0, statement)
+        needed |= free_vars(statement)
+    return tuple(inner)
+
+
+def renamed(body: Sequence[Stmt], suffix: str) -> tuple[Stmt, ...]:
+    """Return statements with other names of the variables that they bind, so that they can stand beside
+    others that bind the same names."""
+    names = {name: f"{name}{suffix}" for name in bound_variables(body)}
+    return rewrite_body(tuple(body), lambda node: with_names(node, names))
 
 
 def _filled(level: Stmt, body: tuple[Stmt, ...]) -> Stmt:

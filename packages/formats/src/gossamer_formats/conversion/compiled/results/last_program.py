@@ -26,6 +26,7 @@ from gossamer_formats.conversion.compiled.results.new_storage import (
     WantedArray,
     allocate,
     complete_arrays,
+    shared_arrays,
     typed_description,
 )
 from gossamer_formats.conversion.compiled.source.element_loop import POSITION
@@ -54,17 +55,11 @@ def store_elements(state: TargetAxes, options: Options) -> PlannedConversion:
         raise NotDirectError("elements may be repeated", needs_order=True)
     described = typed_description(state, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)
-    arrays = complete_arrays(state, dtypes)
-    results = _shared_results(state, handle, options)
-    stores = _coordinate_stores(state, dtypes, set(arrays))
-    stores |= {
-        name: each
-        for name, each in _value_stores(state, described, options).items()
-        if name not in results
-    }
-    results |= _run(state, stores)
-    # The last program has counted the slots of an axis to which it appends.
-    results |= complete_arrays(state, dtypes) if state.slots.appended else arrays
+    results = shared_arrays(state, dtypes) | _shared_results(state, handle, options)
+    stores = _coordinate_stores(state, dtypes) | _value_stores(state, described, options)
+    results |= _run(state, {name: each for name, each in stores.items() if name not in results})
+    # After the last program, which may count the slots of an axis.
+    results |= complete_arrays(state, dtypes)
     permutation = results.pop(PERMUTATION, None)
     count = state.recorder.compute(size_of, results[handle])
     known = state.sizes.known
@@ -84,16 +79,13 @@ def _shared_results(state: TargetAxes, handle: str, options: Options) -> dict[st
     return found
 
 
-def _coordinate_stores(
-    state: TargetAxes, dtypes: Mapping[str, str], complete: set[str]
-) -> dict[str, _ArrayStore]:
+def _coordinate_stores(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
     found = {}
     for stored in state.stored:
-        if stored.handle not in complete:
-            dtype, place = dtypes[stored.handle], state.places[stored.axis]
-            wanted = WantedArray(place.size.value, dtype, stored.unused)
-            coordinate = cast(state.coordinates[stored.axis], dtype)
-            found[stored.handle] = _ArrayStore(wanted, place, coordinate)
+        dtype, place = dtypes[stored.handle], state.places[stored.axis]
+        wanted = WantedArray(place.size.value, dtype, stored.unused)
+        coordinate = cast(state.coordinates[stored.axis], dtype)
+        found[stored.handle] = _ArrayStore(wanted, place, coordinate)
     return found
 
 

@@ -59,13 +59,18 @@ def _is_within(array: Array, dtype: str) -> bool:
 
 
 def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Value]:
-    """Return the index arrays that are complete, and those of the source that the target shares."""
-    found = {
+    """Return the index arrays that are not made of what the last program stores for each element."""
+    return {
         handle: array.array
         if array.dtype == dtypes[handle]
         else state.recorder.compute(np.ndarray.astype, array.array, dtypes[handle])
         for handle, array in state.arrays.items()
     }
+
+
+def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Value]:
+    """Return the index arrays of the source that the target shares."""
+    found = {}
     for stored in state.stored:
         shared = _shared(state, stored, dtypes[stored.handle])
         if shared is not None:

@@ -18,7 +18,7 @@ from gossamer_formats.conversion.compiled.source.source_axes import (
     length_of,
     width_in,
 )
-from gossamer_formats.storage import Array
+from gossamer_formats.storage import Array, ancestors
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub
 from gossamer_ir.nodes import Axis, Call, Expr, InRange
@@ -47,11 +47,19 @@ def _add_varied(axes: SourceAxes, axis: Axis, indices: Indices | None) -> None:
         axes.nest.append(loop(slot.name, ZERO, sub(end, begin), []))
         axes.nest.append(let(element.name, add(begin, slot)))
     else:
+        if _are_ancestors(axes, axis):
+            axes.whole[element.name] = loop(element.name, ZERO, axes.counts[name].expr, [])
         axes.nest.append(loop(element.name, begin, end, []))
     axes.elements[name] = element
     if indices is None:
         axes.coordinates[name] = index_var(f"c_{name}")
         axes.nest.append(let(f"c_{name}", sub(element, begin)))
+
+
+def _are_ancestors(axes: SourceAxes, axis: Axis) -> bool:
+    """Return whether the loops so far are over all elements of the ancestors of an axis, in their order."""
+    above = ancestors(axes.by_name, axis.name)[::-1]
+    return axes.visits_all and not axes.sorted_slots and [*axes.coordinates] == above
 
 
 def _add_fixed(axes: SourceAxes, axis: Axis) -> None:

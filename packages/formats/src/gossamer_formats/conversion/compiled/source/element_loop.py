@@ -9,7 +9,11 @@ from typing import NamedTuple
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
 from gossamer_formats.conversion.compiled.programs.arguments import SharedArguments, Size
-from gossamer_formats.conversion.compiled.programs.loop_nest import Tail, around
+from gossamer_formats.conversion.compiled.programs.loop_nest import (
+    Tail,
+    around,
+    without_outer_loops,
+)
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import compare, let, loop, when
 from gossamer_formats.conversion.compiled.source.axis_loops import add_axis
@@ -29,7 +33,7 @@ from gossamer_formats.conversion.compiled.source.source_axes import (
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_ir.analysis.logical_elements import map_results
 from gossamer_ir.core.build import ZERO, index_var, zero_of
-from gossamer_ir.nodes import Expr, Load, Stmt
+from gossamer_ir.nodes import Expr, For, Load, Stmt
 
 VALUES = "S_values"
 """The array of the values of the source."""
@@ -48,7 +52,7 @@ class ElementLoop(NamedTuple):
     follows from the others. `is_in_order`: positions ascend. `visits_all`: every value is that of an element.
     `loaded`: the handles of index arrays that have a logical coordinate at `p`, by its number. `size`: the
     number of values; `value`: that of the element. `condition` is true for the elements that are wanted;
-    None: all are.
+    None: all are. `whole` is that of `SourceAxes`.
     """
 
     nest: tuple[Stmt, ...]
@@ -61,6 +65,7 @@ class ElementLoop(NamedTuple):
     size: Size
     value: Expr
     condition: Expr | None
+    whole: dict[str, For]
 
     @property
     def counts_values(self) -> bool:
@@ -70,7 +75,10 @@ class ElementLoop(NamedTuple):
     def around(self, body: Sequence[Stmt], tail: Tail | None = None) -> tuple[Stmt, ...]:
         """Return the loops around statements, for the elements that are wanted."""
         condition = () if self.condition is None else (when(self.condition, []),)
-        return around((*self.nest, *condition), body, tail)
+        nest = (*self.nest, *condition)
+        if tail is None:
+            nest = without_outer_loops(nest, body, self.whole)
+        return around(nest, body, tail)
 
 
 def element_loop(
@@ -120,6 +128,7 @@ def element_loop(
         size=size,
         value=value,
         condition=compare("ne", value, is_zero) if drop_zeros else None,
+        whole=axes.whole,
     )
 
 

@@ -17,7 +17,7 @@ from gossamer_formats.storage import axes_by_name, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ZERO, index_var
-from gossamer_ir.nodes import Axis, Expr, Fact, FormatDescription, Stmt, Var
+from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Var
 
 
 @dataclass
@@ -25,7 +25,8 @@ class SourceAxes:
     """The loops so far.
 
     `elements` and `coordinates` are those of an axis, `counts` the numbers of elements of all its fibers.
-    `at_position`: the handles of arrays that have the coordinates of an axis at its elements.
+    `at_position`: the handles of arrays that have the coordinates of an axis at its elements. `whole`: for
+    the variable of a loop, that over the elements of all fibers, which are visited in the same order.
     """
 
     storage: PlannedStorage
@@ -37,6 +38,7 @@ class SourceAxes:
     counts: dict[str | None, Size] = field(default_factory=lambda: {None: SINGLE})
     at_position: dict[str, str] = field(default_factory=dict)
     visits_all: bool = True
+    whole: dict[str, For] = field(default_factory=dict)
 
     @property
     def by_name(self) -> dict[str, Axis]:
