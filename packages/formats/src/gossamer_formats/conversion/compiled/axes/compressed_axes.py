@@ -6,7 +6,6 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.bit_axes import add_bits
 from gossamer_formats.conversion.compiled.axes.dense_axes import add_fixed
-from gossamer_formats.conversion.compiled.axes.marked_fibers import add_marked
 from gossamer_formats.conversion.compiled.axes.own_slots import add_own_slots, store_coordinate
 from gossamer_formats.conversion.compiled.axes.places import (
     is_unknown_list,
@@ -14,6 +13,7 @@ from gossamer_formats.conversion.compiled.axes.places import (
     set_offsets,
     set_varied_place,
 )
+from gossamer_formats.conversion.compiled.axes.shared_slots import add_shared_slots
 from gossamer_formats.conversion.compiled.axes.tables import number_of, occurring, require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     ROOT,
@@ -53,7 +53,7 @@ def add_compressed(
     elif parent == ROOT:
         _add_numbered(state, axis, indptr, indices)
     elif indptr is not None:
-        add_marked(state, axis, indptr, indices, parent)
+        add_shared_slots(state, axis, indptr, indices, parent)
     else:
         raise NotDirectError("fibers of fixed width share slots")
 

@@ -6,27 +6,24 @@ one fiber at a time, as the products of rows do in the algorithm of Gustavson.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.axes.places import (
-    offsets_of_ends,
-    set_offsets,
-    set_varied_place,
-)
+from gossamer_formats.conversion.compiled.axes.places import offsets_of_ends
 from gossamer_formats.conversion.compiled.axes.tables import require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import (
-    IndexArray,
     Place,
     TargetAxes,
     axes_before,
+    has_full_ancestors,
     length_of,
     run_query,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.programs.loop_nest import hoisted
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.sort_fibers import sort_fibers
 from gossamer_formats.conversion.compiled.programs.statements import (
@@ -35,41 +32,33 @@ from gossamer_formats.conversion.compiled.programs.statements import (
     get_cell,
     let,
     load,
-    loop,
     select,
     set_cell,
     store,
-    when,
 )
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.compiled.source.element_order import is_grouped_by
 from gossamer_formats.conversion.target.dtypes import limits_of
 from gossamer_formats.storage import Array
-from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Expr, Stmt
 
 
 class MarkedFibers(NamedTuple):
-    """The first slot of each fiber and the coordinates of all fibers, of int32, and how many there are."""
+    """The first slot of each fiber and the coordinates of all fibers, of int32, and how many there are.
+    `slots`: the slot of the element at each position of the source, if its fibers are not sorted."""
 
     offsets: Value
     coordinates: Value
     total: Value
+    slots: Value | None
 
 
-def add_marked(
-    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: Place
-) -> None:
-    """Add an axis whose slots are shared by elements."""
-    fibers = marked_fibers(state, axis, parent)
-    set_offsets(state, indptr, fibers.offsets, "int32")
-    length = state.sizes.value(axis.length)
-    state.arrays[indices.handle] = IndexArray(fibers.coordinates, "int32", max(length - 1, 0))
-    rank = add_ranks(state, axis, parent, fibers)
-    set_varied_place(state, axis, add(index_var(f"b_{axis.name}"), rank), fibers.total)
-
-
-def marked_fibers(state: TargetAxes, axis: Axis, parent: Place) -> MarkedFibers:
-    """Return the distinct coordinates along an axis in each fiber, sorted if the axis says so.
+def marked_fibers(
+    state: TargetAxes, axis: Axis, parent: Place, *, lists_slots: bool = False
+) -> MarkedFibers:
+    """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
+    found, with the slots of elements.
 
     Raises `NotDirectError` (`needs_order`) if elements of a fiber are not together.
     """
@@ -85,54 +74,83 @@ def marked_fibers(state: TargetAxes, axis: Axis, parent: Place) -> MarkedFibers:
     ends = recorder.compute(np.zeros, parent.size.value, np.int32)
     totals = recorder.compute(np.zeros, 2, np.int64)
     marks = recorder.compute(np.zeros, length.value, np.int32)
-    scalars = [each for name in ("TOTAL", "LAST", "BACKWARDS") for each in cell(name, ZERO)]
-    run_query(
-        state,
-        _mark(state.coordinates[axis.name], parent),
-        {
-            "capacity": capacity,
-            "MARK": ArrayArgument(marks, "int32", (length.expr,)),
-            "ENDS": ArrayArgument(ends, "int32", (parent.size.expr,)),
-            "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
-            "TOTALS": ArrayArgument(totals, "int64", (index(2),)),
-        },
-        before=scalars,
-        after=[
-            store("TOTALS", ZERO, get_cell("TOTAL")),
-            store("TOTALS", ONE, get_cell("BACKWARDS")),
-        ],
-    )
+    arrays = {
+        "capacity": capacity,
+        "MARK": ArrayArgument(marks, "int32", (length.expr,)),
+        "ENDS": ArrayArgument(ends, "int32", (parent.size.expr,)),
+        "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
+        "TOTALS": ArrayArgument(totals, "int64", (index(2),)),
+    }
+    slots = None
+    if lists_slots:
+        slots = recorder.compute(np.empty, state.source.value_count, np.int32)
+        arrays["SLOTS"] = ArrayArgument(slots, "int32", (state.loop.size.expr,))
+    _run_marking(state, axis, parent, arrays)
     if recorder.decide(_has_gone_back, totals):
         raise NotDirectError("elements of a fiber are not together", needs_order=True)
     count = recorder.compute(_count, totals)
     offsets = recorder.compute(offsets_of_ends, ends)
     coordinates = recorder.compute(_first, listed, count)
-    stored = indices_of(axis)
-    if stored is None or stored.sorted:
+    if slots is None:
         sort_fibers(recorder, (coordinates, count), "int32", (offsets, "int32"))
-    return MarkedFibers(offsets, coordinates, count)
+    return MarkedFibers(offsets, coordinates, count, slots)
 
 
-def _mark(coordinate: Expr, parent: Place) -> Sequence[Stmt]:
-    """Return the statements that list the coordinate of an element unless it is marked in its fiber."""
-    fiber, found, place = index_var("g_"), index_var("c_"), index_var("k_")
-    after = add(fiber, ONE)
-    is_marked = compare("eq", load("MARK", found, "int32"), after)
-    return [
+def _run_marking(state: TargetAxes, axis: Axis, parent: Place, arrays: Mapping[str, Any]) -> None:
+    """Run the program that lists the coordinates of an element unless they are marked in its fiber."""
+    are_together = _are_together(state, axis)
+    fiber, end = index_var("g_"), store("ENDS", parent.slot, get_cell("TOTAL"), "int32")
+    goes_back = select(compare("lt", fiber, get_cell("LAST")), ONE, get_cell("BACKWARDS"))
+    is_other = compare("ne", fiber, get_cell("LAST"))
+    statements: list[Stmt] = [
         let(fiber.name, parent.slot),
-        set_cell(
-            "BACKWARDS",
-            select(compare("lt", fiber, get_cell("LAST")), ONE, get_cell("BACKWARDS")),
-        ),
+        set_cell("BACKWARDS", goes_back),
+        set_cell("BEGIN", select(is_other, get_cell("TOTAL"), get_cell("BEGIN"))),
         set_cell("LAST", fiber),
+        *_mark(state.coordinates[axis.name], lists_slots="SLOTS" in arrays),
+    ]
+    tail = None
+    if are_together and has_full_ancestors(state, axis):
+        tail = hoisted(state.loop.nest, state.bindings, end)
+    else:
+        statements.append(end)
+    if are_together:
+        del statements[1]
+    names = ("TOTAL", "LAST", "BEGIN", "BACKWARDS")
+    found = [store("TOTALS", ZERO, get_cell("TOTAL")), store("TOTALS", ONE, get_cell("BACKWARDS"))]
+    before = [each for name in names for each in cell(name, ZERO)]
+    run_query(state, statements, arrays, before=before, after=found, tail=tail)
+
+
+def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
+    """Return the statements that find the slot of an element: its mark is the number after that."""
+    found, place, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
+    is_marked = compare("gt", mark, get_cell("BEGIN"))
+    statements: list[Stmt] = [
         let(found.name, coordinate),
         # A coordinate that is marked already is stored at the end, and overwritten by the next.
         let(place.name, get_cell("TOTAL")),
         store("LISTED", place, found, "int32"),
+        let(mark.name, load("MARK", found, "int32")),
+        let(slot.name, select(is_marked, sub(mark, ONE), place)),
         set_cell("TOTAL", add(place, select(is_marked, ZERO, ONE))),
-        store("MARK", found, after, "int32"),
-        store("ENDS", fiber, get_cell("TOTAL"), "int32"),
+        store("MARK", found, add(slot, ONE), "int32"),
     ]
+    if lists_slots:
+        statements.append(store("SLOTS", POSITION, slot, "int32"))
+    return statements
+
+
+def _are_together(state: TargetAxes, axis: Axis) -> bool:
+    """Return whether the elements of each fiber are known to be together, in the order of the fibers: a
+    fiber depends on one logical dimension, by which the elements are sorted."""
+    dimensions = _dimensions_of_fiber(state, axis)
+    return len(dimensions) == 1 and is_grouped_by(state.order, [*dimensions])
+
+
+def _dimensions_of_fiber(state: TargetAxes, axis: Axis) -> frozenset[int]:
+    outer = [state.dimensions.get(name, frozenset()) for name in axes_before(state, axis)]
+    return frozenset().union(*outer)
 
 
 def _fits(value_count: int) -> bool:
@@ -159,46 +177,10 @@ def _first(listed: Array, count: int) -> Array:
 def _are_scattered(state: TargetAxes, axis: Axis, parent: Place) -> bool:
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
-    outer = [state.dimensions.get(name, frozenset()) for name in axes_before(state, axis)]
-    of_fiber = frozenset().union(*outer)
+    of_fiber = _dimensions_of_fiber(state, axis)
     is_single = parent.size.value == 1 or not of_fiber
     return (
         not is_single
         and bool(state.order.digits)
         and state.order.digits[0].dimension not in of_fiber
     )
-
-
-def add_ranks(state: TargetAxes, axis: Axis, parent: Place, fibers: MarkedFibers) -> Expr:
-    """Bind the rank of an element's coordinate within its fiber, and return it: a table has those of one
-    fiber at a time."""
-    name, recorder, arguments = axis.name, state.recorder, state.arguments
-    count = arguments.integer(f"k_listed_{name}", fibers.total)
-    table = recorder.compute(_table_size, fibers.coordinates)
-    ranks = recorder.compute(np.empty, table, np.int32)
-    arguments.array(f"STARTS_{name}", fibers.offsets, "int32", add(parent.size.expr, ONE))
-    arguments.array(f"LISTED_{name}", fibers.coordinates, "int32", count.expr)
-    size = arguments.integer(f"k_ranks_{name}", table)
-    arguments.array(f"RANK_{name}", ranks, "int32", size.expr)
-    fiber, first, slot = (index_var(f"{letter}_{name}") for letter in "gbs")
-    coordinate = load(f"LISTED_{name}", slot, "int32")
-    set_ranks = loop(
-        slot.name,
-        first,
-        load(f"STARTS_{name}", add(fiber, ONE), "int32"),
-        [store(f"RANK_{name}", coordinate, sub(slot, first), "int32")],
-    )
-    last, rank = f"FIBER_{name}", index_var(f"r_{name}")
-    state.starts += cell(last, index(-1))
-    state.bindings += [
-        let(fiber.name, parent.slot),
-        let(first.name, load(f"STARTS_{name}", fiber, "int32")),
-        when(compare("ne", fiber, get_cell(last)), [set_cell(last, fiber), set_ranks]),
-        let(rank.name, load(f"RANK_{name}", state.coordinates[axis.name], "int32")),
-    ]
-    return rank
-
-
-def _table_size(coordinates: Array) -> int:
-    """Return the number of coordinates up to the largest one."""
-    return int(coordinates.max(initial=0)) + 1

@@ -8,7 +8,8 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.dense_axes import longest_of
 from gossamer_formats.conversion.compiled.axes.fiber_counts import fiber_counts
-from gossamer_formats.conversion.compiled.axes.marked_fibers import add_ranks, marked_fibers
+from gossamer_formats.conversion.compiled.axes.fiber_ranks import add_ranks
+from gossamer_formats.conversion.compiled.axes.marked_fibers import marked_fibers
 from gossamer_formats.conversion.compiled.axes.places import (
     add_offsets,
     pass_offsets,

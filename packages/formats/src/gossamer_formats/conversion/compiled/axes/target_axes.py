@@ -15,13 +15,14 @@ from gossamer_formats.conversion.compiled.programs.arguments import (
     SharedArguments,
     Size,
 )
+from gossamer_formats.conversion.compiled.programs.loop_nest import Tail
 from gossamer_formats.conversion.compiled.programs.run_program import run_program
 from gossamer_formats.conversion.compiled.source.element_loop import ElementLoop
 from gossamer_formats.conversion.compiled.source.element_order import ElementOrder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import axes_by_name
-from gossamer_ir.core.axis_kinds import Indptr
+from gossamer_formats.storage import ancestors, axes_by_name
+from gossamer_ir.core.axis_kinds import Indptr, is_full
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Stmt
 
@@ -164,6 +165,11 @@ def axes_before(state: TargetAxes, axis: Axis) -> list[str]:
     return list(names[: names.index(axis.name)])
 
 
+def has_full_ancestors(state: TargetAxes, axis: Axis) -> bool:
+    """Return whether the fibers of an axis are those of dense axes, which are there without elements, too."""
+    return all(is_full(state.axes[name]) for name in ancestors(state.axes, axis.name))
+
+
 def run_query(
     state: TargetAxes,
     statements: Sequence[Stmt],
@@ -171,13 +177,15 @@ def run_query(
     *,
     before: Sequence[Stmt] = (),
     after: Sequence[Stmt] = (),
+    tail: Tail | None = None,
 ) -> None:
-    """Run a program with statements for each element, and others before and after the loops.
+    """Run a program with statements for each element, others before and after the loops, and one after some
+    inner loops.
 
     Raises `NotDirectError` if there may be only one program.
     """
     if state.requires.one_program:
         raise NotDirectError("a query needs a program of its own")
-    loops = state.loop.around([*state.bindings, *statements])
+    loops = state.loop.around([*state.bindings, *statements], tail)
     body = [*state.starts, *before, *loops, *after]
     run_program(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -11,7 +11,11 @@ from gossamer_formats.conversion.compiled.axes.places import (
     set_list_size,
     set_offsets,
 )
-from gossamer_formats.conversion.compiled.axes.target_axes import Appended, TargetAxes
+from gossamer_formats.conversion.compiled.axes.target_axes import (
+    Appended,
+    TargetAxes,
+    has_full_ancestors,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.programs.loop_nest import (
     Tail,
@@ -32,8 +36,7 @@ from gossamer_formats.conversion.compiled.programs.statements import (
 from gossamer_formats.conversion.compiled.programs.vector_loop import VectorLoop, vector_loop
 from gossamer_formats.conversion.compiled.source.element_loop import POSITION
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
-from gossamer_formats.storage import Array, ancestors
-from gossamer_ir.core.axis_kinds import is_full
+from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Let, Stmt, Var
 from gossamer_ir.traversal.substitute import substitute
@@ -76,8 +79,7 @@ def _first(totals: Array) -> int:
 
 def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
-    if all(is_full(state.axes[name]) for name in ancestors(state.axes, axis.name)):
-        # Fibers of dense axes are there without elements, too.
+    if has_full_ancestors(state, axis):
         return hoisted(state.loop.nest, state.bindings, statement)
     return Tail(statement, depth_of(state.loop.nest))
 
