@@ -38,10 +38,11 @@ from gossamer_formats.conversion.compiled.programs.statements import (
 )
 from gossamer_formats.conversion.compiled.source.element_loop import POSITION
 from gossamer_formats.conversion.compiled.source.element_order import is_grouped_by
+from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.conversion.target.dtypes import limits_of
 from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
-from gossamer_ir.nodes import Axis, Expr, Stmt
+from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
 
 
 class MarkedFibers(NamedTuple):
@@ -142,10 +143,15 @@ def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
 
 
 def _are_together(state: TargetAxes, axis: Axis) -> bool:
-    """Return whether the elements of each fiber are known to be together, in the order of the fibers: a
-    fiber depends on one logical dimension, by which the elements are sorted."""
+    """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
+    elements are sorted by a logical coordinate, with which the number of the fiber ascends."""
+    outer = [state.coordinates.get(name) for name in axes_before(state, axis)]
     dimensions = _dimensions_of_fiber(state, axis)
-    return len(dimensions) == 1 and is_grouped_by(state.order, [*dimensions])
+    match [coordinate for coordinate in outer if coordinate != ZERO]:
+        case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
+            is_logical = [variable] == [logical_variable(number) for number in dimensions]
+            return is_logical and is_grouped_by(state.order, [*dimensions])
+    return False
 
 
 def _dimensions_of_fiber(state: TargetAxes, axis: Axis) -> frozenset[int]:
