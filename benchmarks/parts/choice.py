@@ -125,6 +125,8 @@ def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
     if op == "spmv":
         yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
         return
+    if found.rows == found.columns:
+        yield candidate("row_groups", height=1)
     for columns in TILE_COLUMNS:
         in_tile = found.mean_row * columns / max(found.columns, 1)
         if 2 * columns <= found.columns and in_tile >= LEAST_IN_TILE:

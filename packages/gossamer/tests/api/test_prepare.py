@@ -65,6 +65,36 @@ def test_columns_after_the_last_whole_tile_are_a_part_of_their_own():
     assert [part.tensor.format for part in whole.parts] == ["tiled_csr"]
 
 
+def communities(count=40, size=250, dtype=np.float32):
+    """A graph of communities, whose nodes are mixed."""
+    rng = np.random.default_rng(0)
+    blocks = [
+        sparse.random_array((size, size), density=0.08, rng=rng, format="coo") for _ in range(count)
+    ]
+    mixed = rng.permutation(count * size)
+    matrix = sparse.csr_array(sparse.block_diag(blocks, format="csr")[mixed][:, mixed]).astype(
+        dtype
+    )
+    matrix.data = integers(matrix.nnz, dtype)
+    return matrix
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_a_community_are_stored_together_if_the_operand_is_large(dtype):
+    matrix = communities(dtype=dtype)
+    tensor = gs.from_scipy(matrix)
+    prepared = gs.prepare(tensor, features=128, calls=MANY)
+    choice = gs.explain(prepared)
+    assert choice.chosen.text == "row_groups (height=1)"
+    assert "rows with columns in common are together" in str(choice)
+    dense = integers((matrix.shape[1], 128), dtype)
+    assert np.array_equal(gs.spmm(prepared, dense), matrix @ dense)
+    assert np.array_equal(gs.spmv(prepared, dense[:, 0].copy()), matrix @ dense[:, 0])
+    # A small operand stays in the caches, whatever the order is.
+    assert gs.explain(gs.prepare(tensor, features=4, calls=MANY)).chosen.format == "csr"
+    assert gs.explain(gs.prepare(tensor, features=128, calls=1)).chosen.format == "csr"
+
+
 def test_few_calls_do_not_pay_for_a_conversion():
     prepared = gs.prepare(pruned(), features=64, calls=1)
     assert isinstance(prepared, SparseTensor)

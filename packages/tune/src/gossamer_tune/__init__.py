@@ -9,9 +9,14 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_tune.format_choice import FormatChoice, choose_format, measure_formats
     from gossamer_tune.model.estimate import Estimate
+    from gossamer_tune.model.ordered_rows_times_dense import may_gain_from_order
     from gossamer_tune.model.workload import Workload
     from gossamer_tune.orders.community_order import community_order
-    from gossamer_tune.properties.matrix_properties import MatrixProperties, properties_of
+    from gossamer_tune.properties.matrix_properties import (
+        MatrixProperties,
+        properties_of,
+        with_order,
+    )
 
 _HOMES = {
     "Estimate": "gossamer_tune.model.estimate",
@@ -20,8 +25,10 @@ _HOMES = {
     "Workload": "gossamer_tune.model.workload",
     "choose_format": "gossamer_tune.format_choice",
     "community_order": "gossamer_tune.orders.community_order",
+    "may_gain_from_order": "gossamer_tune.model.ordered_rows_times_dense",
     "measure_formats": "gossamer_tune.format_choice",
     "properties_of": "gossamer_tune.properties.matrix_properties",
+    "with_order": "gossamer_tune.properties.matrix_properties",
 }
 
 __all__ = [
@@ -31,8 +38,10 @@ __all__ = [
     "Workload",
     "choose_format",
     "community_order",
+    "may_gain_from_order",
     "measure_formats",
     "properties_of",
+    "with_order",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

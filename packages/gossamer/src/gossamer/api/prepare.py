@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
+from gossamer.operator_calls.row_order import properties_for
 from gossamer.operators import operator_named
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
@@ -23,7 +24,6 @@ from gossamer_tune import (
     Workload,
     choose_format,
     measure_formats,
-    properties_of,
 )
 
 _REPEATED = 5
@@ -63,8 +63,7 @@ def prepare(
     workload = _workload(op, features, calls, target)
     matrix = (A if isinstance(A, SparseTensor) else SparseTensor(A)).tocsr()
     workload = workload._replace(dtype=matrix.dtype.name)
-    rows, columns = matrix.shape
-    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+    found = properties_for(matrix, workload)
     choice = choose_format(found, workload, calls=calls)
     stored: dict[str, Stored] = {}
 

@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.support.typed_calls import typed
-from gossamer_tune.properties.row_sample import GROUP, Array, RowSample, sample_rows
+from gossamer_tune.properties.column_reuse import ColumnReuse, column_reuse
+from gossamer_tune.properties.row_sample import (
+    GROUP,
+    Array,
+    RowSample,
+    distinct_count,
+    sample_rows,
+)
 from gossamer_tune.properties.slices import slice_fill
 
 BLOCKS = (2, 3, 4, 6, 8, 16)
@@ -23,7 +30,8 @@ class MatrixProperties(NamedTuple):
     blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
     of the number of columns. `fresh` is the fraction of elements whose column occurs for the first time in a
     group of 48 neighboring rows, which have `group_columns` different columns. `slice_fill` is the fraction
-    of the slots of SELL that are elements.
+    of the slots of SELL that are elements. `reuse` and `ordered_reuse` say how soon columns occur again in
+    the order of the rows, and in another one (`with_order`; None: there is none).
 
     >>> MatrixProperties(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1, 1.0, 8.0, 1.0).density
     0.25
@@ -41,6 +49,8 @@ class MatrixProperties(NamedTuple):
     fresh: float
     group_columns: float
     slice_fill: float
+    reuse: ColumnReuse | None = None
+    ordered_reuse: ColumnReuse | None = None
 
     @property
     def density(self) -> float:
@@ -81,12 +91,30 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
     )
 
 
+@typed
+def with_order(
+    matrix: MatrixProperties, indptr: Array, indices: Array, order: Array
+) -> MatrixProperties:
+    """Return the properties of a matrix in CSR whose rows may also be visited in this order, which has each
+    row once.
+
+    >>> from scipy.sparse import block_diag
+    >>> matrix = block_diag([np.ones((2, 2))] * 2, format="csr")[[0, 2, 1, 3]]
+    >>> found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
+    >>> found = with_order(found, matrix.indptr, matrix.indices, np.array([0, 2, 1, 3]))
+    >>> found.reuse.misses(rows=2), found.ordered_reuse.misses(rows=2)
+    (1.0, 0.5)
+    """
+    given, ordered = (column_reuse(matrix.columns, indptr, indices, rows) for rows in (None, order))
+    return matrix._replace(reuse=given, ordered_reuse=ordered)
+
+
 def _block_fill(sample: RowSample, size: int, columns: int) -> float:
     if not sample.columns.size:
         return 0.0
     across = -(-columns // size)
     blocks = sample.rows // size * across + sample.columns // size
-    return sample.columns.size / (np.unique(blocks).size * size * size)
+    return sample.columns.size / (distinct_count(blocks) * size * size)
 
 
 def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
@@ -101,4 +129,4 @@ def _columns_of_groups(sample: RowSample, columns: int) -> tuple[int, int]:
     """Return the number of different columns in each group of rows, summed over groups, and the number of
     groups."""
     groups = sample.rows // GROUP
-    return np.unique(groups * columns + sample.columns).size, np.unique(groups).size
+    return distinct_count(groups * columns + sample.columns), distinct_count(groups)

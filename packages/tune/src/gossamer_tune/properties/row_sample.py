@@ -36,8 +36,30 @@ def sample_rows(indptr: Array, indices: Array) -> RowSample:
         firsts = np.unique(np.linspace(0, groups - 1, wanted).astype(np.int64)) * GROUP
         chosen = (firsts[:, np.newaxis] + np.arange(GROUP)).reshape(-1)
         chosen = chosen[chosen < length]
+    return elements_of_rows(indptr, indices, chosen)
+
+
+def elements_of_rows(indptr: Array, indices: Array, chosen: Array) -> RowSample:
+    """Return the elements of some rows, in the order of these.
+
+    >>> elements_of_rows(np.array([0, 2, 3]), np.array([0, 5, 1]), np.array([1, 0]))
+    RowSample(rows=array([1, 0, 0]), columns=array([1, 0, 5]))
+    """
     begins = indptr[chosen].astype(np.int64)
     lengths = indptr[chosen + 1].astype(np.int64) - begins
     skipped = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     columns = indices[np.repeat(begins, lengths) + skipped].astype(np.int64)
     return RowSample(np.repeat(chosen, lengths), columns)
+
+
+def distinct_count(numbers: Array) -> int:
+    """Return how many different numbers there are.
+
+    The numbers of a sample are sorted in a few milliseconds; the hash table of `numpy.unique` takes a
+    hundred.
+
+    >>> distinct_count(np.array([3, 1, 3])), distinct_count(np.array([]))
+    (2, 0)
+    """
+    ascending = np.sort(numbers)
+    return int(np.count_nonzero(ascending[1:] != ascending[:-1])) + bool(ascending.size)

@@ -19,6 +19,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
+from gossamer.operator_calls.row_order import properties_for
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import set_num_threads
@@ -27,7 +28,7 @@ from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.support.counted import counted
-from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format, properties_of
+from gossamer_tune import FormatChoice, MatrixProperties, Workload, choose_format
 
 
 def info(
@@ -74,12 +75,13 @@ def info(
     choices: list[tuple[int, FormatChoice]] = []
     if tensor.ndim == 2:
         matrix = tensor.tocsr()
-        found = _properties(matrix)
-        record |= _structure(matrix, found)
         wanted = [*dict.fromkeys(features or [FEATURES])]
+        workloads = [_workload(matrix, count, target=target) for count in wanted]
+        found = properties_for(matrix, *workloads)
+        record |= _structure(matrix, found)
         choices = [
-            (count, _choice(matrix, found, count, calls, target=target, measure=measure))
-            for count in wanted
+            (one.features, _choice(matrix, found, one, calls, target=target, measure=measure))
+            for one in workloads
         ]
     else:
         _require_matrix(file, tensor, {"--features": bool(features), "--measure": measure})
@@ -119,9 +121,9 @@ def _sizes(tensor: SparseTensor) -> dict[str, Any]:
     }
 
 
-def _properties(matrix: SparseTensor) -> MatrixProperties:
-    rows, columns = matrix.shape
-    return properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
+def _workload(matrix: SparseTensor, features: int, *, target: str) -> Workload:
+    hardware = hardware_params(resolve_elsewhere(target)[1])
+    return Workload("spmm", features, matrix.dtype.name, hardware)
 
 
 def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:
@@ -143,21 +145,20 @@ def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:
 def _choice(
     matrix: SparseTensor,
     found: MatrixProperties,
-    features: int,
+    workload: Workload,
     calls: int,
     *,
     target: str,
     measure: bool,
 ) -> FormatChoice:
     """Return the choice of the model, or with `measure` that of the timings."""
-    dtype = matrix.dtype.name
     if not measure:
-        hardware = hardware_params(resolve_elsewhere(target)[1])
-        return choose_format(found, Workload("spmm", features, dtype, hardware), calls=calls)
+        return choose_format(found, workload, calls=calls)
     from gossamer.api.explain import explain
     from gossamer.api.prepare import prepare
 
-    require_memory("spmm", matrix, features=features, dtype=dtype)
+    features = workload.features
+    require_memory("spmm", matrix, features=features, dtype=workload.dtype)
     return explain(prepare(matrix, features=features, calls=calls, measure=True, target=target))
 
 

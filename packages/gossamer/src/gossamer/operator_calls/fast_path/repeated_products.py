@@ -19,6 +19,7 @@ from numpy import ndarray
 from gossamer.bounded_dict import put_bounded
 from gossamer.operator_calls.chosen_format import CHOICE, Stored, has_added_zeros, in_format
 from gossamer.operator_calls.portions import is_much_work
+from gossamer.operator_calls.row_order import properties_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
@@ -174,15 +175,14 @@ def _choice(matrix: SparseTensor, operator: str, sizes: tuple[int, ...]) -> Form
     """Return the choice among formats in which results are the same but for rounding."""
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.machine.hardware_params import hardware_params
-    from gossamer_tune import Workload, choose_format, properties_of
+    from gossamer_tune import Workload, choose_format
 
-    rows, columns = matrix.shape
-    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
     hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
     features = sizes[0] if sizes else 1
     workload = Workload(
         "spmm" if operator == "spmm" else "spmv", features, matrix.dtype.name, hardware
     )
+    found = properties_for(matrix, workload)
     return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)
 
 

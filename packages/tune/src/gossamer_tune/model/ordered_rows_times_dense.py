@@ -1,0 +1,90 @@
+"""The cost of rows in an order of communities (format `row_groups`) times a dense matrix."""
+
+from __future__ import annotations
+
+from gossamer_ir.support.typed_calls import typed
+from gossamer_tune.model.csr_times_dense import (
+    ELEMENT_CYCLES,
+    RESULT_CYCLES,
+    ROW_CYCLES,
+    csr_times_dense,
+)
+from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.operand_loads import FIRST_CACHE, LOAD_CYCLES
+from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.column_reuse import ColumnReuse
+from gossamer_tune.properties.matrix_properties import MatrixProperties
+
+HELD_PART = 0.75
+"""The fraction of the private cache that holds what was used last: it is not fully associative."""
+
+COLUMN_BYTES = 4
+"""Bytes of the column of an element."""
+
+SCATTERED_CYCLES = 2.0
+"""Cycles that a vector of the result takes longer if rows are in any order."""
+
+CONVERSION_CYCLES = 150.0
+"""Cycles to find the order and to convert the matrix, for an element (measured: 60 to 80 nanoseconds)."""
+
+LEAST_FRESH = 0.1
+"""No order is looked for if fewer elements than this fraction select a row that the rows before them do not:
+there is little to gain then."""
+
+
+def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
+    """Return the estimate for rows in another order, if the properties have one: that for CSR, in the ratio
+    of the costs with the reuse of columns in both orders."""
+    if matrix.reuse is None or matrix.ordered_reuse is None or workload.features == 1:
+        return ()
+    (csr,) = csr_times_dense(matrix, workload)
+    given = _cycles(matrix, workload, matrix.reuse)
+    ordered = _cycles(matrix, workload, matrix.ordered_reuse)
+    ordered += matrix.rows * workload.vectors * SCATTERED_CYCLES
+    held = workload.hardware.private_cache * HELD_PART / _row_bytes(workload)
+    before, after = matrix.reuse.misses(held), matrix.ordered_reuse.misses(held)
+    reason = (
+        f"rows with columns in common are together, so that {after:.0%} of the rows that elements select are "
+        f"not in the private cache, instead of {before:.0%}"
+    )
+    cycles = csr.cycles * ordered / given
+    return (Estimate("row_groups", {"height": 1}, cycles, matrix.nnz * CONVERSION_CYCLES, reason),)
+
+
+@typed
+def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
+    """Return whether another order of the rows may make a product faster: if the matrix is square, and its
+    elements select rows of an operand that is larger than the private cache.
+
+    >>> import numpy as np
+    >>> from gossamer_tune import properties_of
+    >>> matrix = properties_of((3, 3), np.array([0, 1, 2, 3]), np.array([2, 1, 0]))
+    >>> may_gain_from_order(matrix, Workload("spmm", features=64))
+    False
+    """
+    if workload.features == 1 or matrix.rows != matrix.columns or matrix.fresh < LEAST_FRESH:
+        return False
+    return matrix.columns * _row_bytes(workload) > workload.hardware.private_cache
+
+
+def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) -> float:
+    """Return the cycles of a product, one row after the other, in an order with this reuse of columns.
+
+    Each level of the caches holds the rows of the operand that were used last, and what came with the
+    elements in between: their values and columns, and rows of the result.
+    """
+    hardware, row_bytes = workload.hardware, _row_bytes(workload)
+    # A large result is stored around the caches.
+    is_cached = matrix.rows * row_bytes <= hardware.shared_cache // 2
+    results = row_bytes / matrix.mean_row if is_cached and matrix.mean_row else 0.0
+    others = (workload.element_bytes + COLUMN_BYTES + results) / row_bytes
+    sizes = (FIRST_CACHE, hardware.private_cache * HELD_PART, hardware.shared_cache)
+    load = LOAD_CYCLES[0]
+    for size, near, far in zip(sizes, LOAD_CYCLES, LOAD_CYCLES[1:], strict=False):
+        load += reuse.misses(size / row_bytes, others=others) * (far - near)
+    cycles = matrix.nnz * (ELEMENT_CYCLES + workload.vectors * load)
+    return cycles + matrix.rows * (ROW_CYCLES + RESULT_CYCLES * workload.vectors)
+
+
+def _row_bytes(workload: Workload) -> int:
+    return workload.features * workload.element_bytes
