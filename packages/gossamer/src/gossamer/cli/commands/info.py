@@ -88,11 +88,15 @@ def info(
     if as_json:
         print(json.dumps(record | {"choices": [_choice_record(*each) for each in choices]}))
     else:
-        from gossamer.cli.info.matrix_tables import print_choice, print_matrix
+        _print_tables(record, choices)
 
-        print_matrix(record)
-        for count, choice in choices:
-            print_choice(count, choice)
+
+def _print_tables(record: dict[str, Any], choices: list[tuple[int, FormatChoice]]) -> None:
+    from gossamer.cli.info.matrix_tables import print_choice, print_matrix
+
+    print_matrix(record)
+    for count, choice in choices:
+        print_choice(count, choice)
 
 
 _OF_MATRICES = ("rows", "bandwidth", "block_fill")

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.counted import counted
 from gossamer_ir.transform.decomposition.decomposed_iterations import (
+    DividedTensor,
     conversions,
     decomposed_iteration,
 )
@@ -98,28 +99,21 @@ def decompose_function(
     if converts:
         for format in instantiated:
             body += conversions(format, stored, namer)
-    body += _decomposed_body(function, stored, instantiated, namer, rows=known)
+    body += _decomposed_body(instantiated, DividedTensor(function, stored, namer, known))
     extended = _with_declarations(replace(function, body=tuple(body)), instantiated)
     extended = replace(extended, relations=(*extended.relations, *relations))
     return extended if converts else without_tensor(extended, stored)
 
 
-def _decomposed_body(
-    function: Function,
-    stored: Sequence[SparseBuffer],
-    formats: Sequence[InstantiatedFormat],
-    namer: Namer,
-    *,
-    rows: RowsOf,
-) -> list[Stmt]:
+def _decomposed_body(formats: Sequence[InstantiatedFormat], tensor: DividedTensor) -> list[Stmt]:
     """Return the body of the function with an iteration for each part instead of those over the tensor."""
     body: list[Stmt] = []
-    for stmt in function.body:
-        replaced = _decomposed(stmt, function, stored, formats, namer, rows=rows)
+    for stmt in tensor.function.body:
+        replaced = _decomposed(stmt, formats, tensor)
         body += replaced
         if replaced != [stmt]:
             # Variables are unique in a function, so the next iteration needs others.
-            formats = [with_fresh_variables(format, namer) for format in formats]
+            formats = [with_fresh_variables(format, tensor.namer) for format in formats]
     return body
 
 
@@ -138,16 +132,10 @@ def _instantiated(
 
 
 def _decomposed(
-    stmt: Stmt,
-    function: Function,
-    stored: Sequence[SparseBuffer],
-    formats: Sequence[InstantiatedFormat],
-    namer: Namer,
-    *,
-    rows: RowsOf,
+    stmt: Stmt, formats: Sequence[InstantiatedFormat], tensor: DividedTensor
 ) -> list[Stmt]:
     """Return a statement of the function's body, or those that replace it if it uses the tensor."""
-    names = {buffer.name for buffer in stored}
+    names = tensor.names
     if not buffers_accessed(stmt) & names:
         return [stmt]
     if not isinstance(stmt, Iteration):
@@ -155,7 +143,7 @@ def _decomposed(
             "statement",
             f"{', '.join(sorted(names))} is used outside of the iterations of the function.",
         )
-    return decomposed_iteration(stmt, function, stored, formats, namer, rows=rows)
+    return decomposed_iteration(stmt, formats, tensor)
 
 
 def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]) -> Function:

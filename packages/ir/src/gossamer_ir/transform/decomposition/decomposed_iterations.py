@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -42,14 +42,28 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, statements
 
 
+class DividedTensor(NamedTuple):
+    """A tensor that is stored in parts: the function that uses it, its `buffers`, which share their axes, new
+    names in the function, and the rows that parts are declared to initialize."""
+
+    function: Function
+    buffers: Sequence[SparseBuffer]
+    namer: Namer
+    rows: RowsOf
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the buffers."""
+        return {buffer.name for buffer in self.buffers}
+
+    @property
+    def axes_of_function(self) -> dict[str, Axis]:
+        """All axes of the function by name."""
+        return {axis.name: axis for axis in self.function.axes}
+
+
 def decomposed_iteration(
-    iteration: Iteration,
-    function: Function,
-    stored: Sequence[SparseBuffer],
-    formats: Sequence[InstantiatedFormat],
-    namer: Namer,
-    *,
-    rows: RowsOf,
+    iteration: Iteration, formats: Sequence[InstantiatedFormat], tensor: DividedTensor
 ) -> list[Stmt]:
     """Return the iterations for one over the undivided tensor: its init outside of the tensor, then one for
     each part.
@@ -57,22 +71,15 @@ def decomposed_iteration(
     A part that is proved to visit all that is initialized comes first and initializes it, as those do that
     are declared to (`rows`).
     """
-    axes = {axis.name: axis for axis in function.axes}
-    names = [buffer.name for buffer in stored]
-    variables = _required_variables(iteration, stored)
-    _require_no_axis_below(iteration, stored, axes)
-    outer_init = bool(iteration.init) and not buffers_written(iteration.init) <= set(names)
-    if outer_init and buffers_written(iteration.init) & set(names):
-        raise DecompositionError(
-            "init",
-            f"Iteration '{iteration.name}' initializes {', '.join(names)} together with other buffers.",
-        )
-    if not outer_init:
-        return [_part(format, iteration, function, stored, variables, namer) for format in formats]
+    variables = _required_variables(iteration, tensor)
+    _require_no_axis_below(iteration, tensor)
+    if not _has_outer_init(iteration, tensor):
+        return [_part(format, iteration, variables, tensor) for format in formats]
+    axes = tensor.axes_of_function
     _require_unreduced_init(iteration, axes)
     dimensions = _initialized_dimensions(iteration, variables)
-    known = rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
-    if _initializes_all(iteration, axes, stored):
+    known = tensor.rows(dimensions[0]) if len(dimensions) == 1 else RowsOfParts()
+    if _initializes_all(iteration, tensor):
         covering = next((each for each in formats if covers(each, dimensions)), None)
         known = known if covering is None else RowsOfParts((covering.name,), are_all=True)
     # First those that initialize, since the others add to it.
@@ -80,12 +87,26 @@ def decomposed_iteration(
     updates = replace(iteration, init=())
     result: list[Stmt] = []
     if not known.are_all:
-        init, updates = split_init(iteration, axes, namer)
+        init, updates = split_init(iteration, axes, tensor.namer)
         result.append(init)
     for format in formats:
         own = iteration if format.name in known.initializing else updates
-        result.append(_part(format, own, function, stored, variables, namer))
+        result.append(_part(format, own, variables, tensor))
     return result
+
+
+def _has_outer_init(iteration: Iteration, tensor: DividedTensor) -> bool:
+    """Return whether an iteration initializes other buffers than those of the tensor; raise an error if it
+    initializes both."""
+    written = buffers_written(iteration.init)
+    is_outer = not written <= tensor.names
+    if is_outer and written & tensor.names:
+        names = ", ".join(buffer.name for buffer in tensor.buffers)
+        raise DecompositionError(
+            "init",
+            f"Iteration '{iteration.name}' initializes {names} together with other buffers.",
+        )
+    return is_outer
 
 
 def _initialized_dimensions(iteration: Iteration, variables: Sequence[str]) -> list[int]:
@@ -94,11 +115,9 @@ def _initialized_dimensions(iteration: Iteration, variables: Sequence[str]) -> l
     return [dimension for dimension, name in enumerate(variables) if name in used]
 
 
-def _initializes_all(
-    iteration: Iteration, axes: Mapping[str, Axis], stored: Sequence[SparseBuffer]
-) -> bool:
+def _initializes_all(iteration: Iteration, tensor: DividedTensor) -> bool:
     """Return whether the init runs for all coordinates of the tensor's axes, not only for stored ones."""
-    of_tensor = set(stored[0].axes)
+    axes, of_tensor = tensor.axes_of_function, set(tensor.buffers[0].axes)
     return all(
         is_full(axes[item.axis]) and axes[item.axis].parent is None
         for item, _ in axes_of_init(iteration, axes)
@@ -109,32 +128,30 @@ def _initializes_all(
 def _part(
     format: InstantiatedFormat,
     iteration: Iteration,
-    function: Function,
-    stored: Sequence[SparseBuffer],
     variables: tuple[str, ...],
-    namer: Namer,
+    tensor: DividedTensor,
 ) -> Stmt:
     """Return the iteration over a part, whose unused slots must contribute nothing."""
-    require_neutral_slots(iteration, function, stored, format)
-    return _iteration_over(format, iteration, stored, variables, namer)
+    require_neutral_slots(iteration, tensor.function, tensor.buffers, format)
+    return _iteration_over(format, iteration, variables, tensor)
 
 
-def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) -> tuple[str, ...]:
+def _required_variables(iteration: Iteration, tensor: DividedTensor) -> tuple[str, ...]:
     """Return the variables over the axes of the buffers, with which all accesses must be indexed."""
     if any(isinstance(stmt, Iteration) for stmt in statements(iteration.body)):
         raise DecompositionError(
             "nested", f"Iteration '{iteration.name}' contains another iteration."
         )
     by_axis = dict(zip(all_axis_names(iteration.axes), iteration.vars, strict=True))
-    names = {buffer.name for buffer in stored}
-    missing = [axis for axis in stored[0].axes if axis not in by_axis]
+    names, axes = tensor.names, tensor.buffers[0].axes
+    missing = [axis for axis in axes if axis not in by_axis]
     if missing:
         raise DecompositionError(
             "axes",
             f"Iteration '{iteration.name}' uses {', '.join(sorted(names))}, but does not iterate over the "
             f"axis '{missing[0]}'.",
         )
-    variables = tuple(by_axis[axis] for axis in stored[0].axes)
+    variables = tuple(by_axis[axis] for axis in axes)
     expected = tuple(index_var(name) for name in variables)
     for access in collect(ACCESSES, *iteration.init, *iteration.body):
         if access.buffer in names and access.indices != expected:
@@ -146,11 +163,9 @@ def _required_variables(iteration: Iteration, stored: Sequence[SparseBuffer]) ->
     return variables
 
 
-def _require_no_axis_below(
-    iteration: Iteration, stored: Sequence[SparseBuffer], axes: Mapping[str, Axis]
-) -> None:
+def _require_no_axis_below(iteration: Iteration, tensor: DividedTensor) -> None:
     """Require that no other axis is iterated below those of the tensor, which the parts do not have."""
-    removed = stored[0].axes
+    axes, removed = tensor.axes_of_function, tensor.buffers[0].axes
     for item in iterated_axes(iteration):
         for name in axis_names(item.axis):
             above = attached_to(item.axis) or axes[name].parent
@@ -158,7 +173,7 @@ def _require_no_axis_below(
                 raise DecompositionError(
                     "axes",
                     f"Iteration '{iteration.name}' iterates over '{name}' below '{above}', an axis of "
-                    f"'{stored[0].name}' that the parts do not have.",
+                    f"'{tensor.buffers[0].name}' that the parts do not have.",
                 )
 
 
@@ -176,11 +191,11 @@ def _require_unreduced_init(iteration: Iteration, axes: Mapping[str, Axis]) -> N
 def _iteration_over(
     format: InstantiatedFormat,
     iteration: Iteration,
-    stored: Sequence[SparseBuffer],
     variables: tuple[str, ...],
-    namer: Namer,
+    tensor: DividedTensor,
 ) -> Stmt:
     """Return the iteration over a part."""
+    namer = tensor.namer
     kept = {
         name: namer.fresh(name)
         for item in iterated_axes(iteration)
@@ -189,7 +204,7 @@ def _iteration_over(
     }
     coordinates = dict(zip(variables, format.coordinates, strict=True))
     values = {**coordinates, **{old: index_var(new) for old, new in kept.items()}}
-    pairs = zip(stored, format.buffers, strict=True)
+    pairs = zip(tensor.buffers, format.buffers, strict=True)
     renamed = {undivided.name: buffer.name for undivided, buffer in pairs}
 
     def moved(body: tuple[Stmt, ...], dimensions: Sequence[int] | None) -> tuple[Stmt, ...]:
