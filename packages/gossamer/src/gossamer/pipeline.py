@@ -80,6 +80,7 @@ def lower_by_stage(
     current = verify(module)
     _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":
+        # The passes before this stage insert the checks, and have not run.
         current = bounds_check_flat(current)
     while current.stage != "flat":
         trace = traces[current.stage]
@@ -90,9 +91,11 @@ def lower_by_stage(
                 intrinsics=plugin.intrinsics if plugin else (),
                 primitives=plugin.primitives if plugin else {},
             )
+        # After the trace, since a step names loops that a plugin's pass may rewrite.
         current = plugin.run_passes(current) if plugin else current
         yield current
         current = next_stage(current, plugin=plugin)
+    # Last, since only the backend knows which functions have instructions on the target.
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.run_passes(current) if plugin else current
