@@ -63,32 +63,45 @@ TILES = f"""{HEAD}
 """
 
 
+FUSED = f"""{HEAD.replace("dense_fixed(32)", "dense_fixed(700)")}
+    J = T.sp.compressed_varied(I, (n, na), (ap, aj), "int32")
+    V = T.sp.compressed_varied(I, (n, nb), (bp, bj), "int32")
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (I, V), "float32")
+    X = T.sp.match_buffer(x, (N, K), "float32")
+    Y = T.sp.match_buffer(y, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "first") as [i, j, k]:
+        with T.init():
+            Y[i, k] = 0.0
+        Y[i, k] = Y[i, k] + A[i, j] * X[j, k]
+    with T.sp.iteration([I, V, K], "SRS", "second") as [u, v, w]:
+        Y[u, w] = Y[u, w] + B[u, v] * X[v, w]
+"""
+
+
 def made(schedule, op):
     """How many steps of a schedule are of one primitive."""
     return sum(step.op == op for step in schedule.loop)
 
 
-def compiled(text):
-    """The kernel of a program of several iterations, and the schedule that rules give it."""
+def compiled(text, *, rule="separate_iterations"):
+    """The kernel of a program of several iterations, and the schedule that a rule gives it."""
     module = parse_module(text)
-    assert gs.explain(module, stats=LONG).rule == "separate_iterations"
+    assert gs.explain(module, stats=LONG).rule == rule
     schedule = default_schedule(module, resolve_elsewhere("generic-cpu")[1], LONG)
     return gs.compile(module, schedule=schedule), schedule
 
 
-def matrices(seed):
+def matrices(seed, *, features=32):
     random = np.random.default_rng(seed)
     dense = random.integers(-3, 4, (2, 64, 64)) * (random.random((2, 64, 64)) < 0.3)
-    operand = random.integers(-3, 4, (64, 32)).astype("float32")
+    operand = random.integers(-3, 4, (64, features)).astype("float32")
     return *map(sparse.csr_array, dense.astype("float32")), operand
 
 
-@pytest.mark.parametrize("text", [BOTH_PACKED, ONE_OUTPUT], ids=["two outputs", "one output"])
-def test_each_iteration_packs_the_operand_and_has_partial_sums(text):
-    first, second, operand = matrices(1)
-    kernel, schedule = compiled(text)
-    assert (made(schedule, "cache_region"), made(schedule, "rfactor")) == (2, 2)
-    result = np.full((64, 32), 7, "float32")
+def multiplied(kernel, first, second, operand):
+    """The output of a kernel on two matrices in CSR."""
+    result = np.full((64, operand.shape[1]), 7, "float32")
     kernel(
         a=first.data,
         b=second.data,
@@ -99,6 +112,15 @@ def test_each_iteration_packs_the_operand_and_has_partial_sums(text):
         bp=second.indptr,
         bj=second.indices,
     )
+    return result
+
+
+@pytest.mark.parametrize("text", [BOTH_PACKED, ONE_OUTPUT], ids=["two outputs", "one output"])
+def test_each_iteration_packs_the_operand_and_has_partial_sums(text):
+    first, second, operand = matrices(1)
+    kernel, schedule = compiled(text)
+    assert (made(schedule, "cache_region"), made(schedule, "rfactor")) == (2, 2)
+    result = multiplied(kernel, first, second, operand)
     total = first + second if text == BOTH_PACKED else first
     np.testing.assert_array_equal(result, total.astype("float64") @ operand)
 
@@ -123,3 +145,12 @@ def test_each_iteration_packs_rows_for_its_tiles_and_has_partial_results():
     kernel(a=a, b=b, x=operand, y=result, ap=ap, aj=aj, bp=bp, bj=bj)
     expected = (first + second).astype("float64") @ operand + 1
     np.testing.assert_array_equal(result, expected)
+
+
+def test_iterations_over_the_same_rows_accumulate_in_buffers_of_their_own():
+    first, second, operand = matrices(3, features=700)
+    kernel, schedule = compiled(FUSED, rule="fused_rows")
+    blocks = [step.args["block"] for step in schedule.loop if step.op == "reverse_compute_at"]
+    assert blocks == ["first_Y_data_local", "second_Y_data_local_1"]
+    expected = (first + second).astype("float64") @ operand
+    np.testing.assert_array_equal(multiplied(kernel, first, second, operand), expected)

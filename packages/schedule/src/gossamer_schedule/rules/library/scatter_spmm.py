@@ -46,7 +46,8 @@ def scatter_spmm(module: Module, target: Target, context: RuleContext) -> Patter
         f"features in tiles of {counted(tiles.vectors, 'vector')} of {tiles.lanes} lanes",
         "each thread has features of its own, whatever rows they are in",
     )
-    run_tile_in_vectors(trace, _accumulate_slots(trace, pattern, tiles, loops))
+    nests = _accumulate_slots(trace, pattern, tiles, loops)
+    run_tile_in_vectors(trace, nests)
     _run_tiles_in_parallel(trace, loops)
     return PatternMatch(pattern.text, trace)
 
