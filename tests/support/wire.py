@@ -56,6 +56,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "SparseTensor.asformat"),
     Border("gossamer", "formats", "gossamer_formats", "convert"),
     Border("gossamer", "formats", "gossamer_formats", "decompose"),
+    Border("gossamer", "formats", "gossamer_formats", "Decomposition.asformat"),
     Border("gossamer", "formats", "gossamer_formats", "Decomposition.rewrite"),
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats.descriptions.tiled_csr", "tiled_csr"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gossamer_formats.conversion.target.conversion_target import ConversionTarge
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array, is_owned
+from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.stats import storage_stats
@@ -32,6 +33,9 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
+
+if TYPE_CHECKING:
+    from gossamer_formats.decomposition.decomposition import Decomposition
 
 
 class SparseTensor:
@@ -245,6 +249,31 @@ class SparseTensor:
         """Refuse: the truth value of a sparse tensor is ambiguous."""
         raise TypeError("The truth value of a sparse tensor is ambiguous. Hint: use nnz != 0.")
 
+    # The overloads overlap: the literal is a string, whose format would be one of tensors.
+    @overload
+    def asformat(  # type: ignore[overload-overlap]
+        self,
+        format: Literal["hyb"],
+        *,
+        duplicates: Duplicates = ...,
+        zeros: Zeros | None = ...,
+        index_dtype: str | None = ...,
+        order: None = ...,
+        **parameters: int,
+    ) -> Decomposition: ...
+
+    @overload
+    def asformat(
+        self,
+        format: str | FormatDescription,
+        *,
+        duplicates: Duplicates = ...,
+        zeros: Zeros | None = ...,
+        index_dtype: str | None = ...,
+        order: Array | None = ...,
+        **parameters: int,
+    ) -> SparseTensor: ...
+
     def asformat(
         self,
         format: str | FormatDescription,
@@ -254,10 +283,11 @@ class SparseTensor:
         index_dtype: str | None = None,
         order: Array | None = None,
         **parameters: int,
-    ) -> SparseTensor:
+    ) -> Any:
         """Return the tensor in another format: `convert` without the permutation.
 
-        A tensor that has the format already is returned itself, unless something else is asked for.
+        A tensor that has the format already is returned itself, unless something else is asked for. The name
+        of a composable format, such as "hyb", gives a `Decomposition`.
 
         >>> from scipy.sparse import eye_array
         >>> from gossamer_formats import from_scipy
@@ -266,6 +296,8 @@ class SparseTensor:
         True
         >>> tensor.asformat("bsr", block_rows=2, block_columns=2).arrays["indices"].tolist()
         [0, 1]
+        >>> tensor.asformat("hyb", c=2).parts[1].name
+        'p1b0'
         """
         asks_more = (
             parameters
@@ -276,6 +308,16 @@ class SparseTensor:
         )
         if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
+        if order is None and isinstance(format, str) and FORMATS.find(format) is None:
+            # Imported when needed: most programs have no tensors in parts.
+            from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+            from gossamer_formats.decomposition.decompose import decompose
+
+            if COMPOSABLE_FORMATS.find(format) is not None:
+                matrix = self.asformat(
+                    "csr", duplicates=duplicates, zeros=zeros, index_dtype=index_dtype
+                )
+                return decompose(matrix, format, **parameters)
         target = conversion_target(format, parameters, rank=self.ndim, order=order)
         return _converted(
             self,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import SparseTensor, decompose, from_scipy
+from gossamer_formats import SparseTensor, decompose, from_arrays, from_scipy
 from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.errors import ArgumentError, FormatError, PluginError
 from gossamer_testkit.conformance.composable_formats import SPMV
@@ -301,3 +301,55 @@ def test_what_a_composable_format_returns_is_checked(name, code, message):
         decompose(matrix(), name)
     assert caught.value.code == f"plugin.{code}"
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"c": 3, "k": 1}, {"c": 2, "k": 0}])
+@pytest.mark.parametrize("shape", [(30, 20), (0, 5), (5, 0), (1, 40)])
+def test_hyb_is_a_format_like_others(shape, parameters):
+    stored = matrix(shape)
+    found = from_scipy(stored).asformat("hyb", **parameters)
+    found.check()
+    assert found.format == "hyb"
+    assert np.array_equal(found.toarray(), stored.toarray())
+    for name in ("csr", "csc", "coo", "ell"):
+        back = found.asformat(name)
+        assert back.format == name
+        assert back.nnz >= stored.nnz
+        assert np.array_equal(back.toarray(), stored.toarray())
+    back = found.tocsr()
+    assert back is found.tocsr()
+    assert np.array_equal(back.arrays["indices"], stored.indices)
+    assert np.array_equal(back.arrays["data"], stored.data)
+    assert np.array_equal(found.T.toarray(), stored.toarray().T)
+    assert np.array_equal(found.asformat("hyb", k=1).toarray(), stored.toarray())
+
+
+def test_the_values_of_parts_have_another_dtype():
+    stored = matrix()
+    found = from_scipy(stored).asformat("hyb", c=2).astype(np.float64)
+    assert found.dtype == np.float64
+    assert np.array_equal(found.toarray(), stored.toarray())
+
+
+def test_duplicates_are_added_before_a_matrix_is_stored_in_parts():
+    arrays = {"indices_0": np.array([0, 0, 1]), "indices_1": np.array([1, 1, 0])}
+    tensor = from_arrays("coo", (2, 2), data=np.array([1.0, 2.0, 4.0]), **arrays)
+    assert tensor.asformat("hyb").toarray().tolist() == [[0.0, 3.0], [4.0, 0.0]]
+    with pytest.raises(FormatError) as caught:
+        tensor.asformat("hyb", duplicates="error")
+    assert caught.value.code == "format.duplicate"
+
+
+def test_a_list_of_formats_is_converted_back():
+    stored = matrix()
+    found = decompose(stored, [("bsr", left_of_4, {"block_rows": 2, "block_columns": 2}), "csr"])
+    found.check()
+    assert np.array_equal(found.tocsr().toarray(), stored.toarray())
+
+
+def test_an_element_in_two_parts_is_found():
+    found = from_scipy(matrix()).asformat("hyb", k=2)
+    found.parts = (*found.parts, found.parts[0]._replace(name="again"))
+    with pytest.raises(FormatError, match=r"is in the parts 'p0b\d' and 'again'") as caught:
+        found.check()
+    assert caught.value.code == "format.parts"

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gossamer_formats.conversion.target.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
+from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import ArgumentError, FormatError
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
@@ -91,6 +93,11 @@ class Decomposition:
         return sum(stored_count(part.permutation) for part in self.parts)
 
     @property
+    def format(self) -> str:
+        """The name of the composable format, as that of a `SparseTensor`."""
+        return self.name
+
+    @property
     def nbytes(self) -> int:
         """The size of the arrays of all parts in bytes, without the permutations."""
         return sum(part.tensor.nbytes for part in self.parts)
@@ -103,6 +110,77 @@ class Decomposition:
             own: dict[str, Array | int] = {**part.tensor.arrays, **part.symbolic_sizes}
             arguments |= {part_parameter(name, part.name): value for name, value in own.items()}
         return arguments
+
+    @property
+    def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
+        """The transposed matrix in CSR."""
+        return self.tocsr().T
+
+    def tocsr(self) -> SparseTensor:
+        """Return the matrix in CSR, converted once.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> decompose(SparseTensor(eye_array(3)), "hyb").tocsr().arrays["indices"]
+        array([0, 1, 2], dtype=int32)
+        """
+        tensor: SparseTensor | None = self._memo.get("csr")
+        if tensor is None:
+            tensor = self._memo.setdefault("csr", self.asformat("csr"))
+        return tensor
+
+    def asformat(
+        self,
+        format: str | FormatDescription,
+        *,
+        zeros: Zeros | None = None,
+        index_dtype: str | None = None,
+        order: Array | None = None,
+        **parameters: int,
+    ) -> Any:
+        """Return the matrix in another format, as `SparseTensor.asformat` does: a `SparseTensor`, or a
+        `Decomposition` for a composable format.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> A = decompose(SparseTensor(eye_array(4)), "hyb")
+        >>> A.asformat("bsr", block_rows=2, block_columns=2)
+        SparseTensor(bsr, 4 by 4, 8 nonzeros, float64, 84 bytes)
+        """
+        from gossamer_formats.decomposition.combined import combined
+
+        rows, columns = self.shape
+        matrix: Any = combined(self.parts, (rows, columns), self.dtype)
+        return matrix.asformat(
+            format, zeros=zeros, index_dtype=index_dtype, order=order, **parameters
+        )
+
+    def astype(self, dtype: Any) -> Decomposition:
+        """Return the decomposition with its values converted to float32 or float64; index arrays are shared.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> decompose(SparseTensor(eye_array(3)), "hyb").astype("float32").dtype
+        dtype('float32')
+        """
+        parts = [part._replace(tensor=part.tensor.astype(dtype)) for part in self.parts]
+        kept = np.dtype(dtype) if not parts else parts[0].tensor.dtype
+        found = Decomposition(self.name, self.shape, kept, parts, value_count=self.value_count)
+        found._coverage = self._coverage
+        return found
+
+    def check(self) -> None:
+        """Check the arrays of all parts, and that no element is in two of them.
+
+        Raises `FormatError`: those of `check_storage`, and `format.parts`.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats import SparseTensor, decompose
+        >>> decompose(SparseTensor(eye_array(3)), "hyb").check()
+        """
+        from gossamer_formats.decomposition.part_checks import require_disjoint
+
+        require_disjoint(self.parts)
 
     def toarray(self) -> Array:
         """Return the dense array, the sum of the parts."""

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.checks.storage_checks import check_storage
+from gossamer_formats.conversion.elements.stored_elements import stored_elements
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import UNSTORED, stored, stored_count
+from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
-from gossamer_ir.errors import PluginError
+from gossamer_ir.errors import FormatError, PluginError
 from gossamer_ir.support.counted import counted
 
 
@@ -41,6 +44,40 @@ expected a gossamer_formats.Part. [plugin.composable_format]
         parts.append(part)
     _require_each_once(parts, matrix.nnz, format)
     return parts
+
+
+def require_disjoint(parts: Sequence[Part]) -> None:
+    """Check the arrays of parts, and raise `FormatError` (`format.parts`) if an element is in two of them.
+
+    >>> from scipy.sparse import eye_array
+    >>> part = Part("all", SparseTensor(eye_array(2)), np.arange(2))
+    >>> require_disjoint([part, part._replace(name="again")])
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.FormatError: The element (0, 0) is in the parts 'all' and 'again'; expected each \
+element in one part. [format.parts]
+    """
+    owners: list[Array] = []
+    numbers: list[Array] = []
+    for number, part in enumerate(parts):
+        check_storage(part.tensor.storage)
+        elements = stored_elements(part.tensor.storage)
+        is_stored = part.permutation[elements.positions] != UNSTORED
+        rows, columns = (array[is_stored] for array in elements.coordinates)
+        numbers.append(rows * part.tensor.shape[1] + columns)
+        owners.append(np.full(rows.size, number))
+    found = np.concatenate([np.zeros(0, np.int64), *numbers])
+    owner = np.concatenate([np.zeros(0, np.int64), *owners])
+    order = np.argsort(found, kind="stable")
+    repeated = np.flatnonzero(found[order[1:]] == found[order[:-1]])
+    if repeated.size:
+        first, second = order[repeated[0]], order[repeated[0] + 1]
+        row, column = divmod(int(found[first]), parts[0].tensor.shape[1])
+        raise FormatError(
+            "format.parts",
+            f"The element ({row}, {column}) is in the parts '{parts[owner[first]].name}' and "
+            f"'{parts[owner[second]].name}'; expected each element in one part.",
+        )
 
 
 def _require_name(name: Any, names: set[str], format: str) -> None:
