@@ -16,9 +16,11 @@ from gossamer_ir.analysis.accesses import Access, EnclosingContext
 from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.element_numbers import numbers_of
 from gossamer_ir.analysis.program_point import ProgramPoint
-from gossamer_ir.core.build import index_var
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
-from gossamer_ir.nodes import Compare, Expr, For, Function, Range, Var
+from gossamer_ir.nodes import Compare, Expr, For, Function, Load, Range, Var
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import substitute
 
@@ -123,11 +125,58 @@ def _is_ordered_along(
 ) -> bool:
     """Return whether all accesses of later iterations come after those of earlier ones, or all before
     them."""
+    if _are_in_segments(sites, dim, point=point, loop=loop):
+        return True
     later = [_in_later_iteration(site, loop) for site in sites]
     return any(
         all(_is_apart(site, later, dim, point=point, falls=falls) for site in sites)
         for falls in (False, True)
     )
+
+
+def _are_in_segments(
+    sites: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
+) -> bool:
+    """Return whether all accesses of an iteration are between an offset, such as `P[i]`, and that of the next
+    iteration, where offsets never decrease.
+
+    This takes a proof for each site, not for each pair of sites.
+    """
+    offsets = [_offsets_in(site.indices[dim], loop) for site in sites]
+    common = offsets[0].intersection(*offsets[1:]) if offsets else set()
+    if len(common) != 1:
+        return False
+    (begin,) = common
+    end = substitute(begin, {loop.var: add(index_var(loop.var), ONE)})
+    begin = substitute(begin, {loop.var: index_var(loop.var + _LATER)})
+    if not point.proves(Compare("le", end, begin)):
+        return False
+    later = (_in_later_iteration(site, loop) for site in sites)
+    return all(_is_below(site, dim, end, point) for site in sites) and all(
+        _is_from(site, dim, begin, point) for site in later
+    )
+
+
+def _is_below(site: _AccessSite, dim: int, end: Expr, point: ProgramPoint) -> bool:
+    at = site.indices[dim]
+    return at is not None and _is_proved_in(site.context, Compare("lt", at, end), point)
+
+
+def _is_from(site: _AccessSite, dim: int, begin: Expr, point: ProgramPoint) -> bool:
+    at = site.indices[dim]
+    return at is not None and _is_proved_in(site.context, Compare("le", begin, at), point)
+
+
+def _offsets_in(index: Expr | None, loop: For) -> set[Expr]:
+    """Return the terms of an index that are loaded at the variable of a loop."""
+    if index is None:
+        return set()
+    own = (index_var(loop.var),)
+    return {
+        atom
+        for atom, factor in affine_of(index).terms.items()
+        if factor == 1 and isinstance(load := unwidened(atom), Load) and load.indices == own
+    }
 
 
 def _in_later_iteration(site: _AccessSite, loop: For) -> _AccessSite:

@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.node_index import nodes_in_body
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -65,7 +65,7 @@ def scan_bits(module: Module) -> Module:
 
 
 def _scan_function(function: Function) -> Function:
-    if Call not in kinds_in(function):
+    if not any(call.function == "find_nth_bit" for call in nodes_in_body(function, Call)):
         return function
     return with_body(function, _BitScanner(function).body(function.body))
 

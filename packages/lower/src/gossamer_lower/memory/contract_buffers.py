@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.accesses import accesses
-from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.invariants import invariant_facts, written_in
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
-from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.arith.affine import affine_of, combine, expr_of
+from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import (
@@ -28,7 +29,9 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    Load,
     Module,
+    Monotone,
     Stmt,
     Var,
 )
@@ -38,8 +41,10 @@ from gossamer_ir.traversal.effects import (
     all_buffers,
     buffers_named,
 )
+from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.bounds.checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
@@ -245,6 +250,11 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
     # An index `i + c` alone makes the iterations disjoint, so the other dimensions need no proof.
     if any(interval is not None and _is_variable(interval, loop) for interval in intervals):
         return True
+    # So does the segment of an iteration, by a fact alone: a proof from the accesses takes milliseconds.
+    if any(
+        interval is not None and _is_segment(interval, loop, function) for interval in intervals
+    ):
+        return True
     known = [
         dim
         for dim, interval in enumerate(intervals)
@@ -264,6 +274,26 @@ def _is_variable(interval: Interval, loop: For) -> bool:
     """Return whether an index is the loop variable plus a loop-invariant offset."""
     is_one = interval.low == interval.high and not interval.lengths
     return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}
+
+
+def _is_segment(interval: Interval, loop: For, function: Function) -> bool:
+    """Return whether an index is between the offset of an iteration and that of the next one, and offsets
+    never decrease."""
+    if len(interval.fixed.terms) != 1:
+        return False
+    ((atom, factor),) = interval.fixed.terms.items()
+    offset = unwidened(atom)
+    if factor != 1 or not isinstance(offset, Load) or offset.predicate is not None:
+        return False
+    own, following = build.index_var(loop.var), build.add(build.index_var(loop.var), build.ONE)
+    if offset.indices != (own,) or not _never_decreases(offset.buffer, function):
+        return False
+    end = affine_of(substitute(atom, {loop.var: following}))
+    return combine(end, affine_of(atom), -1) in interval.lengths
+
+
+def _never_decreases(buffer: str, function: Function) -> bool:
+    return fact_index(invariant_facts(function)).holds(buffer, Monotone)
 
 
 def _varies_with_loop(interval: Interval, loop: For) -> bool:

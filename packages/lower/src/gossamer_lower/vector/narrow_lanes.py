@@ -30,8 +30,9 @@ from gossamer_ir.nodes import (
     Select,
     Var,
 )
-from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.node_index import nodes_in_body, nodes_of_kind
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_body
 
@@ -60,10 +61,18 @@ T.cast(P[T.ramp(0, 1, 4)], "int32x4"), X[T.ramp(0, 1, 4)], X[T.ramp(4, 1, 4)])
 
 
 def _narrow_function(function: Function) -> Function:
-    is_widening = any(_is_widened(cast) for cast in nodes_of_kind(function, Cast))
-    if not is_widening:
+    if not any(_may_be_narrowed(node) for node in nodes_in_body(function, Compare, LaneReduce)):
         return function
     return with_body(function, rewrite_body(function.body, _Narrower(function).rule))
+
+
+def _may_be_narrowed(node: Compare | LaneReduce) -> bool:
+    """Return whether a comparison or reduction has a vector of int64 that contains one of int32."""
+    if isinstance(node, LaneReduce):
+        vector = node.value if node.op in ("min", "max") else None
+    else:
+        vector = node.rhs if node.op == "lt" and isinstance(node.lhs, Broadcast) else None
+    return vector is not None and any(map(_is_widened, collect(Cast, vector)))
 
 
 def _is_widened(expr: Expr) -> bool:
