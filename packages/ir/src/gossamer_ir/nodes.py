@@ -41,6 +41,10 @@ memory of a thread block, the registers of a warp, the operand fragments of a ma
 StageName: TypeAlias = Literal["coordinate", "position", "loop", "flat"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
 """The stages of modules, in the order of lowering."""
+SearchKind: TypeAlias = Literal["exact", "lower", "upper"]
+SEARCH_KINDS: tuple[SearchKind, ...] = get_args(SearchKind)
+RelationKind: TypeAlias = Literal["subset", "disjoint", "covers"]
+RELATION_KINDS: tuple[RelationKind, ...] = get_args(RelationKind)
 ThreadTag: TypeAlias = Literal[
     "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"
 ]
@@ -186,7 +190,7 @@ class Search(Node, frozen=True):
     of an equal element.
     """
 
-    kind: Literal["exact", "lower", "upper"]
+    kind: SearchKind
     buffer: Name
     prefix: tuple[Expr, ...]
     begin: Expr
@@ -543,7 +547,7 @@ class Relation(Node, frozen=True):
     coordinate and position stage the sets are the elements of two axes, identified by their coordinates
     from the root; later they are the values of two index buffers, segment by segment."""
 
-    kind: Literal["subset", "disjoint", "covers"]
+    kind: RelationKind
     left: Name
     right: Name
 

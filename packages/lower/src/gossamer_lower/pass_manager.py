@@ -59,7 +59,7 @@ def apply_record(
 
 def _require_none_left(record: PassRecord, content: str, module: Module) -> None:
     if has_content(module, content):
-        earlier = next(key for key, other in PASSES.items() if other.removes == (content,))
+        earlier = next(key for key, other in PASSES.items() if content in other.removes)
         raise ArgumentError(
             "pass.order",
             f"The pass '{record.name}' takes a module without {content}, but this one has some.",

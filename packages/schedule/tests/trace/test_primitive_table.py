@@ -27,7 +27,7 @@ def test_every_primitive_is_a_documented_method():
 
 def test_every_module_of_primitives_is_in_the_table():
     for path in FOLDER.rglob("*.py"):
-        is_helper = path.stem == "__init__" or path.parent.name == "accumulation"
+        is_helper = path.stem == "__init__"
         assert (path.stem in PRIMITIVES) is not is_helper, path
 
 

@@ -11,7 +11,8 @@ from gossamer_ir.nodes import Const, Lanes, Node, Var, VScale
 # Annotations are matched as text, since evaluating all of them would add about 20 ms to an
 # import. A test compares the result with the evaluated types, so that a new alias cannot be forgotten.
 _LEAF_TYPES = re.compile(
-    r"(Name|Label|str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"(Name|Label|str|int|bool|None|Scope|StageName|SearchKind|RelationKind|ThreadTag"
+    r"|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
     r"|Literal\[.*\]|tuple\[(Name|str), \.\.\.\])( \| None)?"
 )
 

@@ -6,6 +6,7 @@ The counter and the status, which threads write, have their own cache line (no f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +27,22 @@ class Closure(msgspec.Struct, frozen=True):
         return emitter.text.value(
             f"getelementptr inbounds {self.type}, ptr {address}, i32 0, i32 {number}"
         )
+
+
+class ChunkPlan(NamedTuple):
+    """How a range is divided into chunks: its start and end, the weight at the start, the total weight, the
+    number of threads, the units of a first chunk, and the portions of a chunk.
+
+    A closure has the workspace, these fields, the captures of the weight, and the arguments.
+    """
+
+    start: Value
+    end: Value
+    low: Value
+    total: Value
+    threads: Value
+    first_units: Value
+    portions: Value
 
 
 def write_closure(emitter: FunctionEmitter, values: Sequence[Value]) -> tuple[Closure, str]:

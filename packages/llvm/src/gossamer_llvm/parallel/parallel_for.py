@@ -12,7 +12,7 @@ from gossamer_llvm.abi import ASK_FIELD, PARALLEL_FIELD, THREADS_FIELD, WORKSPAC
 from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
-from gossamer_llvm.parallel.closure import STATUS, write_closure
+from gossamer_llvm.parallel.closure import STATUS, ChunkPlan, write_closure
 from gossamer_llvm.parallel.load_balancing import (
     Captures,
     captures_of,
@@ -40,8 +40,7 @@ PORTIONS = 4096
 
 def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
     """Emit a parallel loop, which does nothing unless its extent is positive. If a chunk fails, its
-    status is
-    returned."""
+    status is returned."""
     # The workspace, with the function that runs regions, is that of the entry.
     if not emitter.is_entry:
         raise UnsupportedError(
@@ -87,7 +86,7 @@ def _emit_some(
     # There may be no thread with enough work.
     count = emitter.call("i64", "llvm.smax.i64", f"i64 {threads}, i64 1")
     units = _first_units(emitter, paid)
-    plan = [start, end, low, total, Value(count, "int64"), units, portions]
+    plan = ChunkPlan(start, end, low, total, Value(count, "int64"), units, portions)
     _emit_run(emitter, region, [*plan, *captures.values(), *arguments], count)
     text.jump(done)
     text.begin(done)

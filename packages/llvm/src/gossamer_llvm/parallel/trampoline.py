@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gossamer_llvm.abi import ASK_FIELD, INTERRUPTED, LONG, SHORT, WORKSPACE
 from gossamer_llvm.emitter.emitters import FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
-from gossamer_llvm.parallel.closure import COUNTER, STATUS, Closure, read_closure
+from gossamer_llvm.parallel.closure import COUNTER, STATUS, ChunkPlan, Closure, read_closure
 
 
 class ParallelRegion(NamedTuple):
@@ -27,10 +27,9 @@ class ParallelRegion(NamedTuple):
 
 
 class _ChunkRange(NamedTuple):
-    start: Value
-    end: Value
-    low: Value
-    total: Value
+    """The range with its number of units, and the captures of its weight as further arguments."""
+
+    plan: ChunkPlan
     units: Value
     captures: str
 
@@ -54,21 +53,18 @@ FIRST_UNITS = 14
 def define_trampoline(
     unit: ModuleEmitter, region: ParallelRegion, closure: Closure, dtypes: tuple[str, ...]
 ) -> str:
-    """Emit the function `void trampoline(ptr closure)` and return its name.
-
-    The closure contains the workspace, start, end, the weight at start, the total weight, the number of
-    threads, the units of a first chunk, the portions of a chunk, the captures, and the arguments.
-    """
+    """Emit the function `void trampoline(ptr closure)` and return its name."""
     symbol = unit.new_symbol()
     emitter = FunctionEmitter(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
     workspace, *values = read_closure(emitter, closure, "%closure", ("handle", *dtypes))
-    split = 7 + len(region.captures)
-    captures = "".join(f", {value.typed}" for value in values[7:split])
-    start, end, low, total, threads, first_units, portions = values[:7]
+    plan = ChunkPlan(*values[: len(ChunkPlan._fields)])
+    others = values[len(plan) :]
+    captured, passed = others[: len(region.captures)], others[len(region.captures) :]
+    threads, first_units, portions = plan.threads, plan.first_units, plan.portions
     text = emitter.text
     chunk = _Chunk(*(text.alloca("i64", align=8) for _ in range(3)))
     units = Value(text.value(f"mul i64 {threads.text}, {UNITS_PER_SHARE}"), "int64")
-    whole = _ChunkRange(start, end, low, total, units, captures)
+    whole = _ChunkRange(plan, units, "".join(f", {value.typed}" for value in captured))
     take, run, portion, went, ask, fail, stop = (text.new_block() for _ in range(7))
     text.fall_into(take)
     left = Value(text.value(f"sub i64 {UNITS_PER_SHARE}, {first_units.text}"), "int64")
@@ -83,7 +79,7 @@ def define_trampoline(
     text.branch(text.value(f"icmp sgt {portions.typed}, 1"), ask, portion)
     text.begin(portion)
     first, last = _next_portion(emitter, chunk, end)
-    arguments = ", ".join(value.typed for value in [first, last, *values[split:], workspace])
+    arguments = ", ".join(value.typed for value in [first, last, *passed, workspace])
     status = text.value(f"call i64 @{unit.symbols[region.function]}({arguments})")
     text.branch(text.value(f"icmp eq i64 {status}, 0"), went, fail)
     text.begin(went)
@@ -202,22 +198,22 @@ def _first_iteration(
     start, and the last ends at end, whatever the weights are."""
     text = emitter.text
     share = _weight_share(emitter, whole, unit)
-    target = text.value(f"add {whole.low.typed}, {share}")
-    arguments = f"{whole.start.typed}, {whole.end.typed}, i64 {target}{whole.captures}"
+    target = text.value(f"add {whole.plan.low.typed}, {share}")
+    arguments = f"{whole.plan.start.typed}, {whole.plan.end.typed}, i64 {target}{whole.captures}"
     boundary = text.value(f"call i64 @{region.search}({arguments})")
     is_first = text.value(f"icmp eq {unit.typed}, 0")
-    inner = text.value(f"select i1 {is_first}, {whole.start.typed}, i64 {boundary}")
+    inner = text.value(f"select i1 {is_first}, {whole.plan.start.typed}, i64 {boundary}")
     # The search for the total weight would stop before iterations without weight at the end.
     is_last = text.value(f"icmp eq {unit.typed}, {whole.units.text}")
-    return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
+    return Value(text.value(f"select i1 {is_last}, {whole.plan.end.typed}, i64 {inner}"), "int64")
 
 
 def _weight_share(emitter: FunctionEmitter, whole: _ChunkRange, unit: Value) -> str:
     """Return total * unit / units without intermediate overflow; units is at least 1."""
     text = emitter.text
     # total * unit may overflow, so the quotient and the remainder are scaled separately.
-    each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")
-    rest = text.value(f"urem {whole.total.typed}, {whole.units.text}")
+    each = text.value(f"udiv {whole.plan.total.typed}, {whole.units.text}")
+    rest = text.value(f"urem {whole.plan.total.typed}, {whole.units.text}")
     main = text.value(f"mul i64 {each}, {unit.text}")
     scaled = text.value(f"mul i64 {rest}, {unit.text}")
     return text.value(f"add i64 {main}, " + text.value(f"udiv i64 {scaled}, {whole.units.text}"))

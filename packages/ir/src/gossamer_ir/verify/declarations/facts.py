@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gossamer_ir.nodes import AnyBuffer, Fact, Relation
+from gossamer_ir.nodes import RELATION_KINDS, AnyBuffer, Fact, Relation
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.fields import FIELDS
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
-
-RELATIONS = ("subset", "disjoint", "covers")
 
 
 def check_relations(ctx: VerifyContext, relations: tuple[Relation, ...], at: At) -> None:
@@ -22,10 +20,10 @@ def check_relations(ctx: VerifyContext, relations: tuple[Relation, ...], at: At)
 
 
 def _check_relation(ctx: VerifyContext, relation: Relation, at: At) -> None:
-    if relation.kind not in RELATIONS:
+    if relation.kind not in RELATION_KINDS:
         ctx.report(
             "verify.relation.kind",
-            f"'{relation.kind}' is not a relation; expected one of {', '.join(RELATIONS)}.",
+            f"'{relation.kind}' is not a relation; expected one of {', '.join(RELATION_KINDS)}.",
             at,
         )
     for name in (relation.left, relation.right):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
+from gossamer_ir.nodes import SEARCH_KINDS, Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, KnownBuffer, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
@@ -12,8 +12,6 @@ from gossamer_ir.verify.expressions.dtype_queries import (
     with_lanes_of,
 )
 from gossamer_ir.verify.expressions.operand_dtypes import check_expr, check_size
-
-SEARCHES = ("exact", "lower", "upper")
 
 
 def check_load(ctx: VerifyContext, node: Load, at: At) -> str | None:
@@ -143,10 +141,10 @@ def _check_rank(ctx: VerifyContext, name: str, given: int, rank: int, at: At) ->
 def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
     """Check that a search has int64 bounds, a value of int64 or the buffer's dtype, and as prefix all indices
     but the last. Returns int64, the dtype of the position found."""
-    if node.kind not in SEARCHES:
+    if node.kind not in SEARCH_KINDS:
         ctx.report(
             "verify.search.kind",
-            f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCHES)}.",
+            f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCH_KINDS)}.",
             at,
         )
     buffer = find_buffer(ctx, node.buffer, at)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import (
+    RELATION_KINDS,
     BitCounts,
     Distinct,
     Fact,
@@ -26,12 +27,10 @@ from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.expressions.expressions import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
-_RELATIONS = ("subset", "disjoint", "covers")
-
 
 def assume_axes(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
-    inner = _claim(ctx, call, _RELATIONS)
+    inner = _claim(ctx, call, RELATION_KINDS)
     given = bind(ctx, inner, "left right", required=2)
     left, right = axis_argument(ctx, given["left"]), axis_argument(ctx, given["right"])
     ctx.function.relations.append(ctx.mark(Relation(_name(inner), left, right), call))  # type: ignore[arg-type]  # checked by _claim
@@ -135,7 +134,7 @@ def _buffer(ctx: ParserContext, given: dict[str, ast.expr]) -> str:
 
 
 FACT_READERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
-    **dict.fromkeys(_RELATIONS, _relation),
+    **dict.fromkeys(RELATION_KINDS, _relation),
     "in_range": _in_range,
     "monotone": _monotone,
     "has_value": _has_value,

@@ -13,6 +13,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
+    SEARCH_KINDS,
     Binary,
     BinaryOp,
     Broadcast,
@@ -55,7 +56,6 @@ _LARGEST = {
 }
 # Five digits: far beyond any register, and small enough that the dtype of a vector is a short name.
 _MAX_LANES = 99_999
-_SEARCHES = ("exact", "lower", "upper")
 
 
 def dtype_argument(ctx: ParserContext, node: ast.expr) -> str:
@@ -169,12 +169,12 @@ def _search(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     if len(call.args) < 2:
         raise ctx.error("arguments", "T.search needs a kind and a buffer.", call)
     kind = require_text(ctx, call.args[0], "a kind of search")
-    if kind not in _SEARCHES:
+    if kind not in SEARCH_KINDS:
         raise ctx.error(
             "search_kind",
             f"'{kind}' is not a kind of search.",
             call.args[0],
-            hint=f"Expected one of {', '.join(_SEARCHES)}.",
+            hint=f"Expected one of {', '.join(SEARCH_KINDS)}.",
         )
     buffer = plain_buffer_named(ctx, call.args[1]).name
     prefix = tuple([index_expr(ctx, node) for node in call.args[2:]])
@@ -183,7 +183,7 @@ def _search(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     begin = index_expr(ctx, given["begin"])
     end = index_expr(ctx, given["end"])
     value = index_expr(ctx, given["value"])
-    return Search(kind, buffer, prefix, begin, end, value)  # type: ignore[arg-type]  # checked above
+    return Search(kind, buffer, prefix, begin, end, value)
 
 
 def _vscale(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
