@@ -13,7 +13,7 @@ from gossamer_ir.core.build import binary, folded, index, integer_value
 from gossamer_ir.core.conditions import FALSE, TRUE
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
-from gossamer_ir.interpret import operators
+from gossamer_ir.interpret.expressions import operators
 from gossamer_ir.nodes import Binary, BinaryOp, Broadcast, Compare, Lanes, Ramp
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
