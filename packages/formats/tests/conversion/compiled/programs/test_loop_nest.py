@@ -7,6 +7,8 @@ from gossamer_formats.conversion.compiled.programs.loop_nest import (
     around,
     depth_of,
     hoisted,
+    renamed,
+    without_outer_loops,
 )
 from gossamer_formats.conversion.compiled.programs.statements import (
     compare,
@@ -47,6 +49,29 @@ def test_the_body_is_in_the_innermost_level():
     condition = outer.body[1].body[0]
     assert isinstance(condition, If)
     assert condition.then_body == (set_cell("A", PLACE),)
+
+
+FIBERS = (loop("i", ZERO, COUNT, []), loop("j", ROW, add(ROW, ONE), []), let("x", add(PLACE, ONE)))
+WHOLE = {"j": loop("j", ZERO, index_var("total"), [])}
+
+
+def test_a_body_that_needs_no_row_is_in_one_loop_over_all_slots():
+    assert without_outer_loops(FIBERS, [set_cell("A", PLACE)], WHOLE) == (WHOLE["j"],)
+
+
+def test_a_body_that_needs_the_row_is_in_both_loops():
+    assert without_outer_loops(FIBERS, [set_cell("A", add(ROW, ELEMENT))], WHOLE) == FIBERS
+
+
+def test_renamed_statements_bind_other_names():
+    (outer,) = renamed(around(FIBERS, [set_cell("A", ELEMENT)]), "_2")
+    (inner,) = outer.body
+    assert (outer.var, inner.var) == ("i_2", "j_2")
+    assert inner.start == index_var("i_2")
+    assert inner.body == (
+        let("x_2", add(index_var("j_2"), ONE)),
+        set_cell("A", index_var("x_2")),
+    )
 
 
 def test_a_loop_of_constant_width_becomes_vectors():

@@ -65,49 +65,68 @@ def marked_fibers(
     """
     if _are_scattered(state, axis, parent):
         raise NotDirectError("elements of a fiber are scattered", needs_order=True)
-    recorder, length = state.recorder, length_of(state, axis)
-    require_table(state, length.value)
+    recorder, size = state.recorder, state.source.value_count
+    require_table(state, length_of(state, axis).value)
     require_table(state, parent.size.value)
-    if not recorder.decide(_fits, state.source.value_count):
+    if not recorder.decide(_fits, size):
         raise NotDirectError("there are too many elements")
-    capacity = recorder.compute(_capacity, state.source.value_count)
-    listed = recorder.compute(np.empty, capacity, np.int32)
-    ends = recorder.compute(np.zeros, parent.size.value, np.int32)
-    totals = recorder.compute(np.zeros, 2, np.int64)
-    marks = recorder.compute(np.zeros, length.value, np.int32)
-    arrays = {
-        "capacity": capacity,
-        "MARK": ArrayArgument(marks, "int32", (length.expr,)),
-        "ENDS": ArrayArgument(ends, "int32", (parent.size.expr,)),
-        "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
-        "TOTALS": ArrayArgument(totals, "int64", (index(2),)),
-    }
-    slots = None
-    if lists_slots:
-        slots = recorder.compute(np.empty, state.source.value_count, np.int32)
-        arrays["SLOTS"] = ArrayArgument(slots, "int32", (state.loop.size.expr,))
-    _run_marking(state, axis, parent, arrays)
-    if recorder.decide(_has_gone_back, totals):
+    lists = _new_lists(state, parent)
+    slots = recorder.compute(np.empty, size, np.int32) if lists_slots else None
+    _run_marking(state, axis, parent, _marking_arguments(state, axis, parent, lists, slots))
+    if recorder.decide(_has_gone_back, lists.totals):
         raise NotDirectError("elements of a fiber are not together", needs_order=True)
-    count = recorder.compute(_count, totals)
-    offsets = recorder.compute(offsets_of_ends, ends)
-    coordinates = recorder.compute(_first, listed, count)
+    count = recorder.compute(_count, lists.totals)
+    offsets = recorder.compute(offsets_of_ends, lists.ends)
+    coordinates = recorder.compute(_first, lists.coordinates, count)
     if slots is None:
         sort_fibers(recorder, (coordinates, count), "int32", (offsets, "int32"))
     return MarkedFibers(offsets, coordinates, count, slots)
 
 
+class _Lists(NamedTuple):
+    """What the program that marks coordinates finds: the coordinates, the ends of fibers; the number of
+    coordinates, and whether a fiber is less than the one before."""
+
+    coordinates: Value
+    capacity: Value
+    ends: Value
+    totals: Value
+
+
+def _new_lists(state: TargetAxes, parent: Place) -> _Lists:
+    recorder = state.recorder
+    capacity = recorder.compute(_capacity, state.source.value_count)
+    return _Lists(
+        recorder.compute(np.empty, capacity, np.int32),
+        capacity,
+        recorder.compute(np.zeros, parent.size.value, np.int32),
+        recorder.compute(np.zeros, 2, np.int64),
+    )
+
+
+def _marking_arguments(
+    state: TargetAxes, axis: Axis, parent: Place, lists: _Lists, slots: Value | None
+) -> dict[str, Any]:
+    length = length_of(state, axis)
+    marks = state.recorder.compute(np.zeros, length.value, np.int32)
+    found = {
+        "capacity": lists.capacity,
+        "MARK": ArrayArgument(marks, "int32", (length.expr,)),
+        "ENDS": ArrayArgument(lists.ends, "int32", (parent.size.expr,)),
+        "LISTED": ArrayArgument(lists.coordinates, "int32", (index_var("capacity"),)),
+        "TOTALS": ArrayArgument(lists.totals, "int64", (index(2),)),
+    }
+    if slots is not None:
+        found["SLOTS"] = ArrayArgument(slots, "int32", (state.loop.size.expr,))
+    return found
+
+
 def _run_marking(state: TargetAxes, axis: Axis, parent: Place, arrays: Mapping[str, Any]) -> None:
-    """Run the program that lists the coordinates of an element unless they are marked in its fiber."""
+    """Run the program that lists the coordinate of an element unless it is marked in its fiber."""
     are_together = _are_together(state, axis)
-    fiber, end = index_var("g_"), store("ENDS", parent.slot, get_cell("TOTAL"), "int32")
-    goes_back = select(compare("lt", fiber, get_cell("LAST")), ONE, get_cell("BACKWARDS"))
-    is_other = compare("ne", fiber, get_cell("LAST"))
-    statements: list[Stmt] = [
-        let(fiber.name, parent.slot),
-        set_cell("BACKWARDS", goes_back),
-        set_cell("BEGIN", select(is_other, get_cell("TOTAL"), get_cell("BEGIN"))),
-        set_cell("LAST", fiber),
+    end = store("ENDS", parent.slot, get_cell("TOTAL"), "int32")
+    statements = [
+        *_begin_fiber(parent, may_go_back=not are_together),
         *_mark(state.coordinates[axis.name], lists_slots="SLOTS" in arrays),
     ]
     tail = None
@@ -115,12 +134,23 @@ def _run_marking(state: TargetAxes, axis: Axis, parent: Place, arrays: Mapping[s
         tail = hoisted(state.loop.nest, state.bindings, end)
     else:
         statements.append(end)
-    if are_together:
-        del statements[1]
     names = ("TOTAL", "LAST", "BEGIN", "BACKWARDS")
     found = [store("TOTALS", ZERO, get_cell("TOTAL")), store("TOTALS", ONE, get_cell("BACKWARDS"))]
     before = [each for name in names for each in cell(name, ZERO)]
     run_query(state, statements, arrays, before=before, after=found, tail=tail)
+
+
+def _begin_fiber(parent: Place, *, may_go_back: bool) -> list[Stmt]:
+    """Return the statements that notice another fiber, and whether it is less than the one before."""
+    fiber, last = index_var("g_"), get_cell("LAST")
+    goes_back = select(compare("lt", fiber, last), ONE, get_cell("BACKWARDS"))
+    begin = select(compare("ne", fiber, last), get_cell("TOTAL"), get_cell("BEGIN"))
+    return [
+        let(fiber.name, parent.slot),
+        *([set_cell("BACKWARDS", goes_back)] if may_go_back else []),
+        set_cell("BEGIN", begin),
+        set_cell("LAST", fiber),
+    ]
 
 
 def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
