@@ -132,7 +132,7 @@ def prepare(example: Example, case: str, name: str) -> tuple[Call, dict[str, flo
 
     Raises `UnavailableError`, and `ValueError` for a wrong result.
     """
-    inputs = example.datasets[case]()
+    inputs = {**example.cases, **example.datasets}[case]()
     start = time.perf_counter()
     call = {**example.programs, **example.baselines}[name](inputs)
     seconds = time.perf_counter() - start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -124,17 +125,17 @@ def test_any_number_of_features_is_exact(name, features):
                 np.testing.assert_array_equal(call.result, call.expected, matrix.name)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_every_size_may_be_given(name):
+@pytest.mark.parametrize(("name", "first"), [*zip(PROGRAMS, cycle(range(4)), strict=False)])
+def test_every_size_may_be_given(name, first):
+    """Each program is compiled for a quarter of the matrices, and each matrix is given to some programs."""
     program = PROGRAMS[name]
-    for matrix in matrices("float32", "int32"):
+    for matrix in [*matrices("float32", "int32")][first::4]:
         call = program.call(matrix, 20)
         sizes = {key: value for key, value in call.arguments.items() if isinstance(value, int)}
         module = module_of(program.script, **sizes)
         assert all(param.dtype == "handle" for param in module.functions[0].params)
-        if matrix.name != "many rows":
-            call_kernel(module, call)
-            np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+        call_kernel(module, call)
+        np.testing.assert_array_equal(call.result, call.expected, matrix.name)
 
 
 VARIANTS = [(name, None, sizes) for name in TIMES_DENSE for sizes in ({}, *FIXED)]

@@ -4,6 +4,8 @@ masked remainders, small code, and prefetches only for operands that are not in 
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from gossamer.operator_calls.program import Variant, module_of
@@ -74,6 +76,7 @@ def target_of(bits):
     return f"generic-cpu:vector_bits={bits},{CACHES}"
 
 
+@cache
 def spmm(features, *, bits=512, dtype="float32", stats=None):
     module = module_of(operator_named("spmm").program, Variant(dtype, features=features))
     return flat_module(module, target=target_of(bits), stats=stats)
