@@ -84,17 +84,6 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """True if passes of plugins may run before and after it: its name, its stages and its place among the
     other stable passes are part of the plugin API."""
 
-    def require_stage(self, module: Module) -> None:
-        """Raise `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
-        if not self.takes or module.stage in self.takes:
-            return
-        raise ArgumentError(
-            "pass.stage",
-            f"The pass '{self.name}' takes a module of the {' or '.join(self.takes)} stage; this one is "
-            f"of the {module.stage} stage.",
-            hint="gossamer opt --list shows the stages that each pass takes.",
-        )
-
     def require_kept_promise(self, result: Module) -> None:
         """Raise `InternalError`, a bug of the pass, unless its result is a valid module of the declared stage
         that has none of the contents that the pass removes.
@@ -145,7 +134,7 @@ def lowering_pass(
         @wraps(function)
         def checked(*args: P.args, **keywords: P.kwargs) -> Module:
             if checks_stage:
-                record.require_stage(declared.bind(*args, **keywords).arguments["module"])
+                require_stage(record, declared.bind(*args, **keywords).arguments["module"])
             return function(*args, **keywords)
 
         called = typed(checked)
@@ -163,6 +152,18 @@ def lowering_pass(
         return called
 
     return decorate
+
+
+def require_stage(record: PassRecord, module: Module) -> None:
+    """Raise `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
+    if not record.takes or module.stage in record.takes:
+        return
+    raise ArgumentError(
+        "pass.stage",
+        f"The pass '{record.name}' takes a module of the {' or '.join(record.takes)} stage; this one is "
+        f"of the {module.stage} stage.",
+        hint="gossamer opt --list shows the stages that each pass takes.",
+    )
 
 
 def record_of(function: object) -> PassRecord | None:

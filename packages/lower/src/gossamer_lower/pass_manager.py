@@ -12,7 +12,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.lower_to_flat import LISTED, lower_to_flat
-from gossamer_lower.lowering_pass import PassRecord, has_content, record_of
+from gossamer_lower.lowering_pass import PassRecord, has_content, record_of, require_stage
 from gossamer_lower.passes import LANGUAGE_PASSES
 
 _COMPOSED = tuple(filter(None, map(record_of, (lower_to_flat, bounds_check_flat))))
@@ -51,7 +51,7 @@ def apply_record(
 ) -> Module:
     """Apply the pass of a record, which need not be one of `PASSES`; arguments and errors are those of
     `apply_pass`."""
-    record.require_stage(module)
+    require_stage(record, module)
     for content in record.without:
         _require_none_left(record, content, module)
     return record.function(module, **_arguments(record, arguments or {}))
