@@ -364,11 +364,11 @@ def test_small_tensors_are_converted_by_programs_after_many_conversions(monkeypa
         compiled.append(module)
         return interpreted(module)
 
+    tensor = from_scipy(sparse.eye_array(5)).asformat("dcsr")
     monkeypatch.setattr(convert_module, "MIN_COMPILED", 12)
     monkeypatch.setattr(convert_module, "find_compiler", lambda: compile)
     # Other tests convert between these formats, too.
     conversion_target("ragged", {}, rank=2).memo.clear()
-    tensor = from_scipy(sparse.eye_array(5)).asformat("dcsr")
     for _ in range(2):
         assert tensor.asformat("ragged").arrays["indptr"].tolist() == [0, 1, 3, 6, 10, 15]
     assert not compiled
