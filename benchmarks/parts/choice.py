@@ -126,7 +126,7 @@ def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
         yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
         return
     if found.rows == found.columns:
-        yield candidate("row_groups", height=1)
+        yield candidate("row_groups", height=1)._replace(is_ordered=True)
     for columns in TILE_COLUMNS:
         in_tile = found.mean_row * columns / max(found.columns, 1)
         if 2 * columns <= found.columns and in_tile >= LEAST_IN_TILE:

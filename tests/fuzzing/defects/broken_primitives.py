@@ -167,10 +167,10 @@ DEFECTS = (
         draw=draw_nest,
     ),
     Defect(
-        "a version that a loop chooses begins a reduction again",
+        "what holds under a condition is used where it does not hold",
         of="loop_version", home="primitives.loops.loop_version",
-        line="    _require_inits(cursor, test)\n",
-        instead="",
+        line="    branch = If(test, simplified, second.body)\n",
+        instead="    branch = If(test, second.body, simplified)\n",
     ),
     Defect(
         "a buffer disappears that is searched, prefetched or guarded",

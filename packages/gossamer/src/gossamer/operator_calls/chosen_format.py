@@ -20,8 +20,8 @@ CHOICE = "gossamer.operator_calls.chosen_format"
 def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
     """Return a matrix in CSR in the format of an estimate, in one storage or in parts as the format declares.
 
-    Groups of rows are in the order of communities. A matrix that stays in CSR becomes a tensor of its own
-    with the same arrays, since the given one may have other choices.
+    Rows are in an order of communities if the estimate says so. A matrix that stays in CSR becomes a tensor
+    of its own with the same arrays, since the given one may have other choices.
     """
     # Most programs convert no matrix: these modules need the parser.
     from gossamer_formats import decompose, format_named
@@ -30,7 +30,7 @@ def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:
     name, parameters = estimate.format, dict[str, Any](estimate.parameters)
     if name in COMPOSABLE_FORMATS.names():
         return decompose(matrix, name, **parameters)
-    if name == "row_groups":
+    if estimate.is_ordered:
         from gossamer.operator_calls.row_order import row_order
 
         return matrix.asformat(name, order=row_order(matrix), **parameters)

@@ -11,7 +11,8 @@ from gossamer_ir.support.parameter_texts import with_parameters
 class Estimate(NamedTuple):
     """A format with the parameters of a conversion to it, the expected cycles of one call on one thread, the
     cycles of the conversion (0 for CSR, which is given), and the reason in words. `adds_zeros` is true if the
-    format fills up slots with zeros that take part in products.
+    format fills up slots with zeros that take part in products, `is_ordered` if its rows are in an order of
+    communities.
 
     >>> found = Estimate("bsr", {"block_rows": 4, "block_columns": 4}, 10.0, 300.0, "full blocks")
     >>> found.text, found.total(calls=2)
@@ -24,6 +25,7 @@ class Estimate(NamedTuple):
     conversion_cycles: float
     reason: str
     adds_zeros: bool = False
+    is_ordered: bool = False
 
     def total(self, calls: int) -> float:
         """Return the cycles of a conversion and so many calls.

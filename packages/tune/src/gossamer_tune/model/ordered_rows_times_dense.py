@@ -48,7 +48,8 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
         f"not in the private cache, instead of {before:.0%}"
     )
     cycles = csr.cycles * ordered / given
-    return (Estimate("row_groups", {"height": 1}, cycles, matrix.nnz * CONVERSION_CYCLES, reason),)
+    converting = matrix.nnz * CONVERSION_CYCLES
+    return (Estimate("row_groups", {"height": 1}, cycles, converting, reason, is_ordered=True),)
 
 
 @typed
