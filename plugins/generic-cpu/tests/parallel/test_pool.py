@@ -157,6 +157,9 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
 def test_a_child_starts_with_no_threads(fork):
     run(f"""
 fork = {fork}
+# If the other thread had asked for the GIL, a child that C forked would wait for ever until that thread,
+# which it does not have, takes it.
+sys.setswitchinterval(1000)
 ended = []
 def loop():
     while not ended:
