@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from gossamer.bounded_dict import put_bounded
 from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
 from gossamer.resolve_target import extension_entry_points, resolve, resolve_elsewhere
@@ -33,6 +32,7 @@ from gossamer_backend.internal_api import compiling, extension_versions
 from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact

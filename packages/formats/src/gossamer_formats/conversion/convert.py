@@ -17,12 +17,12 @@ from gossamer_formats.conversion.target.conversion_options import Duplicates, Ze
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.dtypes import WIDE
-from gossamer_formats.conversion.target.latest import keep_latest
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.counted import counted
 
 MIN_COMPILED = 2**17
@@ -100,7 +100,7 @@ def _conversion_kind(
         _require_index_dtype(index_dtype)
         is_filled = not stores_only_elements(source.description)
         kind = ConversionKind(drop_zeros=zeros == "drop" or (zeros is None and is_filled))
-        keep_latest(target.memo, key, kind, most=MOST_KINDS)
+        put_bounded(target.memo, key, kind, limit=MOST_KINDS)
     return kind
 
 

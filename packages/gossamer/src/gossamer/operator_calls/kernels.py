@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gossamer.bounded_dict import put_bounded
 from gossamer.operator_calls.program import OperatorProgram, StoredFormat, Variant, module_of
 from gossamer.targets import DEFAULT_TARGET, parse_target
 from gossamer_backend.internal_api import compiling
 from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
     from gossamer.kernel_cache import Built

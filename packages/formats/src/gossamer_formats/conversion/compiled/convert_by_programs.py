@@ -22,11 +22,11 @@ from gossamer_formats.conversion.compiled.plans.planned_storage import (
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
-from gossamer_formats.conversion.target.latest import keep_latest
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Array, Storage
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.bounded_dict import put_bounded
 
 MOST_PLANS = 256
 """The number of plans that are kept for a target."""
@@ -65,7 +65,7 @@ def _record(
         require_shape(found.storage, source)
     recorded, plan = recorder.finish(result), target.memo.get(key)
     if plan is None:
-        keep_latest(target.memo, key, recorded, most=MOST_PLANS)
+        put_bounded(target.memo, key, recorded, limit=MOST_PLANS)
     else:
         merge(plan, recorded)
     return found

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from numpy import ndarray
 
-from gossamer.bounded_dict import put_bounded
 from gossamer.operator_calls.fast_path.plan_arguments import converted_structure, structure_of
 from gossamer.operator_calls.kernels import KernelRequest, kernel_for
 from gossamer.operator_calls.operands.checked_operands import Operands
@@ -21,6 +20,7 @@ from gossamer_backend.internal_api import FixedArguments
 from gossamer_formats import Array, Decomposition
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.support.bounded_dict import put_bounded
 
 MAX_PLANS = 1024
 """The number of plans that an operator keeps; the first is dropped."""

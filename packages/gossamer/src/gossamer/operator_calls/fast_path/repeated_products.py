@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
-from gossamer.bounded_dict import put_bounded
 from gossamer.operator_calls.chosen_format import CHOICE, Stored, has_added_zeros, in_format
 from gossamer.operator_calls.portions import is_much_work
 from gossamer.operator_calls.row_order import properties_for
@@ -25,6 +24,7 @@ from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import is_format
 from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
     from gossamer_tune import FormatChoice

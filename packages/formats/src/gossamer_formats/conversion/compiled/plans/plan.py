@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gossamer_formats.conversion.target.latest import keep_latest
+from gossamer_ir.support.bounded_dict import put_bounded
 
 
 class Value(NamedTuple):
@@ -82,6 +82,6 @@ def merge(plan: Branch, recorded: Branch) -> None:
         ]
         ((outcome, after),) = recorded.outcomes.items()
         if outcome not in plan.outcomes:
-            keep_latest(plan.outcomes, outcome, after, most=MOST_OUTCOMES)
+            put_bounded(plan.outcomes, outcome, after, limit=MOST_OUTCOMES)
             return
         plan, recorded = plan.outcomes[outcome], after
