@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from interpreted_program import InterpretedProgram
 from scipy import sparse
 
 from gossamer_formats import (
@@ -28,7 +29,6 @@ from gossamer_formats.conversion.target.conversion_target import (
 )
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
-from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_format
 
 SETTINGS = settings(
@@ -36,24 +36,12 @@ SETTINGS = settings(
 )
 
 
-class interpreted:
-    """A program that the reference interpreter runs."""
-
-    def __init__(self, module):
-        self.module = module
-
-    def run_trusted(self, *arguments):
-        """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
-        names = [param.name for param in self.module.functions[0].params]
-        run(self.module, dict(zip(names, arguments, strict=True)))
-
-
 @pytest.fixture(params=["numpy", "programs"])
 def converted_by(request, monkeypatch):
     """Who converts: NumPy, or programs, which the reference interpreter runs here."""
     if request.param == "programs":
         monkeypatch.setattr(convert_module, "MIN_COMPILED", 0)
-        monkeypatch.setattr(convert_module, "find_compiler", lambda: interpreted)
+        monkeypatch.setattr(convert_module, "find_compiler", lambda: InterpretedProgram)
 
 
 MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]
@@ -362,7 +350,7 @@ def test_small_tensors_are_converted_by_programs_after_many_conversions(monkeypa
 
     def compile(module):
         compiled.append(module)
-        return interpreted(module)
+        return InterpretedProgram(module)
 
     tensor = from_scipy(sparse.eye_array(5)).asformat("dcsr")
     monkeypatch.setattr(convert_module, "MIN_COMPILED", 12)

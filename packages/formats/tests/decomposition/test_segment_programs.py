@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from interpreted_program import InterpretedProgram
 from scipy import sparse
 
 from gossamer_formats import decompose
 from gossamer_formats.decomposition.composable import hyb as module
-from gossamer_ir.interpret import run
-
-
-class interpreted:
-    """A program that the reference interpreter runs."""
-
-    def __init__(self, module):
-        self.module = module
-
-    def run_trusted(self, *arguments):
-        """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
-        names = [param.name for param in self.module.functions[0].params]
-        run(self.module, dict(zip(names, arguments, strict=True)))
-
 
 MATRICES = {
     "random": sparse.random_array((40, 90), density=0.2, rng=np.random.default_rng(3)),
@@ -40,7 +27,7 @@ def test_programs_store_what_numpy_stores(monkeypatch, matrix, parameters):
     matrix.data[:] = np.arange(1, matrix.nnz + 1)
     expected = decompose(matrix, "hyb", **parameters)
     monkeypatch.setattr(module, "MIN_COMPILED", 0)
-    monkeypatch.setattr(module, "find_compiler", lambda: interpreted)
+    monkeypatch.setattr(module, "find_compiler", lambda: InterpretedProgram)
     found = decompose(matrix, "hyb", **parameters)
     for part, wanted in zip(found.parts, expected.parts, strict=True):
         assert (part.name, part.tensor.description) == (wanted.name, wanted.tensor.description)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from interpreted_program import InterpretedProgram
 from scipy import sparse
 
 from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
@@ -16,7 +17,6 @@ from gossamer_formats.conversion.target.conversion_target import ConversionTarge
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
 from gossamer_ir.analysis.logical_elements import stores_only_elements
-from gossamer_ir.interpret import run
 
 PARAMETERS = {
     "bitmask": {},
@@ -34,18 +34,6 @@ PARAMETERS = {
     "sell": {"height": 4, "sigma": 8},
 }
 """The formats of which each is converted to each other by programs."""
-
-
-class interpreted:
-    """A program that the reference interpreter runs."""
-
-    def __init__(self, module):
-        self.module = module
-
-    def run_trusted(self, *arguments):
-        """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
-        names = [param.name for param in self.module.functions[0].params]
-        run(self.module, dict(zip(names, arguments, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +54,7 @@ def require_equal_programs(tensor, target, parameters, *, zeros=None, order=None
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
     wanted = conversion_target(target, parameters, rank=2, order=order)
-    found = convert_by_programs(tensor.storage, wanted, interpreted, options)
+    found = convert_by_programs(tensor.storage, wanted, InterpretedProgram, options)
     assert found.storage.description == expected.description
     assert found.storage.sizes == dict(expected.sizes)
     for handle, array in expected.arrays.items():
@@ -114,7 +102,9 @@ def test_an_unsorted_target_has_the_order_of_the_blocks(source):
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
     options = Options(False, index_dtype=None, wants_permutation=True)
     for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
-        found = convert_by_programs(tensor.storage, ConversionTarget(target), interpreted, options)
+        found = convert_by_programs(
+            tensor.storage, ConversionTarget(target), InterpretedProgram, options
+        )
         np.testing.assert_array_equal(SparseTensor(found.storage).toarray(), matrix.toarray())
         permuted = tensor.arrays["data"][found.permutation]
         np.testing.assert_array_equal(permuted, found.storage.values)

@@ -1,0 +1,20 @@
+"""Programs of conversions without a compiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Module
+
+
+class InterpretedProgram:
+    """A program that the reference interpreter runs."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def run_trusted(self, *arguments: Any) -> None:
+        """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""
+        names = [param.name for param in self.module.functions[0].params]
+        run(self.module, dict(zip(names, arguments, strict=True)))
