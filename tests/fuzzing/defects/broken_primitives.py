@@ -167,10 +167,11 @@ DEFECTS = (
         draw=draw_nest,
     ),
     Defect(
-        "what holds under a condition is used where it does not hold",
+        "a version that a loop chooses begins a reduction again",
         of="loop_version", home="primitives.loops.loop_version",
-        line="    branch = If(test, simplified, second.body)\n",
-        instead="    branch = If(test, second.body, simplified)\n",
+        line="    _require_inits(cursor, test)\n",
+        instead="",
+        draw=draw_nest,
     ),
     Defect(
         "a buffer disappears that is searched, prefetched or guarded",
