@@ -39,7 +39,7 @@ def cache_name(buffer: str, scope: str) -> str:
     return f"{buffer}_{scope}"
 
 
-def fused_name(loop: str) -> str:
+def horizontally_fused_name(loop: str) -> str:
     """Return the name of the loop into which `horizontal_fuse` fuses a loop and those after it."""
     return f"{loop}_fused"
 

@@ -20,7 +20,7 @@ from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.made_names import fused_name
+from gossamer_schedule.definition.made_names import horizontally_fused_name
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.independent_loops import atomic_buffers, require_independent
@@ -85,7 +85,7 @@ def horizontal_fuse(root: Cursor, *loops: str, function: str | None = None) -> C
     for first, second in combinations(cursors, 2):
         require_independent(first, second)
 
-    name = namer_of(root.function).fresh(fused_name(loops[0]))
+    name = namer_of(root.function).fresh(horizontally_fused_name(loops[0]))
     changed = nests[0].top.siblings_replaced(len(nests), (_fused_loop(nests, name),))
 
     return Change(changed, (name,), dict.fromkeys(loops, (name,)))

@@ -17,6 +17,7 @@ from gossamer_schedule.definition.made_names import (
     copy_block_name,
     copy_name,
     extent_name,
+    horizontally_fused_name,
     init_name,
     longest_name,
     numbered_name,
@@ -24,9 +25,6 @@ from gossamer_schedule.definition.made_names import (
     region_loop_name,
     split_loop_names,
     unit_loop_name,
-)
-from gossamer_schedule.definition.made_names import (
-    fused_name as fused_loop_name,
 )
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
@@ -184,7 +182,7 @@ class TraceBuilder:
     def horizontal_fuse(self, *loops: str) -> str:
         """Run loops one after the other in one loop. Return it."""
         self.add("horizontal_fuse", loops=loops)
-        return self._fresh(fused_loop_name(loops[0]))
+        return self._fresh(horizontally_fused_name(loops[0]))
 
     def add_unit_loop(self, name: str) -> str:
         """Insert a loop of one iteration around a loop or block. Return it."""
