@@ -13,7 +13,7 @@ from scipy import sparse
 from gossamer.operator_calls.program import StoredFormat, Variant, module_of
 from gossamer.operators.spmm import PROGRAM as SPMM
 from gossamer.operators.spmv import PROGRAM as SPMV
-from gossamer_formats import from_scipy
+from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.sell import sell
 from gossamer_formats.descriptions.tiled_csr import tiled_csr
 from gossamer_ir.interchange.records import Stats, Target
@@ -52,6 +52,7 @@ def test_the_model_of_tiles_divides_products_as_their_schedule_does(columns, dty
 
 
 def test_the_model_of_slices_has_the_slices_of_conversions_and_of_the_schedule():
+    assert format_named("sell").parameters == {"height": HEIGHT, "sigma": 0}
     slices = StoredFormat(sell(), (("height", HEIGHT),), is_whole=True)
     adding = msgspec.structs.replace(SPMV, adds=True)
     report = schedule_report(module_of(adding, Variant(), slices), Target("generic-cpu"))

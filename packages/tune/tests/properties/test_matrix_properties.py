@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from gossamer_ir.machine.row_windows import window_rows
 from gossamer_tune import properties_of
 from gossamer_tune.properties.matrix_properties import BLOCKS
 from gossamer_tune.properties.row_sample import GROUP, MOST_ELEMENTS, sample_rows
-from gossamer_tune.properties.slices import HEIGHT, slice_fill, window_rows
+from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
 
 def properties(matrix):

@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer_formats.format import Format
 from gossamer_formats.storage import Array, with_value_dtype
+from gossamer_ir.machine.row_windows import window_rows
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 
@@ -49,24 +50,6 @@ def sell(dtype: str = "float32") -> FormatDescription:
     ('S', 'W', 'R', 'J')
     """
     return with_value_dtype(parse_format(_SCRIPT), dtype)
-
-
-LEAST_WINDOW, MOST_WINDOW, WINDOWS = 256, 4096, 16
-"""Minimum and maximum number of rows of a window, and about how many windows there are.
-
-Wide windows leave few slots unused (measured for products with vectors: up to 1.4 times as fast with 4096
-rows as with 256). But threads that store results to rows of the same window take cache lines from each other
-(measured on two threads: 1.7 times as slow if 2700 rows are one window), so that each has several.
-"""
-
-
-def window_rows(rows: int) -> int:
-    """Return the number of rows of a window by default, a power of two.
-
-    >>> [window_rows(rows) for rows in (100, 20_000, 10**6)]
-    [256, 1024, 4096]
-    """
-    return max(LEAST_WINDOW, min(MOST_WINDOW, 1 << (rows // WINDOWS).bit_length() >> 1))
 
 
 def _rows_by_length(lengths: Array, parameters: Mapping[str, int]) -> Array:

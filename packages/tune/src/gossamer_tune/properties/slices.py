@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer_ir.machine.row_windows import window_rows
 from gossamer_tune.properties.row_sample import Array
 
 HEIGHT = 8
 """The rows of a slice: the default of the format (`tests/test_modelled_schedules.py`)."""
-
-
-def window_rows(rows: int) -> int:
-    """Return the rows of a window in which a conversion sorts them by length: the default of the format, a
-    power of two of about a sixteenth of the rows.
-
-    >>> [window_rows(rows) for rows in (100, 20_000, 10**6)]
-    [256, 1024, 4096]
-    """
-    return max(256, min(4096, 1 << (rows // 16).bit_length() >> 1))
 
 
 def slice_fill(lengths: Array) -> float:
