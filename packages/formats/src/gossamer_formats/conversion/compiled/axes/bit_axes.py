@@ -8,13 +8,15 @@ from gossamer_formats.conversion.compiled.axes.places import (
     add_offsets,
     pass_offsets,
     set_varied_place,
-    sum_of,
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     IndexArray,
     Place,
     TargetAxes,
     run_query,
+)
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    sum_of,
 )
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import let

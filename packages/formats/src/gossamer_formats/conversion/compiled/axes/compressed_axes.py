@@ -24,7 +24,9 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     length_of,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.plans.planned_storage import size_of
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    size_of,
+)
 from gossamer_formats.conversion.compiled.programs.arguments import SINGLE
 from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, is_varied, width_of

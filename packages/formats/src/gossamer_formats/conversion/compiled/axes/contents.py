@@ -14,8 +14,10 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     run_query,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    size_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
-from gossamer_formats.conversion.compiled.plans.planned_storage import size_of
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import increment, let

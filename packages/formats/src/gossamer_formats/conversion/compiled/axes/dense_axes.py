@@ -9,14 +9,16 @@ from gossamer_formats.conversion.compiled.axes.places import (
     pass_offsets,
     set_place,
     set_varied_place,
-    sum_of,
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, run_query
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    longest_of,
+    sum_of,
+)
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import digits, operation
-from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Load, Store
@@ -53,12 +55,3 @@ def add_ragged(state: TargetAxes, axis: Axis, indptr: Indptr, parent: Place) -> 
     first = pass_offsets(state, axis, offsets, parent)
     assert offsets.largest is not None
     set_varied_place(state, axis, add(first, coordinate), offsets.largest)
-
-
-def longest_of(lengths: Array) -> int:
-    """Return the largest of some lengths, 0 if there are none.
-
-    >>> longest_of(np.array([2, 5]))
-    5
-    """
-    return int(lengths.max(initial=0))

@@ -14,6 +14,9 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     run_query,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError, UnsortedFibersError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    first_flag,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import (
@@ -31,7 +34,6 @@ from gossamer_formats.conversion.compiled.source.element_order import (
     can_ascend,
     is_grouped_by,
 )
-from gossamer_formats.conversion.compiled.source.observed_order import first_flag
 from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import Axis, Load, Stmt

@@ -22,6 +22,9 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     run_query,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    first_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.programs.loop_nest import hoisted
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
@@ -75,7 +78,7 @@ def marked_fibers(
     _run_marking(state, axis, parent, _marking_arguments(state, axis, parent, lists, slots))
     if recorder.decide(_has_gone_back, lists.totals):
         raise NotDirectError("elements of a fiber are not together", needs_order=True)
-    count = recorder.compute(_count, lists.totals)
+    count = recorder.compute(first_of, lists.totals)
     offsets = recorder.compute(offsets_of_ends, lists.ends)
     coordinates = recorder.compute(_first, lists.coordinates, count)
     if slots is None:
@@ -200,10 +203,6 @@ def _capacity(value_count: int) -> int:
 
 def _has_gone_back(totals: Array) -> bool:
     return bool(totals[1])
-
-
-def _count(totals: Array) -> int:
-    return int(totals[0])
 
 
 def _first(listed: Array, count: int) -> Array:

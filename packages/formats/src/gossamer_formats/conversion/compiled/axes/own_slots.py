@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.counted_slots import take_counted
-from gossamer_formats.conversion.compiled.axes.dense_axes import longest_of
 from gossamer_formats.conversion.compiled.axes.fiber_counts import (
     fiber_counts,
     is_grouped,
@@ -22,7 +21,6 @@ from gossamer_formats.conversion.compiled.axes.places import (
     set_offsets,
     set_varied_place,
     starts_of,
-    sum_of,
     take_numbers,
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
@@ -34,6 +32,10 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     run_query,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    longest_of,
+    sum_of,
+)
 from gossamer_formats.conversion.compiled.programs.arguments import product_value
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import store

@@ -6,6 +6,7 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, Place, TargetAxes
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import total_of
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.plans.planned_storage import is_list
 from gossamer_formats.conversion.compiled.programs.arguments import Size
@@ -137,17 +138,3 @@ def offsets_of_ends(ends: Array) -> Array:
 def starts_of(offsets: Array) -> Array:
     """Return the first slots of fibers, without the number of all slots."""
     return offsets[:-1]
-
-
-def total_of(offsets: Array) -> int:
-    """Return the number of all slots."""
-    return int(offsets[-1])
-
-
-def sum_of(lengths: Array) -> int:
-    """Return the sum of numbers.
-
-    >>> sum_of(np.array([2, 1], np.int32))
-    3
-    """
-    return int(lengths.sum(dtype=np.int64))

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.axes.dense_axes import longest_of
 from gossamer_formats.conversion.compiled.axes.fiber_counts import fiber_counts
 from gossamer_formats.conversion.compiled.axes.fiber_ranks import add_ranks
 from gossamer_formats.conversion.compiled.axes.marked_fibers import marked_fibers
@@ -14,11 +13,14 @@ from gossamer_formats.conversion.compiled.axes.places import (
     add_offsets,
     pass_offsets,
     set_varied_place,
-    sum_of,
     take_numbers,
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, length_of
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    longest_of,
+    sum_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.programs.statements import digits
 from gossamer_formats.conversion.maps.slot_axes import axes_between

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from gossamer_formats.conversion.compiled.plans.array_numbers import size_of
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
-    Array,
     Storage,
     ancestors,
     axes_by_name,
@@ -104,12 +104,3 @@ def planned_source(recorder: Recorder, storage: Storage) -> PlannedStorage:
 def is_shareable(recorder: Recorder, storage: PlannedStorage, array: Value) -> bool:
     """Return whether other storages may share an array."""
     return storage.are_new or bool(recorder.decide(is_owned, array))
-
-
-def size_of(array: Array) -> int:
-    """Return the number of elements of an array.
-
-    >>> size_of(np.zeros(3))
-    3
-    """
-    return array.size

@@ -16,6 +16,9 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     TargetAxes,
     has_full_ancestors,
 )
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    first_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.programs.loop_nest import (
     Tail,
@@ -36,7 +39,6 @@ from gossamer_formats.conversion.compiled.programs.statements import (
 from gossamer_formats.conversion.compiled.programs.vector_loop import VectorLoop, vector_loop
 from gossamer_formats.conversion.compiled.source.element_loop import POSITION
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Let, Stmt, Var
 from gossamer_ir.traversal.substitute import substitute
@@ -65,16 +67,12 @@ def append_elements(
     loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
     body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
     run_program(recorder, body, {**state.arguments.by_name, **found})
-    total = recorder.compute(_first, totals)
+    total = recorder.compute(first_of, totals)
     if indptr is None:
         set_list_size(state, axis, total)
     else:
         set_offsets(state, indptr, recorder.compute(offsets_of_ends, ends), dtype)
     return total
-
-
-def _first(totals: Array) -> int:
-    return int(totals[0])
 
 
 def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:

@@ -11,12 +11,14 @@ import numpy as np
 from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, run_query
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.options import Options
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    size_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedConversion,
     PlannedStorage,
     is_shareable,
-    size_of,
 )
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument

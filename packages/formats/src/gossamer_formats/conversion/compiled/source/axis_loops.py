@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    total_of,
+)
 from gossamer_formats.conversion.compiled.programs.statements import (
     compare,
     digits,
@@ -18,7 +21,7 @@ from gossamer_formats.conversion.compiled.source.source_axes import (
     length_of,
     width_in,
 )
-from gossamer_formats.storage import Array, ancestors
+from gossamer_formats.storage import ancestors
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub
 from gossamer_ir.nodes import Axis, Call, Expr, InRange
@@ -101,15 +104,11 @@ def _fiber(axes: SourceAxes, axis: Axis, parent: Expr) -> tuple[Expr, Expr]:
     indptr = indptr_of(axis)
     assert indptr is not None
     array, parents = f"S_{indptr.handle}", axes.counts[axis.parent].expr
-    total = axes.arguments.recorder.compute(_last, axes.storage.arrays[indptr.handle])
+    total = axes.arguments.recorder.compute(total_of, axes.storage.arrays[indptr.handle])
     count = axes.counts[axis.name] = axes.arguments.integer(f"k_{axis.name}", total)
     facts = offsets_facts(array, parents, count.expr)
     add_array(axes, indptr.handle, indptr.dtype, add(parents, ONE), facts)
     return load(array, parent, indptr.dtype), load(array, add(parent, ONE), indptr.dtype)
-
-
-def _last(offsets: Array) -> int:
-    return int(offsets[-1])
 
 
 def _sorted_slot(axes: SourceAxes, name: str, slot: Expr) -> Expr:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage, size_of
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    size_of,
+)
+from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
 from gossamer_formats.conversion.compiled.source.source_axes import (
     SourceAxes,
     add_array,

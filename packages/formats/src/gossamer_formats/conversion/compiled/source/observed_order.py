@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer_formats.conversion.compiled.plans.array_numbers import first_flag
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.run_program import run_program
 from gossamer_formats.conversion.compiled.programs.statements import (
@@ -26,7 +27,6 @@ from gossamer_formats.conversion.compiled.source.element_order import (
     without_repetitions,
 )
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, index
 from gossamer_ir.nodes import Expr
 
@@ -64,11 +64,6 @@ def _is_ascending(loop: ElementLoop, dimensions: Sequence[int]) -> bool:
         {**loop.arguments.by_name, "FLAG": ArrayArgument(flag, "uint8", (ONE,))},
     )
     return not recorder.decide(first_flag, flag)
-
-
-def first_flag(flags: Array) -> bool:
-    """Return whether the first flag is set."""
-    return bool(flags[0])
 
 
 def _last_name(dimension: int) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    size_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedStorage,
     is_list,
-    size_of,
 )
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.compiled.programs.sort_fibers import sort_fibers

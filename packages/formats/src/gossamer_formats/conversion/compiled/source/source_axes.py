@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gossamer_formats.conversion.compiled.plans.array_numbers import (
+    size_of,
+)
 from gossamer_formats.conversion.compiled.plans.plan import Value
-from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage, size_of
+from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
 from gossamer_formats.conversion.compiled.programs.arguments import (
     SINGLE,
     SharedArguments,

@@ -1,0 +1,61 @@
+"""Numbers that steps read from arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.storage import Array
+
+
+def size_of(array: Array) -> int:
+    """Return the number of elements of an array.
+
+    >>> size_of(np.zeros(3))
+    3
+    """
+    return array.size
+
+
+def first_of(numbers: Array) -> int:
+    """Return the first number of an array.
+
+    >>> first_of(np.array([2, 5]))
+    2
+    """
+    return int(numbers[0])
+
+
+def first_flag(flags: Array) -> bool:
+    """Return whether the first flag is set.
+
+    >>> first_flag(np.array([0, 1], np.uint8))
+    False
+    """
+    return bool(flags[0])
+
+
+def total_of(offsets: Array) -> int:
+    """Return the number of all slots, which stands after the first slots of fibers.
+
+    >>> total_of(np.array([0, 2, 7], np.int32))
+    7
+    """
+    return int(offsets[-1])
+
+
+def sum_of(lengths: Array) -> int:
+    """Return the sum of numbers.
+
+    >>> sum_of(np.array([2, 1], np.int32))
+    3
+    """
+    return int(lengths.sum(dtype=np.int64))
+
+
+def longest_of(lengths: Array) -> int:
+    """Return the largest of some lengths, 0 if there are none.
+
+    >>> longest_of(np.array([2, 5]))
+    5
+    """
+    return int(lengths.max(initial=0))
