@@ -1,5 +1,5 @@
-"""The tables of passes in `packages/lower/README.md` and `docs/architecture.md`, and that of extension points
-in `docs/plugins.md`.
+"""The tables of passes and of their order in `packages/lower/README.md` and `docs/architecture.md`, and that
+of extension points in `docs/plugins.md`.
 
 They are derived from the list of passes, what each declares, and the first sentence of its docstring.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from gossamer_lower.lower_to_flat import EXTENSION_POINTS, LISTED
@@ -32,6 +32,14 @@ def described() -> Iterator[str]:
         yield f"| `{record.name}` | {stages} | {first_sentence(record)} |"
 
 
+def order() -> Iterator[str]:
+    """Yield a row for each declaration that a pass runs after or before another one, with the reason."""
+    for record in LISTED:
+        for word, others in (("after", record.after), ("before", record.before)):
+            for other, reason in others.items():
+                yield f"| `{record.name}` {word} `{other}` | {reason} |"
+
+
 def by_stage() -> Iterator[str]:
     """Yield a row for each stage, with the passes that lead to it."""
     names: dict[str, list[str]] = {}
@@ -53,18 +61,23 @@ def extension_points() -> Iterator[str]:
 
 
 TABLES = {
-    ROOT / "packages/lower/README.md": ("| pass | from, to | does |", described),
-    ROOT / "docs/architecture.md": ("| to stage | passes |", by_stage),
-    ROOT / "docs/plugins.md": (
-        "| extension point | stage | must be gone from here on |",
-        extension_points,
-    ),
+    ROOT / "packages/lower/README.md": {
+        "| pass | from, to | does |": described,
+        "| order | because |": order,
+    },
+    ROOT / "docs/architecture.md": {"| to stage | passes |": by_stage},
+    ROOT / "docs/plugins.md": {
+        "| extension point | stage | must be gone from here on |": extension_points
+    },
 }
 
 
 def files() -> dict[Path, str]:
     """Return the documents with their tables as they should be."""
-    return {
-        path: with_table(path.read_text(), header=header, rows=rows())
-        for path, (header, rows) in TABLES.items()
-    }
+    return {path: _with_tables(path.read_text(), tables) for path, tables in TABLES.items()}
+
+
+def _with_tables(text: str, tables: Mapping[str, Callable[[], Iterator[str]]]) -> str:
+    for header, rows in tables.items():
+        text = with_table(text, header=header, rows=rows())
+    return text

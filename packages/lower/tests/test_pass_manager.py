@@ -22,6 +22,7 @@ from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES, LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import CONTENTS, record_of
 from gossamer_lower.pass_manager import ARGUMENT_TYPES, PASSES, apply_pass
+from gossamer_lower.pass_order import require_order
 from gossamer_lower.passes import ORDERED_PASSES
 from gossamer_testkit.examples import program
 
@@ -115,21 +116,43 @@ def test_each_argument_of_a_pass_can_be_read(name):
     assert {types[parameter] for parameter in parameters} <= ARGUMENT_TYPES.keys()
 
 
-def test_each_content_that_a_pass_must_not_find_is_removed_by_a_pass_before():
-    removed = set()
-    for record in LISTED:
-        assert set(record.without) <= removed, record.name
-        removed |= {*record.removes}
-    assert removed == CONTENTS.keys()
+def test_each_content_is_removed_by_a_pass():
+    assert {content for record in LISTED for content in record.removes} == CONTENTS.keys()
 
 
-def test_each_pass_of_the_pipeline_takes_what_the_one_before_gives():
-    stage = "loop"
-    for function in FLAT_PASSES:
-        record = record_of(function)
-        assert record.takes == (stage,)
-        stage = record.gives
-    assert stage == "flat"
+def test_the_pipeline_ends_at_the_flat_stage():
+    assert record_of(FLAT_PASSES[-1]).gives == "flat"
+
+
+MISPLACED = {
+    "before one that it must follow": (
+        "narrow_lanes", 0,
+        "'narrow_lanes' is listed before 'eliminate_redundant_masks', but must run after it: only masks",
+    ),
+    "after one that it must precede": (
+        "unswitch_uniform_conditions", 26,
+        "is listed after 'insert_bounds_checks', but must run before it: an access that all lanes share",
+    ),
+    "after one that takes the stage that it gives": (
+        "lower_buffers", 9, "'expand_reducers' takes a module of the loop stage, but 'lower_iterations'",
+    ),
+    "before the pass that removes a construct": (
+        "unswitch_uniform_conditions", 2, "takes a module without blocks, but no pass that is listed before",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "place", "message"), MISPLACED.values(), ids=MISPLACED)
+def test_a_pass_at_a_wrong_place_of_the_list_is_refused_with_the_reason(name, place, message):
+    moved = [record for record in LISTED if record.name != name]
+    moved.insert(place, PASSES[name])
+    with pytest.raises(InternalError, match=message):
+        require_order(moved)
+
+
+def test_a_pass_is_ordered_by_names_of_passes():
+    named = {other for record in LISTED for other in (*record.after, *record.before)}
+    assert named <= PASSES.keys()
 
 
 POSITION = apply_pass("lower_iterations", COORDINATE)

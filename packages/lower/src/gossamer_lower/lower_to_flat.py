@@ -14,12 +14,14 @@ from gossamer_lower.lowering_pass import (
     lowering_pass,
     record_of,
 )
+from gossamer_lower.pass_order import require_order
 from gossamer_lower.passes import ORDERED_PASSES
 
 LISTED: tuple[PassRecord, ...] = tuple(
     record for record in map(record_of, ORDERED_PASSES) if record is not None
 )
-"""The records of `ORDERED_PASSES`, in this order."""
+"""The records of `ORDERED_PASSES`, in this order, which each pass allows."""
+require_order(LISTED)
 
 _TO_FLAT = tuple(
     record for record in LISTED if not record.on_request and set(record.takes) <= {"loop", "flat"}

@@ -5,9 +5,10 @@ A pass is a function with the decorator `lowering_pass` in a file of its name. `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
+from types import MappingProxyType
 from typing import ParamSpec
 
 import msgspec
@@ -32,6 +33,7 @@ from gossamer_ir.verify import diagnostics
 
 P = ParamSpec("P")
 _Finder = Callable[[Function], bool]
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def _has(*kinds: type[Node]) -> _Finder:
@@ -78,6 +80,10 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The `CONTENTS` that an earlier pass must have removed."""
     removes: tuple[str, ...] = ()
     """The `CONTENTS` that its result does not have."""
+    after: Mapping[str, str] = _NONE
+    """The passes that run earlier if both run, each with the reason."""
+    before: Mapping[str, str] = _NONE
+    """The passes that run later if both run, each with the reason."""
     on_request: bool = False
     """True if it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
     stable: bool = False
@@ -116,6 +122,8 @@ def lowering_pass(
     gives: StageName | None = None,
     without: tuple[str, ...] = (),
     removes: tuple[str, ...] = (),
+    after: Mapping[str, str] = _NONE,
+    before: Mapping[str, str] = _NONE,
     on_request: bool = False,
     stable: bool = False,
     checks_stage: bool = True,
@@ -124,7 +132,8 @@ def lowering_pass(
 
     The decorated function checks the stage of its argument `module`, unless `checks_stage` is False because
     it has an error of its own for that. If a call fails, it checks the types of the arguments. `gives`
-    defaults to the stage taken, if there is only one.
+    defaults to the stage taken, if there is only one. `after` and `before` map the names of other passes to
+    the reason, which completes the sentence "it must run after that pass: ...".
     """
     given = takes[0] if gives is None and len(takes) == 1 else gives
 
@@ -145,6 +154,8 @@ def lowering_pass(
             gives=given,
             without=without,
             removes=removes,
+            after=after,
+            before=before,
             on_request=on_request,
             stable=stable,
         )

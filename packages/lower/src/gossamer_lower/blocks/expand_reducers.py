@@ -14,7 +14,11 @@ from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@lowering_pass(takes=("loop",), removes=("reducers",))
+@lowering_pass(
+    takes=("loop",),
+    removes=("reducers",),
+    before={"lower_blocks": "no other pass has a case for `Combine`"},
+)
 def expand_reducers(module: Module) -> Module:
     """Expand the combinations by declared reducers, and remove the reducers.
 

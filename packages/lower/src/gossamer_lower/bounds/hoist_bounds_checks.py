@@ -34,7 +34,15 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={"insert_bounds_checks": "it moves the checks"},
+    before={
+        "peel_last_iteration": "each copy of a loop would hoist a check of its own",
+        "peel_remainder": "a check before the bound of a group keeps the group from being peeled",
+    },
+)
 def hoist_bounds_checks(module: Module) -> Module:
     """Move bounds checks of indices that are affine in a loop variable before the loop.
 

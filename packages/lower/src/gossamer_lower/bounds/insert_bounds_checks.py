@@ -10,7 +10,16 @@ from gossamer_lower.bounds.checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@lowering_pass(takes=("loop",), without=("blocks",), stable=True)
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    stable=True,
+    before={
+        "peel_last_iteration": "an access is proved once, not in each copy of its loop",
+        "vectorize_loops": "an access is proved with scalar indices",
+        "unroll_loops": "an access is proved once, not in each copy",
+    },
+)
 def insert_bounds_checks(module: Module) -> Module:
     """Insert a `Guard` before each statement with an access that is not proved in bounds.
 

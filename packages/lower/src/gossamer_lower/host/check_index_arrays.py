@@ -9,7 +9,13 @@ from gossamer_ir.nodes import Module
 from gossamer_lower.lowering_pass import lowering_pass
 
 
-@lowering_pass(takes=("flat",))
+@lowering_pass(
+    takes=("flat",),
+    after={
+        "hoist_allocations": "the sizes of allocations, from the offsets of all rows, are outside of the loop"
+    },
+    before={"unswitch_on_alignment": "the loop over rows is one loop"},
+)
 def check_index_arrays(module: Module) -> Module:
     """Test index arrays inside the kernel, if the entry has the annotation `check_index_arrays`.
 

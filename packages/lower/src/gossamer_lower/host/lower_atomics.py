@@ -31,7 +31,14 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.lane_accumulation import accumulated_by_lane
 
 
-@lowering_pass(takes=("flat",), stable=True)
+@lowering_pass(
+    takes=("flat",),
+    stable=True,
+    after={
+        "outline_parallel": "what an outlined function allocates is private to a thread",
+        "vectorize_loops": "an accumulation of a vector becomes an atomic operation for each lane",
+    },
+)
 def lower_atomics(module: Module) -> Module:
     """Make accumulations into shared elements atomic in loops annotated `atomic`.
 

@@ -32,7 +32,12 @@ from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.parameters.remove_unused_args import remove_unused_args
 
 
-@lowering_pass(takes=("position", "loop"), on_request=True, checks_stage=False)
+@lowering_pass(
+    takes=("position", "loop"),
+    on_request=True,
+    checks_stage=False,
+    before={"lower_blocks": "the blocks mark what an inspector computes"},
+)
 def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     """Extract the searches in index arrays into a kernel that writes their results to arrays.
 

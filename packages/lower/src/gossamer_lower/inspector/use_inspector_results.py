@@ -10,7 +10,14 @@ from gossamer_lower.inspector.helpers.search_results import extract_searches
 from gossamer_lower.lowering_pass import lowering_pass
 
 
-@lowering_pass(takes=("position", "loop"), on_request=True, checks_stage=False)
+@lowering_pass(
+    takes=("position", "loop"),
+    on_request=True,
+    checks_stage=False,
+    after={
+        "extract_inspector": "it replaces the marked blocks by reads of what the inspector computes"
+    },
+)
 def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
     """Replace searches by loads from the arrays that the kernel of `extract_inspector` writes.
 

@@ -23,7 +23,11 @@ PEEL_LAST = ("peel", "last")
 """The annotation of a loop to peel: a serial loop with a constant trip count."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    before={"vectorize_loops": "vectors would turn the conditions that it removes into masks"},
+)
 def peel_last_iteration(module: Module) -> Module:
     """Peel the last iteration of loops with the annotation `peel="last"`, and remove the conditions that
     hold in all others.

@@ -46,7 +46,14 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_bodies, with_body
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    before={
+        "vectorize_loops": "vectors would turn the bound that it tests into masks",
+        "unroll_loops": "it tests the bound of a loop that is not unrolled yet",
+    },
+)
 def peel_remainder(module: Module) -> Module:
     """Test the bound of an unrolled loop around loops once for the group; the remainder runs serially.
 

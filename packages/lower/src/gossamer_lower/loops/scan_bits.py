@@ -37,7 +37,15 @@ from gossamer_lower.statements.rebuild import Statements, with_body
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor, if_iterated
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={
+        "vectorize_loops": "an iteration of a scan needs the result of the one before",
+        "insert_bounds_checks": "nothing is proved about the position of a bit that a scan finds",
+    },
+    before={"outline_parallel": "it proves that the word may be read before the loop"},
+)
 def scan_bits(module: Module) -> Module:
     """Find the bits of a word one after the other, in serial loops that count them.
 

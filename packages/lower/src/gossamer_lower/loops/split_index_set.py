@@ -37,7 +37,14 @@ from gossamer_lower.statements.rebuild import (
 )
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={
+        "hoist_invariant_loads": "both loops use the vectors that are loaded before the first",
+        "expand_search": "each of both loops would walk its window again from the begin",
+    },
+)
 def split_index_set(module: Module) -> Module:
     """Split a serial loop whose body is one choice by a loop-invariant affine bound.
 

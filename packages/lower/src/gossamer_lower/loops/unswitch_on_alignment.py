@@ -15,7 +15,13 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, map_statements, with_bodies, with_body
 
 
-@lowering_pass(takes=("flat",))
+@lowering_pass(
+    takes=("flat",),
+    after={
+        "hoist_allocations": "it clones whole loops, in which a later pass would do its work twice",
+        "lower_atomics": "it clones whole loops, in which a later pass would do its work twice",
+    },
+)
 def unswitch_on_alignment(module: Module) -> Module:
     """Unswitch outermost loops on conditions on the address of an array.
 

@@ -28,7 +28,14 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body, with_sides
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    before={
+        "insert_bounds_checks": "an access that all lanes share is refused under a condition of single lanes",
+        "vectorize_loops": "vectors turn the conditions that are left into masks",
+    },
+)
 def unswitch_uniform_conditions(module: Module) -> Module:
     """Move the parts of conditions that are uniform across lanes out of vectorized loops.
 

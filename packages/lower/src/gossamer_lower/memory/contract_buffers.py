@@ -59,7 +59,15 @@ Intervals = list[Interval | None]
 """One range for each dimension; None for a dimension that is not contracted."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",), removes=("declared scratch",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    removes=("declared scratch",),
+    after={
+        "lower_blocks": "only the final position of an init tells where a buffer is first written"
+    },
+    before={"insert_bounds_checks": "the checks are those of indices into the small buffers"},
+)
 def contract_buffers(module: Module) -> Module:
     """Allocate buffers where they are live, with the extents that are live there.
 

@@ -41,7 +41,12 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import reuse_if_same, with_bodies, with_body
 
 
-@lowering_pass(takes=("flat",))
+@lowering_pass(
+    takes=("flat",),
+    after={
+        "outline_parallel": "a buffer of a parallel iteration is then allocated once for a chunk of them"
+    },
+)
 def hoist_allocations(module: Module) -> Module:
     """Move allocations of variable size out of serial loops, with the maximum of their sizes.
 

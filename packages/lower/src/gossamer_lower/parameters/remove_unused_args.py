@@ -27,7 +27,10 @@ _RANGE_PARAMS = 2
 """The number of parameters of a parallel function that give its part of the range; they stay."""
 
 
-@lowering_pass(on_request=True)
+@lowering_pass(
+    on_request=True,
+    after={"substitute_buffer": "the substitution leaves arguments unused"},
+)
 def remove_unused_args(module: Module) -> Module:
     """Remove unused parameters and buffers from each function, and the arguments for them from calls.
 

@@ -22,7 +22,11 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.parameters.remove_unused_args import remove_unused_args
 
 
-@lowering_pass(takes=("loop",), on_request=True)
+@lowering_pass(
+    takes=("loop",),
+    on_request=True,
+    before={"expand_reducers": "every pass of the pipeline can use the constants"},
+)
 def substitute_buffer(
     module: Module,
     *,

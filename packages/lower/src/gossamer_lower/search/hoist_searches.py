@@ -49,7 +49,15 @@ from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_bodies
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={
+        "vectorize_loops": "the let of a search before a vectorized loop hides the loop",
+        "unroll_loops": "the let of a search among stores hides their common subexpressions",
+        "combine_lane_reductions": "the let of a search among stores hides that they are adjacent",
+    },
+)
 def hoist_searches(module: Module) -> Module:
     """Make each search the value of a let, as far outside as its operands are bound.
 

@@ -50,7 +50,12 @@ MAX_LINEAR_STEPS = 8
 of a binary search among a few hundred elements."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={"hoist_searches": "it takes searches that are the value of a let"},
+    before={"expand_search": "the walk that it makes is simpler than the loops of each search"},
+)
 def merge_searches(module: Module) -> Module:
     """Turn searches for ascending values in one sorted window into a walk along it.
 

@@ -36,7 +36,12 @@ from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, with_bodies, with_body
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={"hoist_invariant_loads": "a load that both copies have is hoisted once"},
+    before={"hoist_searches": "each copy gets searches of its own"},
+)
 def branch_on_full_masks(module: Module) -> Module:
     """Test whether all lanes are enabled, and run code without the mask if they are.
 

@@ -51,7 +51,11 @@ MIN_VALUES = 4
 """Fewer reductions are not combined."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={"unroll_loops": "the stores to adjacent elements are those of the copies"},
+)
 def combine_lane_reductions(module: Module) -> Module:
     """Combine lane reductions that are stored to consecutive elements, in straight-line code.
 

@@ -24,7 +24,16 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={
+        "unroll_loops": "constant indices of the copies prove masks, often in all copies but one"
+    },
+    before={
+        "hoist_invariant_loads": "a load stays in the loop if its mask varies, even if it is always true"
+    },
+)
 def eliminate_redundant_masks(module: Module) -> Module:
     """Replace comparisons of ramps that hold in all lanes by true.
 

@@ -26,7 +26,11 @@ On a machine with 16 registers, the backend spills the vectors that do not fit: 
 loop, as they were before this pass."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={"unroll_loops": "equal loads of several copies share a register and count once"},
+)
 def hoist_invariant_loads(module: Module, *, most_vectors: int = DEFAULT_KEPT_VECTORS) -> Module:
     """Load vectors before the outermost serial loop in which they are invariant.
 

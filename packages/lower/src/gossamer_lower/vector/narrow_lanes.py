@@ -40,7 +40,12 @@ LARGEST = 2**31 - 1
 """The largest int32."""
 
 
-@lowering_pass(takes=("loop",), without=("blocks",))
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    after={"eliminate_redundant_masks": "only masks that stay are narrowed"},
+    before={"hoist_invariant_loads": "what a vector loads tells whether it fits into 32 bits"},
+)
 def narrow_lanes(module: Module) -> Module:
     """Compare and reduce int64 vectors that were widened from int32 as int32 vectors.
 

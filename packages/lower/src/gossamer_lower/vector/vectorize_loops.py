@@ -37,7 +37,15 @@ from gossamer_lower.vector.helpers.lane_reductions import (
 from gossamer_lower.vector.helpers.vector_form import Vectors
 
 
-@lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",), stable=True)
+@lowering_pass(
+    takes=("loop",),
+    without=("blocks",),
+    removes=("vectorized loops",),
+    stable=True,
+    before={
+        "unroll_loops": "partial results are kept across an unrolled loop, which must still be one"
+    },
+)
 def vectorize_loops(module: Module) -> Module:
     """Turn vectorized loops into vector code, with conditions as masks.
 

@@ -1,0 +1,68 @@
+"""The check that passes are listed in an order in which they can run.
+
+A pass declares the order itself, in its decorator: the stages that it takes and gives, the contents that
+earlier passes have removed, and by `after` and `before` the passes from which it gains or which would lose by
+it, each with the reason. The list of passes has only their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from gossamer_ir.errors import InternalError
+from gossamer_lower.lowering_pass import PassRecord
+
+
+def require_order(records: Sequence[PassRecord]) -> None:
+    """Raise `InternalError` for the first pass that is not at a place at which it can run.
+
+    >>> from gossamer_lower.loops.peel_remainder import peel_remainder
+    >>> from gossamer_lower.loops.unroll_loops import unroll_loops
+    >>> from gossamer_lower.lowering_pass import record_of
+    >>> require_order([record_of(unroll_loops), record_of(peel_remainder)])
+    ... # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.InternalError: The pass 'peel_remainder' is listed after 'unroll_loops', but must run
+    before it: it tests the bound of a loop that is not unrolled yet
+    """
+    for wrong in (*_wrong_neighbours(records), *_wrong_stages(records), *_contents_left(records)):
+        raise InternalError(wrong)
+
+
+def _wrong_neighbours(records: Sequence[PassRecord]) -> Iterator[str]:
+    places = {record.name: place for place, record in enumerate(records)}
+    for place, record in enumerate(records):
+        for other, reason in record.after.items():
+            if places.get(other, -1) > place:
+                yield _wrong(record, f"before '{other}'", f"after it: {reason}")
+        for other, reason in record.before.items():
+            if places.get(other, place) < place:
+                yield _wrong(record, f"after '{other}'", f"before it: {reason}")
+
+
+def _wrong_stages(records: Sequence[PassRecord]) -> Iterator[str]:
+    pipeline = [record for record in records if not record.on_request]
+    for earlier, later in pairwise(pipeline):
+        if later.takes != (earlier.gives,):
+            yield (
+                f"The pass '{later.name}' takes a module of the {' or '.join(later.takes)} stage, but "
+                f"'{earlier.name}', which is listed before it, gives one of the {earlier.gives} stage"
+            )
+
+
+def _contents_left(records: Sequence[PassRecord]) -> Iterator[str]:
+    removed: set[str] = set()
+    for record in records:
+        for content in record.without:
+            if content not in removed:
+                yield (
+                    f"The pass '{record.name}' takes a module without {content}, but no pass that is "
+                    "listed before it removes them"
+                )
+        removed.update(record.removes)
+
+
+def _wrong(record: PassRecord, listed: str, needed: str) -> str:
+    return f"The pass '{record.name}' is listed {listed}, but must run {needed}"
