@@ -46,7 +46,7 @@ def test_the_model_of_tiles_divides_products_as_their_schedule_does(columns, dty
             for decision in report.decisions
             if (found := re.match(DIVIDED, decision.what)) is not None
         )
-        workload = Workload("spmm", features, dtype, hardware_params(Target.parse(target)))
+        workload = Workload(features, dtype, hardware_params(Target.parse(target)))
         panel, feature_tiles, vectors = map(int, divided.groups())
         assert tiling(rows, workload, tile_columns=columns) == (feature_tiles, vectors, panel)
 

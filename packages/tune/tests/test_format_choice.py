@@ -17,7 +17,7 @@ DEFAULT = HardwareParams()
 
 def chosen(matrix, features, calls=MANY, hardware=DEFAULT):
     found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    return choose_format(found, Workload("spmm", features, hardware=hardware), calls=calls)
+    return choose_format(found, Workload(features, hardware=hardware), calls=calls)
 
 
 def pruned(density, shape=(512, 2048)):

@@ -93,9 +93,9 @@ def choose_format(
     >>> from gossamer_tune import Workload, properties_of
     >>> blocks = block_diag([np.ones((4, 4))] * 100, format="csr")
     >>> matrix = properties_of(blocks.shape, blocks.indptr, blocks.indices)
-    >>> choose_format(matrix, Workload("spmm", features=64), calls=10_000).chosen.text
+    >>> choose_format(matrix, Workload(features=64), calls=10_000).chosen.text
     'bsr (block_rows=4, block_columns=4)'
-    >>> choose_format(matrix, Workload("spmm", features=64), calls=1).chosen.text
+    >>> choose_format(matrix, Workload(features=64), calls=1).chosen.text
     'csr'
     """
     found = [estimate for model in MODELS for estimate in model(matrix, workload)]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gossamer.operator_calls.chosen_format import CHOICE, Stored, in_format
+from gossamer.operator_calls.operator import Operator
 from gossamer.operator_calls.row_order import properties_for
-from gossamer.operators import operator_named
+from gossamer.operators import operator_named, product_names
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import SparseTensor
@@ -73,7 +74,7 @@ def prepare(
         return stored[estimate.text]
 
     if measure:
-        seconds = _seconds_of_calls(matrix, workload, target, stored_as)
+        seconds = _seconds_of_calls(operator_named(op), matrix, workload, target, stored_as)
         choice = measure_formats(choice, seconds)
     prepared = stored_as(choice.chosen)
     prepared.memo[CHOICE] = choice
@@ -99,30 +100,30 @@ def _workload(op: str, features: int | None, calls: int, target: str | Target) -
     if calls < 1:
         raise ArgumentError("prepare.calls", f"The number of calls is {calls}; expected 1 or more.")
     hardware = hardware_params(resolve_elsewhere(target)[1])
-    match op:
-        case "spmv":
-            return Workload("spmv", hardware=hardware)
-        case "spmm" if features is not None and features >= 1:
-            return Workload("spmm", features, hardware=hardware)
-        case "spmm":
-            raise ArgumentError(
-                "prepare.features",
-                f"The number of features is {features}; expected 1 or more.",
-                hint="Pass the number of columns of the dense operand: features=...",
-            )
-    raise ArgumentError("prepare.op", f"The operator is '{op}'; expected 'spmm' or 'spmv'.")
+    if op not in product_names():
+        expected = " or ".join(f"'{name}'" for name in product_names())
+        raise ArgumentError("prepare.op", f"The operator is '{op}'; expected {expected}.")
+    if operator_named(op).program.dense_dimensions == 1:
+        return Workload(hardware=hardware)
+    if features is None or features < 1:
+        raise ArgumentError(
+            "prepare.features",
+            f"The number of features is {features}; expected 1 or more.",
+            hint="Pass the number of columns of the dense operand: features=...",
+        )
+    return Workload(features, hardware=hardware)
 
 
 def _seconds_of_calls(
+    operator: Operator[...],
     matrix: SparseTensor,
     workload: Workload,
     target: str | Target,
     stored_as: Callable[[Estimate], Stored],
 ) -> Callable[[Estimate], float]:
     """Return the function that measures the operator with the matrix in a format."""
-    shape = (matrix.shape[1], workload.features) if workload.op == "spmm" else matrix.shape[1:]
-    dense = np.ones(shape, matrix.dtype)
-    operator = operator_named(workload.op)
+    sizes = () if workload.features is None else (workload.features,)
+    dense = np.ones((matrix.shape[1], *sizes), matrix.dtype)
     out = operator(matrix, dense, target=target)
 
     def seconds(estimate: Estimate) -> float:

@@ -95,7 +95,7 @@ class Operator(Generic[P]):
             if len(operands) > 1 and not named:
                 matrix, dense = operands[0], operands[1:]
                 if target is None and type(matrix) is SparseTensor:
-                    matrix = in_format_for_calls(self.name, matrix, dense[0])
+                    matrix = in_format_for_calls(self.program, matrix, dense[0])
                 result = self._plans.run(matrix, dense, out, target)
                 if result is not None:
                     return result

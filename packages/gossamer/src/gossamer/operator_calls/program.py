@@ -29,6 +29,11 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     scales: bool = False
     adds: bool = False
 
+    @property
+    def dense_dimensions(self) -> int:
+        """The number of dimensions of its dense operands."""
+        return 2 if self.features else 1
+
 
 class Variant(msgspec.Struct, frozen=True):
     """The options of a program: dtypes, and sizes that are fixed. Without `features` their number is

@@ -15,6 +15,11 @@ NAMES = ("spmm", "spmv", "sddmm", "attention")
 """The operators in the order in which they are listed."""
 
 
+def product_names() -> tuple[str, ...]:
+    """Return the operators that multiply a matrix: formats are chosen for them."""
+    return tuple(name for name in NAMES if operator_named(name).program.sums_rows)
+
+
 def operator_named(name: str) -> Operator[...]:
     """Return the operator of a name; `ArgumentError` (`operator.unknown`) lists the known ones."""
     if name not in NAMES:

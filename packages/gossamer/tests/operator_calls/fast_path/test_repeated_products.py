@@ -10,6 +10,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
+from gossamer.operators import operator_named
 from gossamer_formats import Decomposition
 from gossamer_ir.errors import ArgumentError
 from gossamer_tune.properties.row_sample import sample_rows
@@ -43,7 +44,7 @@ def convert(tensor, operator, sizes):
     number."""
     dense = np.empty((0, *sizes), tensor.dtype)
     for number in range(1, MOST_CALLS):
-        stored = in_format_for_calls(operator, tensor, dense)
+        stored = in_format_for_calls(operator_named(operator).program, tensor, dense)
         if stored is not tensor:
             return stored, number
     return None, MOST_CALLS
@@ -71,7 +72,7 @@ def test_the_choice_is_explained_before_it_is_made():
     tensor = gs.from_scipy(pruned())
     dense = np.empty((1030, 64), np.float32)
     while "gossamer.operator_calls.chosen_format" not in tensor.memo:
-        assert in_format_for_calls("spmm", tensor, dense) is tensor
+        assert in_format_for_calls(gs.spmm.program, tensor, dense) is tensor
     choice = gs.explain(tensor)
     assert choice.chosen.format == "csr"
     assert choice.estimates[0].format == "tiled_csr"

@@ -26,7 +26,7 @@ CONVERSION_CYCLES = 120.0
 
 def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimates for square blocks that are filled well enough and divide the matrix."""
-    if workload.features == 1:
+    if workload.columns == 1:
         return ()
     return tuple(
         _estimate(matrix, workload, size, fill)
@@ -37,7 +37,7 @@ def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Es
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
     slots = matrix.nnz / fill
-    row_bytes = workload.features * workload.element_bytes
+    row_bytes = workload.columns * workload.element_bytes
     # A vector of the operand is loaded once for all rows of a block.
     load = gather_cycles(matrix, row_bytes, workload.hardware) / size
     broadcasts = -(-workload.vectors // BROADCAST_VECTORS)

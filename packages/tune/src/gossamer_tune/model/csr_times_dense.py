@@ -16,9 +16,9 @@ ROW_CYCLES, RESULT_CYCLES = 12.0, 6.0
 
 def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimate of the matrix as it is."""
-    if workload.features == 1:
+    if workload.columns == 1:
         return ()
-    row_bytes = workload.features * workload.element_bytes
+    row_bytes = workload.columns * workload.element_bytes
     operand = matrix.columns * row_bytes
     # One more vector, because vectors are aligned to the cache lines of the operand.
     vectors = workload.vectors + 1

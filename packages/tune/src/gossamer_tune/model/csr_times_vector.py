@@ -18,7 +18,7 @@ rows of 4 elements on average)."""
 
 def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimate of the matrix as it is."""
-    if workload.features > 1:
+    if workload.columns > 1:
         return ()
     level = level_of(matrix.columns * workload.element_bytes, workload.hardware)
     varied = min(1.0, matrix.row_deviation)

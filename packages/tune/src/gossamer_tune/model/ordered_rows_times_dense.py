@@ -35,7 +35,7 @@ there is little to gain then."""
 def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimate for rows in another order, if the properties have one: that for CSR, in the ratio
     of the costs with the reuse of columns in both orders."""
-    if matrix.reuse is None or matrix.ordered_reuse is None or workload.features == 1:
+    if matrix.reuse is None or matrix.ordered_reuse is None or workload.columns == 1:
         return ()
     (csr,) = csr_times_dense(matrix, workload)
     given = _cycles(matrix, workload, matrix.reuse)
@@ -60,10 +60,10 @@ def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
     >>> import numpy as np
     >>> from gossamer_tune import properties_of
     >>> matrix = properties_of((3, 3), np.array([0, 1, 2, 3]), np.array([2, 1, 0]))
-    >>> may_gain_from_order(matrix, Workload("spmm", features=64))
+    >>> may_gain_from_order(matrix, Workload(features=64))
     False
     """
-    if workload.features == 1 or matrix.rows != matrix.columns or matrix.fresh < LEAST_FRESH:
+    if workload.columns == 1 or matrix.rows != matrix.columns or matrix.fresh < LEAST_FRESH:
         return False
     return matrix.columns * _row_bytes(workload) > workload.hardware.private_cache
 
@@ -88,4 +88,4 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
 
 
 def _row_bytes(workload: Workload) -> int:
-    return workload.features * workload.element_bytes
+    return workload.columns * workload.element_bytes

@@ -22,7 +22,7 @@ CONVERSION_CYCLES = 30.0
 def slices_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimate for slices of 8 rows, sorted by length in windows. Products with matrices of one
     column do not compute with slices."""
-    if workload.op != "spmv":
+    if workload.features is not None:
         return ()
     slots = matrix.nnz / matrix.slice_fill
     level = level_of(matrix.columns * workload.element_bytes, workload.hardware)

@@ -55,7 +55,7 @@ class Tiling(NamedTuple):
 def tiling(rows: int, workload: Workload, *, tile_columns: int) -> Tiling:
     """Return how a product is divided: the fewest tiles of features, all with as many vectors.
 
-    >>> tiling(4096, Workload("spmm", features=144), tile_columns=64)
+    >>> tiling(4096, Workload(features=144), tile_columns=64)
     Tiling(feature_tiles=2, vectors=5, panel=512)
     """
     lanes = workload.hardware.lanes(workload.dtype)
@@ -68,7 +68,7 @@ def tiling(rows: int, workload: Workload, *, tile_columns: int) -> Tiling:
 
 def tiles_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimates for tiles of several numbers of columns of which the matrix has two at least."""
-    if workload.features == 1 or not matrix.rows:
+    if workload.columns == 1 or not matrix.rows:
         return ()
     return tuple(
         _estimate(matrix, workload, columns)
@@ -90,7 +90,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * SHORTEST_SEGMENT
-    operand = matrix.columns * workload.features * workload.element_bytes
+    operand = matrix.columns * workload.columns * workload.element_bytes
     pack = PACK_CYCLES + load_cycles(operand, workload.hardware)
     packing = panels * matrix.columns * vectors * pack
     reason = f"a row has {mean:.3g} elements in a tile on average, whose rows stay in {packed / 1024:.3g} KB"

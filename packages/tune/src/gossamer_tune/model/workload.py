@@ -1,22 +1,18 @@
-"""What a matrix is used for: the operator, the sizes of its operands, the machine."""
+"""What a matrix is used for: the other operand of its products, and the machine."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.machine.hardware_params import HardwareParams
 
-Operation: TypeAlias = Literal["spmm", "spmv"]
-"""The operators whose formats are chosen."""
-
 
 class Workload(NamedTuple):
-    """A product of a sparse matrix with a dense matrix of `features` columns (1: a vector), for values of a
-    dtype, on a machine."""
+    """A product of a sparse matrix with a dense matrix of `features` columns, or with a vector (None), for
+    values of a dtype, on a machine."""
 
-    op: Operation
-    features: int = 1
+    features: int | None = None
     dtype: str = "float32"
     hardware: HardwareParams = HardwareParams()
 
@@ -25,10 +21,15 @@ class Workload(NamedTuple):
         return DType.parse(self.dtype).bits // 8
 
     @property
+    def columns(self) -> int:
+        """The number of columns of the dense operand; 1 for a vector."""
+        return 1 if self.features is None else self.features
+
+    @property
     def vectors(self) -> int:
         """The number of vector registers that hold a row of the dense operand.
 
-        >>> Workload("spmm", features=40).vectors
+        >>> Workload(features=40).vectors
         3
         """
-        return -(-self.features // self.hardware.lanes(self.dtype))
+        return -(-self.columns // self.hardware.lanes(self.dtype))

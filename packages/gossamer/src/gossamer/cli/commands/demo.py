@@ -23,6 +23,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
+from gossamer.operators import product_names
 from gossamer.resolve_target import resolve
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
@@ -30,7 +31,6 @@ from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace
 from gossamer_ir.support.counted import counted
 
-OPERATORS = ("spmm", "spmv")
 # About the size of ogbn-arxiv (169,343 nodes, 1,166,243 edges), a common benchmark of graph networks.
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
@@ -58,11 +58,11 @@ def demo(
     with _progress(console) as progress:
         job = progress.add_task("making the graph" if matrix is None else "reading", total=None)
         graph = _read_graph(matrix, max_bytes)
-        for op in OPERATORS:
+        for op in product_names():
             require_memory(op, graph, features=features, dtype="float32")
         console.print(_graph_summary(graph, matrix), markup=False)
         operators = []
-        for op in OPERATORS:
+        for op in product_names():
             progress.update(job, description=f"compiling {op}")
             operators.append(operator_run(op, graph, features=features, target=target))
             _show_stages(console, operators[-1])

@@ -80,7 +80,7 @@ def info(
         found = properties_for(matrix, *workloads)
         record |= _structure(matrix, found)
         choices = [
-            (one.features, _choice(matrix, found, one, calls, target=target, measure=measure))
+            (one.columns, _choice(matrix, found, one, calls, target=target, measure=measure))
             for one in workloads
         ]
     else:
@@ -127,7 +127,7 @@ def _sizes(tensor: SparseTensor) -> dict[str, Any]:
 
 def _workload(matrix: SparseTensor, features: int, *, target: str) -> Workload:
     hardware = hardware_params(resolve_elsewhere(target)[1])
-    return Workload("spmm", features, matrix.dtype.name, hardware)
+    return Workload(features, matrix.dtype.name, hardware)
 
 
 def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _choice(
     from gossamer.api.explain import explain
     from gossamer.api.prepare import prepare
 
-    features = workload.features
+    features = workload.columns
     require_memory("spmm", matrix, features=features, dtype=workload.dtype)
     return explain(prepare(matrix, features=features, calls=calls, measure=True, target=target))
 

@@ -27,11 +27,8 @@ from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
+    from gossamer.operator_calls.program import OperatorProgram
     from gossamer_tune import FormatChoice
-
-OPERATORS = {"spmm": 1, "spmv": 0}
-"""The operators for which a format is chosen, with the number of sizes of their dense operand after the first
-one."""
 
 LEAST_NONZEROS = 1 << 14
 """Calls with fewer nonzeros take a few microseconds, most of them in Python."""
@@ -72,29 +69,27 @@ class RepeatedProducts:
         self._stored: dict[str, Stored] = {}
 
     def stored_for(
-        self, matrix: SparseTensor, operator: str, sizes: tuple[int, ...]
+        self, matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]
     ) -> Stored | None:
         """Count a call, and return the matrix in the format for it; None for CSR. `sizes` are those of the
         dense operand after the first one."""
-        history = self._histories.get((operator, sizes))
+        history = self._histories.get((program.name, sizes))
         if history is None:
-            history = _history(matrix, operator, sizes)
-            put_bounded(self._histories, (operator, sizes), history, limit=MOST_HISTORIES)
+            history = _history(matrix, program, sizes)
+            put_bounded(self._histories, (program.name, sizes), history, limit=MOST_HISTORIES)
         history.calls += 1
         if history.calls >= history.due:
-            self._advance(matrix, operator, sizes, history)
+            self._advance(matrix, sizes, history)
         return history.stored
 
-    def _advance(
-        self, matrix: SparseTensor, operator: str, sizes: tuple[int, ...], history: _History
-    ) -> None:
+    def _advance(self, matrix: SparseTensor, sizes: tuple[int, ...], history: _History) -> None:
         """Choose a format, or convert the matrix to the chosen one."""
         with compiling:
             if history.calls < history.due:
                 # Another thread was here in the meantime.
                 return
             if history.choice is None:
-                history.choice = _choice(matrix, operator, sizes)
+                history.choice = _choice(matrix, sizes)
                 history.due = _paying_calls(history.choice)
             choice = history.choice
             if history.calls >= history.due:
@@ -133,7 +128,7 @@ class _History:
         self.stored: Stored | None = None
 
 
-def in_format_for_calls(operator: str, matrix: SparseTensor, dense: Any) -> Stored:
+def in_format_for_calls(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> Stored:
     """Count a call with a tensor, and return the tensor, or the matrix in another format."""
     if type(dense) is not ndarray:
         return matrix
@@ -145,7 +140,7 @@ def in_format_for_calls(operator: str, matrix: SparseTensor, dense: Any) -> Stor
         products = memo.setdefault(_MEMO, _repeated_products(matrix))
         if products is None:
             return matrix
-    stored = products.stored_for(matrix, operator, dense.shape[1:])
+    stored = products.stored_for(matrix, program, dense.shape[1:])
     return matrix if stored is None else stored
 
 
@@ -160,28 +155,25 @@ def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
     return RepeatedProducts()
 
 
-def _history(matrix: SparseTensor, operator: str, sizes: tuple[int, ...]) -> _History:
+def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]) -> _History:
     features = sizes[0] if len(sizes) == 1 else 1
     products = matrix.nnz * features
     # A product of parts cannot be interrupted between portions, and that of `spmm` with a vector is one of
     # `spmv`. Such calls are never due.
-    is_counted = OPERATORS.get(operator) == len(sizes)
+    is_counted = program.sums_rows and len(sizes) == program.dense_dimensions - 1
     if not is_counted or not products or is_much_work(products):
         return _History(due=NEVER)
     return _History(due=PRODUCTS_BEFORE_CHOICE // products + 1)
 
 
-def _choice(matrix: SparseTensor, operator: str, sizes: tuple[int, ...]) -> FormatChoice:
+def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     """Return the choice among formats in which results are the same but for rounding."""
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.machine.hardware_params import hardware_params
     from gossamer_tune import Workload, choose_format
 
     hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
-    features = sizes[0] if sizes else 1
-    workload = Workload(
-        "spmm" if operator == "spmm" else "spmv", features, matrix.dtype.name, hardware
-    )
+    workload = Workload(sizes[0] if sizes else None, matrix.dtype.name, hardware)
     found = properties_for(matrix, workload)
     return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)
 
