@@ -278,8 +278,26 @@ def save(run: Run, folder: Path = RESULTS) -> Path:
     """Write the run's file, in place of an older run with the same name, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(run)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+    path.write_bytes(_lines(run))
     return path
+
+
+def _lines(run: Run) -> bytes:
+    """Return a run as JSON with a line for each cell and record, so that a difference shows what was
+    measured anew."""
+    fields = []
+    for name, value in msgspec.to_builtins(run).items():
+        separator, ends = (
+            (b",\n  ", (b"[\n  ", b"\n ]")) if _is_records(value) else (b"", (b"", b""))
+        )
+        items = value if _is_records(value) else [value]
+        text = separator.join(map(msgspec.json.encode, items))
+        fields.append(msgspec.json.encode(name) + b": " + ends[0] + text + ends[1])
+    return b"{\n " + b",\n ".join(fields) + b"\n}\n"
+
+
+def _is_records(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value)
 
 
 def load(path: Path) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from benchmarks.contenders.contender import ALL, PRODUCTS, Contender, Prepare
+from benchmarks.contenders.contender import PRODUCTS, Contender, Prepare
 
 OURS = "gossamer"
 SLICED = "gossamer_sell"
@@ -12,33 +12,35 @@ CHOSEN = "gossamer_prepared"
 GOSSAMER = ("gossamer", "gossamer-generic-cpu", "llvmlite")
 MKL = {"MKL_THREADING_LAYER": "intel"}
 NUMBA = {"NUMBA_THREADING_LAYER": "omp"}
+ATTENTION, SDDMM = ("attention",), ("sddmm",)
 CONTENDERS = {
-    OURS: Contender("gossamer", "prepare_bound", packages=GOSSAMER),
-    "gossamer_op": Contender("gossamer", "prepare_operator", ops=ALL[:4], usual=()),
-    SLICED: Contender("gossamer", "prepare_sliced", ops=("spmv",), packages=GOSSAMER),
-    CHOSEN: Contender("gossamer", "prepare_chosen", ops=PRODUCTS, packages=GOSSAMER),
-    "scipy": Contender(
-        "scipy", ops=(*PRODUCTS, "attention"), packages=("numpy", "scipy"), threaded=False
+    OURS: Contender(
+        "gossamer", (*PRODUCTS, *SDDMM, *ATTENTION), "prepare_bound", packages=GOSSAMER
     ),
-    "mkl": Contender("mkl", ops=PRODUCTS, packages=("mkl", "intel-openmp"), environment=MKL),
+    "gossamer_op": Contender(
+        "gossamer", ("spmm", "spmv", *SDDMM, *ATTENTION), "prepare_operator", usual=()
+    ),
+    SLICED: Contender("gossamer", ("spmv",), "prepare_sliced", packages=GOSSAMER),
+    CHOSEN: Contender("gossamer", PRODUCTS, "prepare_chosen", packages=GOSSAMER),
+    "scipy": Contender(
+        "scipy", (*PRODUCTS, *ATTENTION), packages=("numpy", "scipy"), threaded=False
+    ),
+    "mkl": Contender("mkl", PRODUCTS, packages=("mkl", "intel-openmp"), environment=MKL),
     "mkl_plain": Contender(
         "mkl",
+        (*PRODUCTS, *ATTENTION),
         "prepare_plain",
-        ops=(*PRODUCTS, "attention"),
-        usual=("attention",),
+        usual=ATTENTION,
         environment={"MKL_THREADING_LAYER": "gnu", **NUMBA},
     ),
-    "mkl_bsr": Contender("mkl", "prepare_blocks", ops=("bsr_spmm",), environment=MKL),
-    "numba": Contender("numba", packages=("numba",), environment=NUMBA),
-    "numba_fused": Contender("numba", "prepare_fused", ops=("attention",), environment=NUMBA),
-    "torch": Contender("torch", packages=("torch",)),
-    "taco_like": Contender("taco_like", ops=(*PRODUCTS, "sddmm"), usual=()),
-    "taco_fast": Contender(
-        "taco_like",
-        "prepare_fast",
-        ops=(*PRODUCTS, "sddmm"),
-        usual=("sddmm",),
+    "mkl_bsr": Contender("mkl", ("bsr_spmm",), "prepare_blocks", environment=MKL),
+    "numba": Contender(
+        "numba", (*PRODUCTS, *SDDMM, *ATTENTION), packages=("numba",), environment=NUMBA
     ),
+    "numba_fused": Contender("numba", ATTENTION, "prepare_fused", environment=NUMBA),
+    "torch": Contender("torch", (*PRODUCTS, *SDDMM, *ATTENTION), packages=("torch",)),
+    "taco_like": Contender("taco_like", (*PRODUCTS, *SDDMM), usual=()),
+    "taco_fast": Contender("taco_like", (*PRODUCTS, *SDDMM), "prepare_fast", usual=SDDMM),
 }
 """`gossamer` and those of MKL are prepared calls on given arrays; `gossamer_op` is the public operator, and
 `gossamer_sell` an operator bound to a matrix that was converted to SELL,

@@ -13,7 +13,6 @@ from typing import TypeAlias
 from benchmarks.operator_case import Array, OperatorCase
 
 PRODUCTS = ("spmm", "spmv", "bsr_spmm")
-ALL = ("spmm", "spmv", "sddmm", "attention", "bsr_spmm")
 
 Call: TypeAlias = Callable[[], object]
 
@@ -48,8 +47,8 @@ class Contender:
     """
 
     module: str
+    ops: tuple[str, ...]
     function: str = "prepare"
-    ops: tuple[str, ...] = ALL
     usual: tuple[str, ...] | None = None
     packages: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

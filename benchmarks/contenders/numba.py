@@ -204,29 +204,42 @@ def compiled(function: Loop) -> Loop:
     return loop
 
 
-LOOPS: dict[str, Callable[[], Loop]] = {
-    "spmm": spmm_loop,
-    "spmv": spmv_loop,
-    "sddmm": sddmm_loop,
-    "bsr_spmm": bsr_spmm_loop,
+def spmm_call(case: OperatorCase) -> Callable[[], None]:
+    """The product with a matrix in CSR."""
+    return csr_call(spmm_loop(), case, case.csr.data)
+
+
+def spmv_call(case: OperatorCase) -> Callable[[], None]:
+    """The product with a vector."""
+    return csr_call(spmv_loop(), case, case.csr.data)
+
+
+def sddmm_call(case: OperatorCase) -> Callable[[], None]:
+    """The sampled product, which does not read the values."""
+    return csr_call(sddmm_loop(), case)
+
+
+def csr_call(loop: Loop, case: OperatorCase, *values: Array) -> Callable[[], None]:
+    """Return a loop over the rows of a matrix in CSR with its arguments."""
+    return partial(loop, case.csr.indptr, case.csr.indices, *values, *case.operands, case.out)
+
+
+def bsr_spmm_call(case: OperatorCase) -> Callable[[], None]:
+    """The product with a matrix in BSR."""
+    blocks: Any = case.bsr
+    arrays = blocks.indptr, blocks.indices, blocks.data
+    return partial(bsr_spmm_loop(), *arrays, *case.operands, case.out)
+
+
+CALLS: dict[str, Callable[[OperatorCase], Callable[[], None]]] = {
+    "spmm": spmm_call,
+    "spmv": spmv_call,
+    "sddmm": sddmm_call,
+    "bsr_spmm": bsr_spmm_call,
+    "attention": attention_call,
 }
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:
     """Return the hand-written parallel loop; for attention a composition of three."""
-    return Prepared(call_of(case), partial(set_threads, threads))
-
-
-def call_of(case: OperatorCase) -> Callable[[], None]:
-    """Return the loop with its arguments."""
-    if case.op == "attention":
-        return attention_call(case)
-    return partial(LOOPS[case.op](), *matrix_arrays(case), *case.operands, case.out)
-
-
-def matrix_arrays(case: OperatorCase) -> tuple[Array, ...]:
-    """Return the arrays of the matrix that the loops read."""
-    if case.bsr is not None:
-        return case.bsr.indptr, case.bsr.indices, case.bsr.data
-    structure = (case.csr.indptr, case.csr.indices)
-    return structure if case.op == "sddmm" else (*structure, case.csr.data)
+    return Prepared(CALLS[case.op](case), partial(set_threads, threads))

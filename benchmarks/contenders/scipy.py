@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy import sparse
 
 from benchmarks.contenders.contender import Prepared
 from benchmarks.operator_case import Array, OperatorCase
@@ -21,9 +22,9 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
 def product(case: OperatorCase) -> Callable[[], Array]:
     """Return the product of the case."""
     if case.op == "attention":
-        from benchmarks.operators.attention import attended
+        from gossamer.cli.bench.baselines.attention import prepare_attention
 
-        return lambda: attended(case.csr, *case.operands)
+        return prepare_attention(sparse.csr_array(case.csr), *case.operands)
     (operand,) = case.operands
     matrix = case.csr if case.bsr is None else case.bsr
     return lambda: np.asarray(matrix @ operand)

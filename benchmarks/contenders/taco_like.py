@@ -6,9 +6,11 @@ They are written by hand in `benchmarks/taco_like`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ctypes import c_int32, c_void_p
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from benchmarks.contenders.contender import Prepared, UnavailableError
 from benchmarks.machine.c_libraries import FAST, CompilerError, load_library
@@ -21,7 +23,7 @@ def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:
         library = load_library(Path(__file__).with_name("c_loops"), case.dtype.name, *flags)
     except CompilerError as error:
         raise UnavailableError(str(error)) from None
-    sizes, arrays = arguments(case)
+    sizes, arrays = ARGUMENTS[case.op](case)
     function = getattr(library, case.op)
     function.restype = None
     passed = [*map(c_int32, sizes), *map(pointer, (*arrays, *case.operands, case.out))]
@@ -33,18 +35,42 @@ def prepare_fast(case: OperatorCase, threads: int) -> Prepared:
     return prepare(case, threads, FAST)
 
 
-def arguments(case: OperatorCase) -> tuple[tuple[int, ...], tuple[Array, ...]]:
-    """Return the sizes that the kernel takes, and the arrays of the matrix that it reads."""
-    rows, features = case.csr.shape[0], case.features
-    if case.bsr is not None:
-        blocks = case.bsr
-        height = blocks.blocksize[0]
-        return (rows // height, height, features), (blocks.indptr, blocks.indices, blocks.data)
-    structure = (case.csr.indptr, case.csr.indices)
-    if case.op == "sddmm":
-        return (rows, features), structure
-    sizes = (rows,) if case.op == "spmv" else (rows, features)
-    return sizes, (*structure, case.csr.data)
+Arguments: TypeAlias = tuple[tuple[int, ...], tuple[Array, ...]]
+"""The sizes that a kernel takes, and the arrays of the matrix that it reads."""
+
+
+def of_products(case: OperatorCase) -> Arguments:
+    """Return the arguments for rows and features, with the values."""
+    matrix = case.csr
+    return (matrix.shape[0], case.features), (matrix.indptr, matrix.indices, matrix.data)
+
+
+def of_vectors(case: OperatorCase) -> Arguments:
+    """Return the arguments for rows alone."""
+    sizes, arrays = of_products(case)
+    return sizes[:1], arrays
+
+
+def of_patterns(case: OperatorCase) -> Arguments:
+    """Return the arguments without the values."""
+    sizes, arrays = of_products(case)
+    return sizes, arrays[:2]
+
+
+def of_blocks(case: OperatorCase) -> Arguments:
+    """Return the arguments for rows of blocks, the height of a block, and features."""
+    blocks: Any = case.bsr
+    height = blocks.blocksize[0]
+    sizes = (blocks.shape[0] // height, height, case.features)
+    return sizes, (blocks.indptr, blocks.indices, blocks.data)
+
+
+ARGUMENTS: dict[str, Callable[[OperatorCase], Arguments]] = {
+    "spmm": of_products,
+    "spmv": of_vectors,
+    "sddmm": of_patterns,
+    "bsr_spmm": of_blocks,
+}
 
 
 def pointer(array: Array) -> c_void_p:

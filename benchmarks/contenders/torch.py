@@ -38,17 +38,21 @@ def call_of(case: OperatorCase) -> tuple[Call, Callable[[], Array] | None]:
     make = torch.sparse_csr_tensor if case.bsr is None else torch.sparse_bsr_tensor
     matrix = make(*arrays, size=stored.shape)
     operands = [torch.from_numpy(operand) for operand in case.operands]
-    if case.op == "attention":
-        return attention_of(matrix, operands, torch.from_numpy(case.out)), None
-    if case.op == "sddmm":
-        return sampled_product_of(matrix, operands[0], operands[1].t())
-    out = torch.from_numpy(case.out)
+    return CALLS[case.op](matrix, operands, torch.from_numpy(case.out))
+
+
+def product_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, None]:
+    """Compute a product with a matrix or a vector."""
     add: Any = torch.addmv if out.ndim == 1 else torch.addmm
     return partial(add, out, matrix, operands[0], beta=0, out=out), None
 
 
-def sampled_product_of(matrix: Any, left: Any, right: Any) -> tuple[Call, Callable[[], Array]]:
+def sampled_product_of(
+    matrix: Any, operands: Sequence[Any], out: Any
+) -> tuple[Call, Callable[[], Array]]:
     """Works in place: with another output torch would copy the pattern into it."""
+    del out
+    left, right = operands[0], operands[1].t()
     call = partial(torch.sparse.sampled_addmm, matrix, left, right, beta=0.0, out=matrix)
 
     def result() -> Array:
@@ -60,7 +64,7 @@ def sampled_product_of(matrix: Any, left: Any, right: Any) -> tuple[Call, Callab
     return call, result
 
 
-def attention_of(matrix: Any, operands: Sequence[Any], out: Any) -> Call:
+def attention_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, None]:
     """Compute attention: sampled products in place, a softmax by segment reductions, a product."""
     q, k, v = operands
     indptr, indices = matrix.crow_indices(), matrix.col_indices()
@@ -76,4 +80,13 @@ def attention_of(matrix: Any, operands: Sequence[Any], out: Any) -> Call:
         shares = torch.sparse_csr_tensor(indptr, indices, powers / total[rows], size=matrix.shape)
         torch.addmm(out, shares, v, beta=0, out=out)
 
-    return attended
+    return attended, None
+
+
+CALLS: dict[str, Callable[..., tuple[Call, Callable[[], Array] | None]]] = {
+    "spmm": product_of,
+    "spmv": product_of,
+    "bsr_spmm": product_of,
+    "sddmm": sampled_product_of,
+    "attention": attention_of,
+}

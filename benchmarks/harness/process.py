@@ -47,7 +47,7 @@ class ContenderStart:
 
     @property
     def contender(self) -> Contender:
-        return Contender("variants") if self.variants is not None else CONTENDERS[self.name]
+        return Contender("variants", ()) if self.variants is not None else CONTENDERS[self.name]
 
     def command(self) -> list[str]:
         """Return the command."""

@@ -5,7 +5,6 @@ Q is m by d, K and V are n by d, row-major; the values of the pattern are not us
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import numpy as np
@@ -14,8 +13,11 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
-from benchmarks.operators.sddmm import sampled
-from gossamer.cli.bench.baselines.attention import WEIGHT_ROUNDINGS, softmax
+from gossamer.cli.bench.baselines.attention import (
+    WEIGHT_ROUNDINGS,
+    attention_bound,
+    prepare_attention,
+)
 
 
 class Attention(Problem):
@@ -29,6 +31,7 @@ class Attention(Problem):
 
     op = "attention"
     title = "sparse attention, CSR"
+    color, marker = "#e69f00", "pentagon"
     matrices = (*IN_CSR, *MASKS)
     feature_sizes = (32, 128)
     threads = (2,)
@@ -51,18 +54,13 @@ class Attention(Problem):
         return (self.csr.shape[0], self.features)
 
     def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
-        return attended(matrix, *operands)
+        return prepare_attention(sparse.csr_array(matrix), *operands)()
 
     @cached_property
     def magnitude(self) -> Array:
-        """The absolute error of a score (rounding of its sum) is the relative error of its weight and of
-        the sum of the weights."""
-        q, k, v = (operand.astype(np.float64) for operand in self.operands)
-        scores = sampled(self.csr, q, k) * scale_of(q)
-        weights = with_values(self.csr, softmax(scores, self.csr.indptr))
-        sizes = sampled(self.csr, np.abs(q), np.abs(k)) * scale_of(q)
-        largest = float(sizes.max(initial=0.0))
-        return 2.0 * (1.0 + largest) * np.asarray(weights @ np.abs(v))
+        """The sums to which the rounding errors of scores, weights and products are relative."""
+        operands = [operand.astype(np.float64) for operand in self.operands]
+        return attention_bound(sparse.csr_array(self.csr), *operands).magnitude
 
     def longest_sum(self) -> int:
         return self.features + self.longest_row() + WEIGHT_ROUNDINGS
@@ -73,19 +71,3 @@ class Attention(Problem):
     def touched_bytes(self) -> int:
         rows = int(np.count_nonzero(np.diff(self.csr.indptr)))
         return (rows + 2 * self.touched_columns()) * self.features * self.dtype.itemsize
-
-
-def attended(matrix: sparse.csr_matrix, q: Array, k: Array, v: Array) -> Array:
-    """Compute attention with NumPy and SciPy, in the dtype of the arguments."""
-    scores = sampled(matrix, q, k) * q.dtype.type(scale_of(q))
-    return np.asarray(with_values(matrix, softmax(scores, matrix.indptr)) @ v)
-
-
-def scale_of(q: Array) -> float:
-    """Return the factor of the scores."""
-    return 1.0 / math.sqrt(q.shape[1])
-
-
-def with_values(matrix: sparse.csr_matrix, values: Array) -> sparse.csr_matrix:
-    """Return the pattern with other values."""
-    return sparse.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)

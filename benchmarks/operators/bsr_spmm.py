@@ -15,6 +15,7 @@ class BsrSpmm(Problem):
 
     op = "bsr_spmm"
     title = "block-sparse matrix times dense matrix, BSR"
+    color, marker = "#cc79a7", "diamond"
     matrices = BLOCKS
     feature_sizes = (32, 128, 512)
     threads = (2,)

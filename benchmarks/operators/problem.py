@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +16,7 @@ from scipy import sparse
 from benchmarks.matrices import BenchmarkMatrix
 from benchmarks.operator_case import Array, OperatorCase
 
+Marker: TypeAlias = Literal["circle", "triangle", "square", "pentagon", "diamond"]
 ELEMENTS_AT_ONCE = 1 << 18
 """Elements of a result that are compared at a time, so that temporary arrays stay in the cache."""
 
@@ -34,6 +35,10 @@ class Problem(ABC):
 
     op: ClassVar[str]
     title: ClassVar[str]
+    color: ClassVar[str]
+    marker: ClassVar[Marker]
+    """How the picture of the roofline shows it."""
+
     matrices: ClassVar[tuple[str, ...]]
     feature_sizes: ClassVar[tuple[int, ...]]
     dtypes: ClassVar[tuple[str, ...]] = ("float32",)

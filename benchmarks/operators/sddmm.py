@@ -11,9 +11,7 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
-from gossamer.cli.bench.baselines.sddmm import gathered_products
-
-NONZEROS_AT_ONCE = 1 << 16
+from gossamer.cli.bench.baselines.sddmm import prepare_sddmm
 
 
 class Sddmm(Problem):
@@ -27,6 +25,7 @@ class Sddmm(Problem):
 
     op = "sddmm"
     title = "sampled dense times dense, CSR"
+    color, marker = "#009e73", "square"
     matrices = IN_CSR
     feature_sizes = (16, 32, 64, 128, 256, 512)
     copies = (1, 1)
@@ -42,7 +41,7 @@ class Sddmm(Problem):
         return (self.csr.nnz,)
 
     def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
-        return sampled(matrix, *operands)
+        return prepare_sddmm(sparse.csr_array(matrix), *operands)()
 
     def longest_sum(self) -> int:
         return self.features
@@ -53,10 +52,3 @@ class Sddmm(Problem):
     def touched_bytes(self) -> int:
         rows = int(np.count_nonzero(np.diff(self.csr.indptr)))
         return (rows + self.touched_columns()) * self.features * self.dtype.itemsize
-
-
-def sampled(matrix: sparse.csr_matrix, x: Array, y: Array) -> Array:
-    """Return the dot products of rows of x and y at the nonzeros."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    at_once = NONZEROS_AT_ONCE * max(1, x.shape[1])
-    return gathered_products(rows, matrix.indices, x, y, elements=at_once)

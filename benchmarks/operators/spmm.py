@@ -21,6 +21,7 @@ class Spmm(Problem):
 
     op = "spmm"
     title = "sparse matrix times dense matrix, CSR"
+    color, marker = "#0072b2", "circle"
     matrices = IN_CSR
     feature_sizes = (16, 32, 64, 128, 256, 512, 1024)
     dtypes = ("float32", "float64")

@@ -15,6 +15,7 @@ class Spmv(Problem):
 
     op = "spmv"
     title = "sparse matrix times vector, CSR"
+    color, marker = "#d55e00", "triangle"
     matrices = IN_CSR
     feature_sizes = (1,)
     dtypes = ("float32", "float64")

@@ -14,17 +14,12 @@ from html import escape
 
 from benchmarks.contenders import OURS
 from benchmarks.machine.roofline import Roofline
+from benchmarks.operators import OPERATORS
+from benchmarks.operators.problem import Marker
 from benchmarks.records import Cell, Run
 
 WIDTH, HEIGHT, GAP = 460, 400, 70
 LEFT, TOP, BOTTOM, LEGEND = 60, 56, 48, 58
-COLORS = {
-    "spmm": "#0072b2",
-    "spmv": "#d55e00",
-    "sddmm": "#009e73",
-    "attention": "#e69f00",
-    "bsr_spmm": "#cc79a7",
-}
 CACHED_BYTES = 1 << 20
 """The working set whose bandwidth is drawn as the cache roof."""
 
@@ -195,20 +190,20 @@ def circle(x: float, y: float) -> str:
     return f'<circle cx="{x}" cy="{y}" r="5"'
 
 
-SHAPES: dict[str, Callable[[float, float], str]] = {
-    "spmm": circle,
-    "spmv": triangle,
-    "sddmm": square,
-    "attention": pentagon,
-    "bsr_spmm": diamond,
+SHAPES: dict[Marker, Callable[[float, float], str]] = {
+    "circle": circle,
+    "triangle": triangle,
+    "square": square,
+    "pentagon": pentagon,
+    "diamond": diamond,
 }
 
 
 def mark(op: str, x: float, y: float, *, hollow: str) -> str:
     """Return the shape and color of an operator, its end left open."""
-    color = COLORS[op]
+    color, shape = OPERATORS[op].color, SHAPES[OPERATORS[op].marker]
     kind = "point hollow" if hollow == "yes" else "point"
-    return f'{SHAPES[op](x, y)} class="{kind}" stroke="{color}" fill="{color}" fill-opacity="0.75"'
+    return f'{shape(x, y)} class="{kind}" stroke="{color}" fill="{color}" fill-opacity="0.75"'
 
 
 def point(axes: PanelAxes, cell: Cell) -> str:

@@ -24,7 +24,7 @@ class Local:
 
     def __init__(self, name, prepare, *, threaded=True):
         self.start, self.worker = ContenderStart(name), worker.Worker(prepare)
-        self.contender, self.versions = Contender("here", threaded=threaded), {}
+        self.contender, self.versions = Contender("here", (), threaded=threaded), {}
 
     def prepare(self, key, folder, description, threads):
         answer = self.worker.prepare(

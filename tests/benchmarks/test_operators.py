@@ -29,12 +29,6 @@ def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
     assert given.least_work().bytes <= given.working_bytes()
 
 
-def test_the_oracle_of_sampled_products_works_in_parts(monkeypatch):
-    whole = problem("sddmm").oracle
-    monkeypatch.setattr("benchmarks.operators.sddmm.NONZEROS_AT_ONCE", 2)
-    np.testing.assert_array_equal(problem("sddmm").oracle, whole)
-
-
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", OPERATORS)

@@ -149,10 +149,9 @@ def test_the_picture_has_a_point_for_each_cell_and_the_roofs():
     assert "nan" not in picture_text
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-def test_every_operator_has_a_shape_and_a_color(op):
-    assert op in roofline_picture.SHAPES
-    assert op in roofline_picture.COLORS
+def test_every_operator_has_a_shape_and_a_color_of_its_own():
+    assert {kind.marker for kind in OPERATORS.values()} == set(roofline_picture.SHAPES)
+    assert len({kind.color for kind in OPERATORS.values()}) == len(OPERATORS)
 
 
 def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
