@@ -23,7 +23,7 @@ from benchmarks.operator_case import Array, Description
 
 ROOT = Path(__file__).resolve().parents[2]
 END_SECONDS = 5.0
-"""How long a process may take to end before it is killed."""
+"""Time that a process may take to end before it is killed."""
 Sample: TypeAlias = tuple[str, int, int, int]
 """A case, a number of threads, untimed calls, timed calls."""
 
@@ -39,7 +39,7 @@ def memory_folder() -> str | None:
 
 @dataclass(frozen=True)
 class ContenderStart:
-    """How to start the process of a contender: its interpreter, and the file of a variant."""
+    """The command that starts the process of a contender: its interpreter, and the file of a variant."""
 
     name: str
     python: str = sys.executable

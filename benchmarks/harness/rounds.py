@@ -33,7 +33,7 @@ CALIBRATION_CALLS = 5
 
 
 class Contestant(Protocol):
-    """What rounds need of a contender; `Remote` is one."""
+    """Interface of a contender for rounds; `Remote` is one."""
 
     def time(self, samples: Sequence[tuple[str, int, int, int]]) -> list[float]:
         """Return the seconds per call of samples: case, threads, untimed and timed calls."""

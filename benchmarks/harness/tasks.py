@@ -28,7 +28,7 @@ MOST_ENTRIES = 48
 
 @dataclass(frozen=True)
 class Selection:
-    """What to measure; None stands for the defaults of each operator."""
+    """The cells to measure; None stands for the defaults of each operator."""
 
     ops: tuple[str, ...]
     threads: tuple[int, ...] | None = None

@@ -37,7 +37,7 @@ class Problem(ABC):
     title: ClassVar[str]
     color: ClassVar[str]
     marker: ClassVar[Marker]
-    """How the picture of the roofline shows it."""
+    """Its color and marker in the picture of the roofline."""
 
     matrices: ClassVar[tuple[str, ...]]
     feature_sizes: ClassVar[tuple[int, ...]]
@@ -46,7 +46,7 @@ class Problem(ABC):
     """Sizes, dtypes and numbers of threads of a run in which nothing was chosen."""
 
     copies: ClassVar[tuple[int, int]]
-    """How many dense arrays have as many rows as the matrix has rows, and as it has columns."""
+    """The numbers of dense arrays with as many rows as the matrix has rows, and as it has columns."""
 
     def __init__(self, matrix: BenchmarkMatrix, features: int) -> None:
         self.matrix = matrix

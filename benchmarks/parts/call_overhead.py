@@ -1,4 +1,4 @@
-"""What a call costs besides its machine code: kernels of a matrix with one element, on one thread.
+"""The cost of a call besides its machine code: kernels of a matrix with one element, on one thread.
 
 The machine code of such a kernel takes some nanoseconds, so nearly all of the time is overhead. Two
 lower bounds are measured with it: the same function called by `ctypes` with converted arguments (the

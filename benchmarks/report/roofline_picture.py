@@ -49,7 +49,7 @@ class Axis:
     end: float
 
     def at(self, value: float) -> float:
-        """Where a value lies.
+        """Return the coordinate of a value.
 
         >>> Axis(1.0, 100.0, 0.0, 200.0).at(10.0)
         100.0

@@ -164,7 +164,7 @@ def remez(wanted: Wanted) -> tuple[list[Decimal], Decimal]:
 
 
 def alternating(errors: Sequence[Decimal], count: int) -> list[int]:
-    """Where the error is largest between changes of its sign; the largest `count` in a row."""
+    """The points where the error is largest between changes of its sign; the largest `count` in a row."""
     peaks: list[int] = []
     for at, error in enumerate(errors):
         if peaks and (errors[peaks[-1]] > 0) == (error > 0):

@@ -38,7 +38,7 @@ Row: TypeAlias = dict[str, str]
 Shown: TypeAlias = tuple[str, str]
 """The parts of an example that are compared: the message and the program."""
 Recorded: TypeAlias = Mapping[str, Mapping[str, list[Shown]]]
-"""What each test raised, by code and by test."""
+"""The errors that each test raised, by code and by test."""
 
 
 def files() -> dict[Path, str]:

@@ -21,7 +21,7 @@ _COMPOSED = {
     "bounds_check_flat": "gossamer_lower.bounds_check_flat",
     "FLAT_PASSES, lower_to_flat": "gossamer_lower.lower_to_flat",
 }
-"""What the package exports besides the passes of the list, each with its module."""
+"""The exports of the package besides the passes of the list, each with its module."""
 
 
 def files() -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""What this package offers to plugins: hooks, the protocol of backends, the ABI of kernels, and shared state.
+"""Interface for plugins: hooks, the protocol of backends, the ABI of kernels, and shared state.
 
 Plugins import names from here, never from the other modules of the package, which may move between releases.
 The table "Modules for plugins" in `docs/plugins.md` lists the modules of all packages that plugins import.

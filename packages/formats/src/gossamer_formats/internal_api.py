@@ -1,4 +1,4 @@
-"""What other distributions of the release import, besides the exports of the package.
+"""Names for the other distributions of the release, besides the exports of the package.
 
 Formats and operators by name, properties of descriptions, arrays of storages. A release pins the
 versions of its distributions, so these names may change with each.

@@ -1,4 +1,4 @@
-"""What other distributions of the release import, besides the exports of the package.
+"""Names for the other distributions of the release, besides the exports of the package.
 
 The passes by name, the pipeline with extension points, and the report of bounds checks. A release pins the
 versions of its distributions, so these names may change with each.

@@ -1,4 +1,4 @@
-"""What other distributions of the release import, besides the exports of the package.
+"""Names for the other distributions of the release, besides the exports of the package.
 
 Default schedules, and traces as text and data. A release pins the
 versions of its distributions, so these names may change with each.

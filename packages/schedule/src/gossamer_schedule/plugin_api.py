@@ -1,4 +1,4 @@
-"""What this package offers to plugins: primitives of their own, and rules that use those of gossamer.
+"""Interface for plugins: primitives of their own, and rules that use those of gossamer.
 
 Plugins import names from here and from `gossamer_schedule`, never from the other modules of the package,
 which may move between releases. The table "Modules for plugins" in `docs/plugins.md` lists the modules of

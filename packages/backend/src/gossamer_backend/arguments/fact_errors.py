@@ -42,7 +42,7 @@ from gossamer_ir.traversal.fact_index import stated_fact_index
 
 
 class PassedArrays(msgspec.Struct, frozen=True):
-    """What the checks of facts read."""
+    """Inputs of the checks of facts."""
 
     scalars: Scalars
     arrays: Mapping[str, Array]

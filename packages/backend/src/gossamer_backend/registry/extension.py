@@ -1,4 +1,4 @@
-"""What a plugin adds to a backend, its own or another: rules, passes, primitives and intrinsics."""
+"""Rules, passes, primitives and intrinsics that a plugin adds to a backend, its own or another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def no_check(module: Module) -> None:
 
 
 class Extension(msgspec.Struct, frozen=True):
-    """What one plugin registered for one backend, besides a backend; `name` is the plugin's."""
+    """Objects that one plugin registered for one backend, besides a backend; `name` is the plugin's."""
 
     name: str
     intrinsics: tuple[Intrinsic, ...]

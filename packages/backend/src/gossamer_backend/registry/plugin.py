@@ -33,7 +33,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> Extension:
-        """What the plugin that has the backend registered."""
+        """The registration of the plugin that has the backend."""
         return self.extensions[-1]
 
     @property

@@ -30,7 +30,7 @@ them, those sorted, and the tensor's own."""
 
 
 class Sizes(Protocol):
-    """What is known of a file before the memory for its entries is allocated."""
+    """Sizes that a file declares, before the memory for its entries is allocated."""
 
     def memory(self) -> int:
         """Return about how many bytes reading takes at its peak."""

@@ -1,4 +1,4 @@
-"""Which of several magnitudes are the largest; the first of equal ones counts as larger."""
+"""Selection of the largest of several magnitudes; the first of equal ones counts as larger."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What pictures of matrices show: the elements of each part, and the pixels that they fall into."""
+"""Contents of pictures of matrices: the elements of each part, and the pixels that they fall into."""

@@ -1,4 +1,4 @@
-"""What a format description says about the elements of a tensor: its shape, and which slots are elements."""
+"""The shape of a tensor according to its format description, and the slots that are elements."""
 
 from __future__ import annotations
 

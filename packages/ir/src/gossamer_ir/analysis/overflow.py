@@ -43,7 +43,7 @@ def overflow_of(function: Function) -> OverflowAnalysis:
 
 
 class OverflowAnalysis(ValueBounds):
-    """Which expressions cannot overflow, by the bounds of their operands.
+    """The expressions that cannot overflow, by the bounds of their operands.
 
     >>> from gossamer_ir.core.build import ZERO, add, index, index_var, mul
     >>> from gossamer_ir.nodes import For

@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 
 
 class AxisKind(msgspec.Struct, frozen=True):
-    """What holds for every axis of a type."""
+    """Properties of every axis of a type."""
 
     width: Callable[[Any], Expr] | None
     """Returns the number of slots in every fiber. None: fibers vary in length. Such a type has the fields

@@ -36,12 +36,12 @@ from gossamer_ir.nodes import (
 
 
 class ExpressionKind(msgspec.Struct, frozen=True):
-    """What holds for every expression of a type."""
+    """Properties of every expression of a type."""
 
     dtype: Callable[[Any], str]
     """Returns the dtype of an expression, derived from its operands."""
     lanes: Literal["elementwise", "scalar", "own rule"] = "elementwise"
-    """How a vector is related to its operands. "elementwise": a lane of the result is the same operation on
+    """Relation of a vector to its operands. "elementwise": a lane of the result is the same operation on
     this lane of each operand; operands that are the same for all lanes may be broadcast. "scalar": the result
     has no lanes. "own rule": anything else; `lane_projection` and `vector_form` have a rule for the type."""
     reads: bool = False

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import AttachAxis, FuseAxes, Iteration, IterationAxis, Ov
 
 
 class IterationAxisKind(msgspec.Struct, frozen=True):
-    """What holds for every entry of a type."""
+    """Properties of every entry of a type."""
 
     names: Callable[[Any], tuple[str, ...]]
     """Returns the axes that are iterated, outermost first; each has a variable and a kind."""

@@ -1,1 +1,1 @@
-"""What schedules and models of costs assume of a machine: vectors, registers, caches and cache lines."""
+"""The machine that schedules and models of costs assume: vectors, registers, caches and cache lines."""

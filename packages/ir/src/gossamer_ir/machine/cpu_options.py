@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Target
 
 GATHER_SPEEDS = ("fast", "moderate", "slow")
-"""How long a vector of gathered elements takes compared with loads of its elements one by one: less, about as
+"""Time of a vector of gathered elements compared with loads of its elements one by one: less, about as
 long, or longer."""
 
 

@@ -29,7 +29,7 @@ from gossamer_ir.traversal.fields import NAME_FIELDS
 
 
 class FactKind(msgspec.Struct, frozen=True):
-    """What holds for every fact of a type. No entry has a default: one that is missing must not be
+    """Properties of every fact of a type. No entry has a default: one that is missing must not be
     mistaken for a promise."""
 
     orders_elements: bool

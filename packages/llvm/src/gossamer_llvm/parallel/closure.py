@@ -30,7 +30,7 @@ class Closure(msgspec.Struct, frozen=True):
 
 
 class ChunkPlan(NamedTuple):
-    """How a range is divided into chunks: its start and end, the weight at the start, the total weight, the
+    """Division of a range into chunks: its start and end, the weight at the start, the total weight, the
     number of threads, the units of a first chunk, and the portions of a chunk.
 
     A closure has the workspace, these fields, the captures of the weight, and the arguments.

@@ -1,4 +1,4 @@
-"""Where an element of a sparse buffer is stored, and the conditions under which it is present."""
+"""The location of an element of a sparse buffer, and the conditions under which it is present."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ ACCESS_RULES: dict[type[Any], Callable[[_BufferLowerer, Any], Any]] = {
     Store: _BufferLowerer.store,
     Prefetch: _BufferLowerer.moved,
 }
-"""How each type of node that addresses elements of a sparse buffer is rewritten. A test compares the table
+"""Rewriting of each type of node that addresses elements of a sparse buffer. A test compares the table
 with the nodes of the stage."""
 
 

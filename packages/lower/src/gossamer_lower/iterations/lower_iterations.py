@@ -247,7 +247,7 @@ ACCESS_RULES: dict[type[Any], Callable[[_IterationLowerer, Any, AxisIterators], 
     Store: _IterationLowerer.store,
     Prefetch: _IterationLowerer.prefetch,
 }
-"""How each type of node that addresses an element of a sparse buffer is lowered: an expression to one, a
+"""Lowering of each type of node that addresses an element of a sparse buffer: an expression to one, a
 statement to several. A test compares the table with the nodes of the stage."""
 
 

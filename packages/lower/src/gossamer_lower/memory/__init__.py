@@ -1,1 +1,1 @@
-"""Where buffers are allocated, and how large."""
+"""Passes that decide where buffers are allocated, and how large they are."""

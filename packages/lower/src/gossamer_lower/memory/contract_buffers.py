@@ -310,8 +310,8 @@ def _varies_with_loop(interval: Interval, loop: For) -> bool:
 
 
 MOST_ELEMENTS = 1 << 12
-"""How much longer than its extent a contracted dimension may become. Ranges include masked-off lanes, which
-need no mask if the elements exist, and accesses out of bounds, which a guard finds after the allocation."""
+"""The largest excess of a contracted dimension over its extent, in elements. Ranges include masked-off lanes,
+which need no mask if the elements exist, and accesses out of bounds, which a guard finds after allocation."""
 
 
 def _is_short(interval: Interval | None, extent: Expr) -> bool:

@@ -1,4 +1,4 @@
-"""What a rule is: a function that recognizes a pattern and schedules it, and what it declares of itself.
+"""Rules: functions that recognize a pattern and schedule it, and their declarations.
 
 A rule is a function with the decorator `schedule_rule` in a file of its name. `ordered_rules.py` lists the
 rules.
@@ -19,7 +19,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
 class PatternMatch(NamedTuple):
-    """What a rule returns for a program that it recognizes: the pattern in words, and the trace in which it
+    """The result of a rule for a program that it recognizes: the pattern in words, and the trace in which it
     has planned steps and taken decisions. `schedule_rule` makes a `ScheduleReport` from it."""
 
     pattern: str
@@ -27,7 +27,7 @@ class PatternMatch(NamedTuple):
 
 
 class RowThresholds(NamedTuple):
-    """When vectors and prefetching pay for rows.
+    """Limits of vectors and prefetching for rows.
 
     Elements of a row run one at a time if the mean row has at most `short_row` of them.
     """
@@ -37,7 +37,7 @@ class RowThresholds(NamedTuple):
 
 
 class RuleContext(msgspec.Struct, frozen=True):
-    """What a rule is told besides the program and the target.
+    """Inputs of a rule besides the program and the target.
 
     `stats` are those of the data, None if unknown. `is_part` is true if the program is one of several
     iterations over the same rows, which share a loop; the `thresholds` are then those for parts. `taken` are
@@ -61,7 +61,7 @@ ONLY_PROGRAM = RuleContext()
 """The context of a program of its own, about whose data nothing is known."""
 
 RuleFunction: TypeAlias = Callable[[Module, Target, RuleContext], PatternMatch | None]
-"""What `schedule_rule` decorates."""
+"""A function that `schedule_rule` decorates."""
 
 
 class Rule(Protocol):
@@ -83,7 +83,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     programs: str
     """Programs of this form."""
     schedule: str
-    """What the schedule does, and where that pays."""
+    """A description of the schedule, and the cases where it pays."""
     handles_parts: bool = False
     """True if the rule also schedules one of several iterations over the same rows: the `is_part` of its
     context."""

@@ -72,7 +72,7 @@ RENAMING_RULES: dict[type[Any], Callable[[Any, Mapping[str, str]], Any]] = {
     ),
     Block: _renamed_block,
 }
-"""How statements that bind names as text are renamed. `Let` binds a variable, which is renamed as one. A test
+"""Renaming of statements that bind names as text. `Let` binds a variable, which is renamed as one. A test
 compares the table with that of effects."""
 
 

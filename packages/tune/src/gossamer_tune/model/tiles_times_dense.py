@@ -44,7 +44,7 @@ CONVERSION_CYCLES = 150.0
 
 
 class Tiling(NamedTuple):
-    """How the schedule divides a product: the tiles of features, the vectors of each, and the rows of a
+    """The division of a product by the schedule: the tiles of features, the vectors of each, the rows of a
     panel."""
 
     feature_tiles: int

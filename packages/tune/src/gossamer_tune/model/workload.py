@@ -1,4 +1,4 @@
-"""What a matrix is used for: the other operand of its products, and the machine."""
+"""The use of a matrix: the other operand of its products, and the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon columns occur again: which caches still hold the row of a dense operand for an element."""
+"""Distances between uses of a column: which caches still hold the row of a dense operand for an element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How full the slices of SELL are."""
+"""The share of slots of SELL that hold elements."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which library runs parallel regions, and one of our own."""
+"""Libraries that run parallel regions, and one of our own."""

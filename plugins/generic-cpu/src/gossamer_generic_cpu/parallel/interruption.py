@@ -32,7 +32,7 @@ LONG_NANOSECONDS = 100_000_000
 """After a portion that takes longer, the next one has half as many iterations."""
 
 PAUSE_NANOSECONDS = 50_000_000
-"""How often signals are handled: taking the GIL may mean waiting for another thread."""
+"""Time between checks for signals: taking the GIL may mean waiting for another thread."""
 
 _FUNCTIONS = (
     "clock_gettime",

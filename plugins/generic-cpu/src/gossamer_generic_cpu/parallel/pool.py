@@ -29,7 +29,7 @@ from gossamer_generic_cpu.target.architecture import architecture
 SYMBOL = "gossamer_parallel"
 
 SPIN_NANOSECONDS = 20_000
-"""How long a thread waits without sleeping: a worker for the next region, the caller for the workers.
+"""Time that a thread waits without sleeping: a worker for the next region, the caller for the workers.
 
 Where other processes need the CPUs (seven runnable on two CPUs), regions of 0.2 milliseconds on two threads
 took 0.97, 1.06 and 1.14 times as long as on one for 5, 20 and 50 microseconds.

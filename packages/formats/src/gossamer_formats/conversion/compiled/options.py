@@ -1,4 +1,4 @@
-"""What is wanted of a conversion by programs."""
+"""Options of a conversion by programs."""
 
 from __future__ import annotations
 

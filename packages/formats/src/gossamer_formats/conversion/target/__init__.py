@@ -1,1 +1,1 @@
-"""What a conversion is asked for: a format by name or description, its parameters, sizes and dtypes."""
+"""The target of a conversion: a format by name or description, its parameters, sizes and dtypes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 Duplicates: TypeAlias = Literal["sum", "keep", "error"]
-"""What becomes of several elements with equal coordinates."""
+"""Treatment of several elements with equal coordinates."""
 
 Zeros: TypeAlias = Literal["keep", "drop"]
-"""What becomes of elements whose value is zero."""
+"""Treatment of elements whose value is zero."""

@@ -1,1 +1,1 @@
-"""What `gossamer info` shows: properties of a matrix, and tables of them."""
+"""Contents of `gossamer info`: properties of a matrix, and tables of them."""

@@ -1,4 +1,4 @@
-"""What is known about the elements of a result that the parts of a tensor visit."""
+"""Properties of the elements of a result that the parts of a tensor visit."""
 
 from __future__ import annotations
 

@@ -185,4 +185,4 @@ CHECK_RULES: dict[type[Any], Callable[[_AccessChecker, Any, Expr | None, CheckLi
     Store: _AccessChecker.check_element,
     Search: _AccessChecker.check_search,
 }
-"""How each type of access is checked. A test compares the table with the accesses of the loop stage."""
+"""Check of each type of access. A test compares the table with the accesses of the loop stage."""

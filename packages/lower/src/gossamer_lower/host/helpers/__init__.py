@@ -1,1 +1,1 @@
-"""What passes of this folder share."""
+"""Functions that passes of this folder share."""

@@ -1,1 +1,1 @@
-"""What several patterns ask about a program: its iteration, its output, its reads, the names that it uses."""
+"""Properties of programs for several patterns: iterations, outputs, reads, and the names that are used."""

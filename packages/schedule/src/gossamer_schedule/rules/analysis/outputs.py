@@ -1,4 +1,4 @@
-"""What an iteration stores: an assignment, or a reduction into an element that it may initialize."""
+"""The output of an iteration: an assignment, or a reduction into an element that it may initialize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether vectors can read the operands of a program without bounds checks."""
+"""Operands of a program that vectors can read without bounds checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program uses a name that a schedule would make.
+"""Names of a program that a schedule would make.
 
 A rule addresses loops, blocks and buffers before they exist, by the names that lowering and primitives give
 them. If the program uses such a name, they would get another one.

@@ -1,4 +1,4 @@
-"""Whether a dense operand is packed: copied to aligned addresses before its rows are used.
+"""The decision to pack a dense operand: it is copied to aligned addresses before its rows are used.
 
 No load of the copy crosses a cache line, and the copy of a tile of features is contiguous. If it stays in the
 private cache, all rows of the matrix read it from there.

@@ -1,4 +1,4 @@
-"""How often the rows of a dense operand are used."""
+"""The number of times that the rows of a dense operand are used."""
 
 from __future__ import annotations
 

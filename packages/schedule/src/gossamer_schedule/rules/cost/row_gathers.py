@@ -1,4 +1,4 @@
-"""Whether vectors are aligned to rows that an iteration gathers, and whether the rows are prefetched."""
+"""The decisions to align vectors to rows that an iteration gathers, and to prefetch the rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def row_alignment(
 
 
 class PrefetchThresholds(NamedTuple):
-    """When prefetching pays: the minimum bytes of a row, the minimum size of the operand as a multiple of a
+    """Limits of prefetching: the minimum bytes of a row, the minimum size of the operand as a multiple of a
     core's private cache, and whether it pays for rows to which vectors are aligned, too."""
 
     least_row: int
@@ -70,7 +70,7 @@ class PrefetchThresholds(NamedTuple):
 
 
 PREFETCH = PrefetchThresholds(least_row=128, least_operand=2)
-"""When prefetching pays: an operand of this size exceeds the private caches of a core (measured in products
+"""Limits of prefetching: an operand of this size exceeds the private caches of a core (measured in products
 with a dense matrix: 1.1 to 1.6 times faster from there to beyond the shared cache, and 0.85 below; in SDDMM
 on graphs: 1.1 to 1.4 times faster). Rows of a single cache line are found without (0.9 to 1.2 times as
 fast)."""

@@ -1,4 +1,4 @@
-"""Whether a result is stored around the caches."""
+"""The decision to store a result around the caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the loop over several tiles of features runs."""
+"""The decision about the loop over several tiles of features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cost model answers to a question of yes or no."""
+"""The answer of the cost model to a question of yes or no."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """Whether something pays, and why it does or does not."""
+    """An answer, yes or no, with its reason."""
 
     pays: bool
     why: str

@@ -40,7 +40,7 @@ from gossamer_schedule.rules.schedule_rule import (
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 PREFETCH_OF_PARTS = PREFETCH._replace(with_alignment=True)
-"""When prefetching pays. Several computations per row keep the hardware prefetcher from reaching the next
+"""Limits of prefetching. Several computations per row keep the hardware prefetcher from reaching the next
 row, so software prefetch pays off also where vectors are aligned (measured: 1.5 times faster)."""
 
 SHORT_PART_ROW = 5

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class VectorTiles(NamedTuple):
-    """How a loop is split: in `tiles` (None: as many as needed) of `vectors` of `lanes`. It is exact if no
+    """The split of a loop: in `tiles` (None: as many as needed) of `vectors` of `lanes`. It is exact if no
     lane is left over."""
 
     tiles: int | None

@@ -1,4 +1,4 @@
-"""How many elements the fibers of an axis have, and whether these are sorted."""
+"""The number of elements of each fiber of an axis, and whether these are sorted."""
 
 from __future__ import annotations
 

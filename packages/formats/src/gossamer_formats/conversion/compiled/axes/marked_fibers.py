@@ -87,7 +87,7 @@ def marked_fibers(
 
 
 class _Lists(NamedTuple):
-    """What the program that marks coordinates finds: the coordinates, the ends of fibers; the number of
+    """Results of the program that marks coordinates: the coordinates, the ends of fibers; the number of
     coordinates, and whether a fiber is less than the one before."""
 
     coordinates: Value

@@ -69,7 +69,7 @@ class Appended(NamedTuple):
 
 
 class ValueSlots(NamedTuple):
-    """What is known about the slots of the values: each element has a slot of its own; the slots are those of
+    """Properties of the slots of the values: each element has a slot of its own; the slots are those of
     the source; each slot has an element; the axis whose slots the last program counts."""
 
     are_own: bool = False

@@ -1,4 +1,4 @@
-"""Which digit of which logical coordinate each axis of a format is, and the loops over sorted elements."""
+"""The digit of a logical coordinate that each axis of a format is, and the loops over sorted elements."""
 
 from __future__ import annotations
 
