@@ -23,17 +23,17 @@ from gossamer_ir.nodes import (
 TABLES = {
     "Add an axis": {
         "gossamer_ir.core.axis_kinds": "AXIS_KINDS",
-        "gossamer_ir.script.printer.declarations": "AXES",
-        "gossamer_ir.interpret.memory.levels": "LEVELS",
+        "gossamer_ir.script.printer.declarations": "AXIS_PRINTERS",
+        "gossamer_ir.interpret.memory.levels": "AXIS_LEVELS",
     },
     "Add an iteration axis": {
         "gossamer_ir.core.iteration_axes": "ITERATION_AXIS_KINDS",
-        "gossamer_ir.script.printer.statements": "ITERATION_AXES",
+        "gossamer_ir.script.printer.statements": "ITERATION_AXIS_TEXTS",
         "gossamer_ir.verify.stages.coordinate": "ORDER_CHECKS",
     },
     "Add a fact": {
         "gossamer_ir.traversal.fact_kinds": "FACT_KINDS",
-        "gossamer_ir.script.printer.declarations": "FACTS",
+        "gossamer_ir.script.printer.declarations": "FACT_PRINTERS",
         "gossamer_backend.arguments.fact_errors": "FACT_CHECKS",
         "gossamer_backend.export.spelling": "FACT_SENTENCES",
     },

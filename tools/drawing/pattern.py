@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from gossamer.pictures.pattern import Layer, Pattern, pattern_of
+from gossamer.pictures.pattern import Layer, StoredPattern, pattern_of
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_formats.conversion.elements.stored_elements import stored_elements
 from tools.drawing.svg import MARGIN, drawing, text
@@ -52,7 +52,7 @@ def picture_of_pattern(tensor: SparseTensor | Decomposition, title: str) -> str:
     return drawing(wide + MARGIN, bottom + MARGIN, title, parts)
 
 
-def _pattern(tensor: SparseTensor | Decomposition) -> Pattern:
+def _pattern(tensor: SparseTensor | Decomposition) -> StoredPattern:
     """Return the pattern of a matrix, or of the slices of a tensor, side by side."""
     if isinstance(tensor, Decomposition) or tensor.ndim == 2:
         return pattern_of(tensor)
@@ -60,7 +60,7 @@ def _pattern(tensor: SparseTensor | Decomposition) -> Pattern:
     (number, row, column), places = stored_elements(tensor.storage)
     across = number * (columns + BETWEEN) + column
     layer = Layer(tensor.format, row, across, places, np.zeros(places.size, bool))
-    return Pattern((rows, slices * (columns + BETWEEN) - BETWEEN), tensor.format, (layer,))
+    return StoredPattern((rows, slices * (columns + BETWEEN) - BETWEEN), tensor.format, (layer,))
 
 
 def _slices(tensor: SparseTensor | Decomposition) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ from gossamer_backend import required_capabilities
 from gossamer_ir import structural_equal
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.verify import verify
-from gossamer_testkit.corpus.program import PROGRAMS, Entry, Manifest
+from gossamer_testkit.corpus.program import PROGRAMS_FILE, Entry, Manifest
 from tools import ROOT
 from tools.corpus_programs import (
     control,
@@ -27,7 +27,7 @@ from tools.corpus_programs import (
     scheduled_operators,
 )
 
-FILE = ROOT / "packages/testkit/src/gossamer_testkit/corpus" / PROGRAMS
+FILE = ROOT / "packages/testkit/src/gossamer_testkit/corpus" / PROGRAMS_FILE
 FAMILIES = (
     every_operation,
     memory_accesses,

@@ -35,18 +35,18 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
+from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STATEMENT_EMITTERS
 
 ONE = constant(1, "float32")
 ROW = index_var("i")
 
 
 def test_every_expression_is_in_the_table():
-    assert set(EXPRESSIONS) == set(get_args(nodes.Expr))
+    assert set(EXPRESSION_EMITTERS) == set(get_args(nodes.Expr))
 
 
 def test_every_statement_is_in_the_table():
-    assert set(STATEMENTS) == set(get_args(nodes.Stmt))
+    assert set(STATEMENT_EMITTERS) == set(get_args(nodes.Stmt))
 
 
 def stores(value):

@@ -11,10 +11,10 @@ import numpy as np
 
 from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions.expressions import EXPRESSIONS
+from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedProgram
-from gossamer_ir.interpret.statements.statements import STATEMENTS
+from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block, Expr, For, Load, Module, Store
 from gossamer_ir.traversal.walk import walk
@@ -92,10 +92,10 @@ class _Log:
 
 def _for(node: For, translator: Translator) -> Exec:
     if not _is_at_once(node):
-        return STATEMENTS[For](node, translator)
+        return STATEMENT_TRANSLATIONS[For](node, translator)
     log = _Log(node)
     translator.program.logs.append(log)
-    run = STATEMENTS[For](node, translator)
+    run = STATEMENT_TRANSLATIONS[For](node, translator)
     translator.program.logs.pop()
 
     def watched(frame: Frame) -> None:
@@ -108,11 +108,11 @@ def _for(node: For, translator: Translator) -> Exec:
 
 
 def _load(node: Load, translator: Translator) -> Eval:
-    return _logged(node, translator, EXPRESSIONS[Load], is_store=False)
+    return _logged(node, translator, EXPRESSION_TRANSLATIONS[Load], is_store=False)
 
 
 def _store(node: Store, translator: Translator) -> Exec:
-    return _logged(node, translator, STATEMENTS[Store], is_store=True)
+    return _logged(node, translator, STATEMENT_TRANSLATIONS[Store], is_store=True)
 
 
 class _Operands:
@@ -196,9 +196,9 @@ class _Watched(InterpretedProgram):
 
     expressions: ClassVar = {
         kind: _reusing_recorded(translate)
-        for kind, translate in {**EXPRESSIONS, Load: _load}.items()
+        for kind, translate in {**EXPRESSION_TRANSLATIONS, Load: _load}.items()
     }
-    statements: ClassVar = {**STATEMENTS, For: _for, Store: _store}
+    statements: ClassVar = {**STATEMENT_TRANSLATIONS, For: _for, Store: _store}
 
     def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
         super().__init__(module, vscale=vscale, chunks=chunks)

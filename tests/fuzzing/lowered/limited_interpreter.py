@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions.expressions import EXPRESSIONS
+from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.memory.values import garbage_array
-from gossamer_ir.interpret.memory.views import Indices, View
+from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.program import InterpretedProgram
-from gossamer_ir.interpret.statements.statements import STATEMENTS
+from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Allocate, Module, Search
 from tests.fuzzing.oracle.coordinate_tables import Undecided
@@ -55,7 +55,7 @@ def _counted(make: Callable[[Any, Translator], Exec]) -> Callable[[Any, Translat
 
 class _Limited(InterpretedProgram):
     left: int
-    statements: ClassVar = {kind: _counted(make) for kind, make in STATEMENTS.items()}
+    statements: ClassVar = {kind: _counted(make) for kind, make in STATEMENT_TRANSLATIONS.items()}
 
 
 class _Known(View):
@@ -63,16 +63,16 @@ class _Known(View):
 
     __slots__ = ("known",)
 
-    def read(self, indices: Indices) -> Any:
+    def read(self, indices: ViewIndices) -> Any:
         if not self.known[self.locate(indices)]:
             raise Undecided("an element that nothing was stored to")
         return super().read(indices)
 
-    def write(self, indices: Indices, value: Any) -> None:
+    def write(self, indices: ViewIndices, value: Any) -> None:
         super().write(indices, value)
         self.known[self.locate(indices)] = True
 
-    def window(self, prefix: Indices, begin: int, end: int) -> Any:
+    def window(self, prefix: ViewIndices, begin: int, end: int) -> Any:
         found = super().window(prefix, begin, end)
         if begin < end and not self.known[prefix][begin:end].all():
             raise Undecided("a search among what nothing was stored to")
@@ -92,7 +92,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
 
 def _search(node: Search, translator: Translator) -> Eval:
-    found, prefix = EXPRESSIONS[Search](node, translator), translator.exprs(node.prefix)
+    found, prefix = EXPRESSION_TRANSLATIONS[Search](node, translator), translator.exprs(node.prefix)
     begin, end = translator.expr(node.begin), translator.expr(node.end)
 
     def run(frame: Frame) -> Any:
@@ -106,5 +106,5 @@ def _search(node: Search, translator: Translator) -> Eval:
 
 
 class _Strict(_Limited):
-    expressions: ClassVar = {**EXPRESSIONS, Search: _search}
+    expressions: ClassVar = {**EXPRESSION_TRANSLATIONS, Search: _search}
     statements: ClassVar = {**_Limited.statements, Allocate: _allocate}

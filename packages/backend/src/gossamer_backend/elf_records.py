@@ -17,7 +17,7 @@ RELOCATABLE, SYMBOL_TABLE = 1, 2
 
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")
-SYMBOL = struct.Struct("<IBBHQQ")
+ELF_SYMBOL = struct.Struct("<IBBHQQ")
 
 
 class FileHeader(NamedTuple):

@@ -12,7 +12,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_backend.arguments.array_checks import address
-    from gossamer_backend.arguments.match import Value
+    from gossamer_backend.arguments.match import ArgumentValue
     from gossamer_backend.cache.versions import extension_versions
     from gossamer_backend.call.abi import OK
     from gossamer_backend.call.allocation import new_array
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gossamer_backend.registry.validating import ValidatingBackend
 
 _HOMES = {
+    "ArgumentValue": "gossamer_backend.arguments.match",
     "ArrayTest": "gossamer_backend.compiled_checks.check_program",
     "Exported": "gossamer_backend.export",
     "Extension": "gossamer_backend.registry.extension",
@@ -36,7 +37,6 @@ _HOMES = {
     "Pass": "gossamer_backend.registry.hookspecs",
     "Plugin": "gossamer_backend.registry.plugin",
     "ValidatingBackend": "gossamer_backend.registry.validating",
-    "Value": "gossamer_backend.arguments.match",
     "address": "gossamer_backend.arguments.array_checks",
     "check_module": "gossamer_backend.compiled_checks.check_program",
     "compiling": "gossamer_backend.fork",
@@ -49,6 +49,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ArgumentValue",
     "ArrayTest",
     "Exported",
     "Extension",
@@ -57,7 +58,6 @@ __all__ = [
     "Pass",
     "Plugin",
     "ValidatingBackend",
-    "Value",
     "address",
     "check_module",
     "compiling",

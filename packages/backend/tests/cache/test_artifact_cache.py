@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.cache.entry import FORMAT, pack_entry, unpack_entry
+from gossamer_backend.cache.entry import ENTRY_FORMAT, pack_entry, unpack_entry
 from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
@@ -100,7 +100,9 @@ DAMAGE = {
     "without its last byte": lambda data: data[:-1],
     "one byte too many": lambda data: data + b"\0",
     "foreign magic": lambda data: b"GOSSAMER" + data[8:],
-    "another format version": lambda data: data[:8] + struct.pack("<H", FORMAT + 1) + data[10:],
+    "another format version": lambda data: (
+        data[:8] + struct.pack("<H", ENTRY_FORMAT + 1) + data[10:]
+    ),
     "an unknown kind": lambda data: data[:10] + struct.pack("<H", 7) + data[12:],
     "the entry of another key": lambda data: pack_entry(OTHER, "artifact", payload=data[88:]),
     "an intact entry that holds no artifact": lambda data: pack_entry(
@@ -122,7 +124,7 @@ def test_a_damaged_entry_is_removed_and_a_miss(cache, damage):
 
 
 def test_an_intact_entry_of_a_kind_that_does_not_exist_is_a_miss():
-    header = struct.pack("<8sHH32sQ", b"gossamer", FORMAT, 2, bytes.fromhex(KEY), 4)
+    header = struct.pack("<8sHH32sQ", b"gossamer", ENTRY_FORMAT, 2, bytes.fromhex(KEY), 4)
     digest = hashlib.sha256(header + b"code").digest()
     assert unpack_entry(KEY, header + digest + b"code") is None
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from gossamer_formats import SparseTensor, decompose, from_arrays, from_scipy
 from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.errors import ArgumentError, FormatError, PluginError
-from gossamer_testkit.conformance.composable_formats import SPMV
+from gossamer_testkit.conformance.composable_formats import SPMV_SCRIPT
 
 LOOPS = """
 @T.prim_func
@@ -125,7 +125,7 @@ def test_values_are_updated_through_the_permutations():
 
 def test_a_program_is_rewritten_for_the_parts():
     found = decompose(matrix(), "hyb", c=2, k=2)
-    program = found.rewrite(SPMV)
+    program = found.rewrite(SPMV_SCRIPT)
     (function,) = program.functions
     assert [stmt.name for stmt in function.body] == [
         "spmv_init",
@@ -177,10 +177,10 @@ def test_only_matrices_without_duplicates_are_decomposed():
 def test_a_program_that_looks_up_elements_is_refused():
     found = decompose(matrix(), "hyb")
     with pytest.raises(FormatError, match="looks up elements") as caught:
-        found.rewrite(SPMV.replace("A[i, j] * X[j]", "A[i, j] * A[i, 0]"))
+        found.rewrite(SPMV_SCRIPT.replace("A[i, j] * X[j]", "A[i, j] * A[i, 0]"))
     assert caught.value.code == "format.program"
     with pytest.raises(FormatError, match="'Z' is not a sparse buffer"):
-        found.rewrite(SPMV, "Z")
+        found.rewrite(SPMV_SCRIPT, "Z")
     with pytest.raises(FormatError, match="1 function of the loop stage"):
         found.rewrite(LOOPS)
 

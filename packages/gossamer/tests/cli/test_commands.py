@@ -19,7 +19,7 @@ from gossamer.cli import commands
 from gossamer.cli.app import app
 from gossamer.cli.bench.accuracy import Comparison
 from gossamer.cli.bench.operator_run import OperatorRun
-from gossamer.cli.commands.run import FIELDS, require_within
+from gossamer.cli.commands.run import REPORTED_FIELDS, require_within
 from gossamer.cli.commands.show import SHOWN_STAGES
 from gossamer.operators import NAMES
 
@@ -37,7 +37,7 @@ def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     )  # fmt: skip
     assert (found.status, found.err) == (0, "")
     record = last_object(found.out)
-    assert tuple(record) == FIELDS
+    assert tuple(record) == REPORTED_FIELDS
     assert record["op"] == op
     assert record["matrix"] == matrix_file
     assert record["shape"] == [30, 40]

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, index
-from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import Distinct, For, Function, Load, Store
 from gossamer_ir.script import parse_expr
 
@@ -66,7 +66,7 @@ def test_a_verdict_holds_for_the_elements_that_are_accessed(seed):
         stores, loads = random_accesses(random)
         outer, function = function_of(stores, loads, extents)
         forms = written_accesses(outer.body, values={}, function=function)["Y"]
-        found = verdict("i", forms, varying={"i", "j"}, function=function)
+        found = disjointness("i", forms, varying={"i", "j"}, function=function)
         verdicts[found, extents["i"] > 1] += 1
         if found != "unknown":
             assert has_race(stores, loads, extents) == (found == "race"), (stores, loads, extents)

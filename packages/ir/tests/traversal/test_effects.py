@@ -40,7 +40,7 @@ from gossamer_ir.traversal.effects import (
     BOUND_NAMES,
     BOUND_VARIABLES,
     BUFFER_NODES,
-    CALLS,
+    CALLING_STATEMENTS,
     DECLARED_NAMES,
     EFFECTS,
     ELEMENT_ACCESSES,
@@ -155,7 +155,9 @@ def test_what_is_evaluated_with_a_statement_is_what_the_table_says(kind):
 
 def test_kinds_that_write_and_call_are_what_the_table_says():
     assert set(WRITES) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).writes}
-    assert set(CALLS) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).calls}
+    assert set(CALLING_STATEMENTS) == {
+        kind for kind, stmt in SAMPLES.items() if effects_of(stmt).calls
+    }
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

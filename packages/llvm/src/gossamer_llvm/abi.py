@@ -22,7 +22,7 @@ took little or much time."""
 
 THREADS_FIELD, PARALLEL_FIELD, FAILED_BUFFER_FIELD, ASK_FIELD = 0, 1, 2, 3
 
-LANES = (2, 4, 8, 16, 32, 64)
+LANE_COUNTS = (2, 4, 8, 16, 32, 64)
 """The lane counts that are passed to LLVM; it aborts the process for some others."""
 
 

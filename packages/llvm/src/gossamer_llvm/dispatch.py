@@ -27,7 +27,7 @@ def _raise_unsupported(emitter: FunctionEmitter, node: Any) -> NoReturn:
     )
 
 
-EXPRESSIONS: dict[type, EmitExpr] = {
+EXPRESSION_EMITTERS: dict[type, EmitExpr] = {
     nodes.Const: scalars_and_vectors.emit_const,
     nodes.Var: scalars_and_vectors.emit_var,
     nodes.Unary: operations.emit_unary,
@@ -47,7 +47,7 @@ EXPRESSIONS: dict[type, EmitExpr] = {
     nodes.TransposeReduce: transposes.emit_transpose_reduce,
 }
 
-STATEMENTS: dict[type, EmitStmt] = {
+STATEMENT_EMITTERS: dict[type, EmitStmt] = {
     nodes.Store: loads_and_stores.emit_store,
     nodes.Let: control_flow.emit_let,
     nodes.Allocate: allocate.emit_allocate,

@@ -10,7 +10,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
-from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
+from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STATEMENT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
 from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
@@ -96,7 +96,7 @@ def _new_module_emitter(
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
     symbols[flat.entry] = ENTRY_SYMBOL
     return ModuleEmitter(
-        abi, EXPRESSIONS, STATEMENTS, symbols, _guarded_buffers(summaries.values())
+        abi, EXPRESSION_EMITTERS, STATEMENT_EMITTERS, symbols, _guarded_buffers(summaries.values())
     )
 
 

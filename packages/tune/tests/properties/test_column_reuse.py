@@ -55,7 +55,7 @@ def test_other_data_in_the_cache_leave_less_for_rows():
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("most", [64, 1 << 18])
 def test_rows_are_visited_in_the_order_that_is_given(dtype, most, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ELEMENTS", most)
+    monkeypatch.setattr(module, "COMPARED_ELEMENTS", most)
     matrix = MATRICES["random"]
     order = np.random.default_rng(3).permutation(matrix.shape[0])
     permuted = matrix[order]

@@ -9,7 +9,7 @@ from scipy import sparse
 from gossamer_ir.machine.row_windows import window_rows
 from gossamer_tune import properties_of
 from gossamer_tune.properties.matrix_properties import BLOCKS
-from gossamer_tune.properties.row_sample import GROUP, MOST_ELEMENTS, sample_rows
+from gossamer_tune.properties.row_sample import GROUP, SAMPLED_ELEMENTS, sample_rows
 from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
 
@@ -45,8 +45,8 @@ def test_the_fill_of_blocks_is_that_of_scipy(size):
 def test_a_large_matrix_is_sampled_by_groups_of_rows(dtype):
     matrix = random_matrix((20_000, 400), density=0.05)
     sample = sample_rows(matrix.indptr.astype(dtype), matrix.indices.astype(dtype))
-    assert matrix.nnz > 2 * MOST_ELEMENTS
-    assert 0.5 * MOST_ELEMENTS < sample.rows.size < 2 * MOST_ELEMENTS
+    assert matrix.nnz > 2 * SAMPLED_ELEMENTS
+    assert 0.5 * SAMPLED_ELEMENTS < sample.rows.size < 2 * SAMPLED_ELEMENTS
     dense = matrix.toarray()
     assert np.all(dense[sample.rows, sample.columns] != 0)
     groups = np.unique(sample.rows // GROUP)

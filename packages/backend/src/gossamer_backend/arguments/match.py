@@ -15,7 +15,7 @@ from gossamer_backend.arguments.array_checks import (
     require_shape,
 )
 from gossamer_backend.arguments.fact_errors import require_facts
-from gossamer_backend.arguments.scalar_checks import limits_of, require_scalar, require_size
+from gossamer_backend.arguments.scalar_checks import require_scalar, require_size, scalar_limits
 from gossamer_backend.arguments.size_equations import Array, Linear, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, Signature
@@ -26,14 +26,14 @@ from gossamer_ir.traversal.fact_index import stated_fact_index
 from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.references import free_vars
 
-Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
-Number: TypeAlias = int | float | bool
+ArgumentValue: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
+PlainNumber: TypeAlias = int | float | bool
 
 
 class MatchedArguments(NamedTuple):
     """A value for each parameter, and the addresses of the arrays."""
 
-    values: dict[str, Array | Number]
+    values: dict[str, Array | PlainNumber]
     addresses: dict[str, int]
 
 
@@ -76,7 +76,7 @@ class Arguments:
         if unknown := self._sizes - self._scalars.keys():
             raise InternalError(f"Shapes of a signature use {unknown}, which are not parameters.")
         self._limits = {
-            param.name: limits_of(param, is_size=param.name in self._sizes)
+            param.name: scalar_limits(param, is_size=param.name in self._sizes)
             for param in signature.scalars
         }
 
@@ -150,8 +150,10 @@ class Arguments:
             )
         return given[name]
 
-    def _numbers(self, given: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Number]:
-        numbers: dict[str, Number] = {
+    def _numbers(
+        self, given: Mapping[str, Any], arrays: Mapping[str, Array]
+    ) -> dict[str, PlainNumber]:
+        numbers: dict[str, PlainNumber] = {
             name: self._number(name, given[name])
             for name in self._scalars
             if given.get(name) is not None
@@ -179,7 +181,7 @@ class Arguments:
                     hint=f"Pass an array with {counted(len(row.shape), 'dimension')}, or the size.",
                 )
 
-    def _solve_sizes(self, numbers: dict[str, Number], arrays: Mapping[str, Array]) -> None:
+    def _solve_sizes(self, numbers: dict[str, PlainNumber], arrays: Mapping[str, Array]) -> None:
         for row in self._rows:
             array = arrays[row.param.buffer]
             # A flat array has the right number of elements at most, but gives no size of several
@@ -193,7 +195,7 @@ class Arguments:
                 if solution is not None and solution >= 0:
                     numbers[linear.name] = self._number(linear.name, solution)
 
-    def _number(self, name: str, value: Any) -> Number:
+    def _number(self, name: str, value: Any) -> PlainNumber:
         low, high = self._limits.get(name, (0, 0))
         # The usual case first: most sizes are plain integers.
         if type(value) is int and low <= value < high:
@@ -204,7 +206,7 @@ class Arguments:
         return number
 
     def _reshaped_arrays(
-        self, scalars: Mapping[str, Number], arrays: Mapping[str, Array]
+        self, scalars: Mapping[str, PlainNumber], arrays: Mapping[str, Array]
     ) -> dict[str, Array]:
         shaped = {}
         for row in self._rows:
@@ -222,7 +224,7 @@ class Arguments:
 
     def _require_facts(
         self,
-        scalars: Mapping[str, Number],
+        scalars: Mapping[str, PlainNumber],
         arrays: Mapping[str, Array],
         *,
         verified: Collection[str],

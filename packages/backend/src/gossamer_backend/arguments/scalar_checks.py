@@ -39,7 +39,7 @@ def require_size(param: ScalarParam, value: float) -> None:
         )
 
 
-def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
+def scalar_limits(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
     """Return the range [low, high) of the integers that a parameter accepts; it is empty for a float."""
     kind = DType.parse(param.dtype)
     if not kind.is_integer:

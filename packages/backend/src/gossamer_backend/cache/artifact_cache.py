@@ -26,7 +26,7 @@ from gossamer_backend.cache.directory import (
     remove_directory,
     space_of,
 )
-from gossamer_backend.cache.entry import Kind, pack_entry, unpack_entry
+from gossamer_backend.cache.entry import EntryKind, pack_entry, unpack_entry
 from gossamer_backend.cache.eviction import COUNTER, make_room
 from gossamer_backend.cache.safe_files import PARTIAL, read_own_file, replace_file
 from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory, default_limit
@@ -185,7 +185,7 @@ class ArtifactCache:
             entry = self._read(directory, keys[-1])
         return keys, entry[1] if entry is not None and entry[0] == "artifact" else None
 
-    def _read(self, directory: Directory, key: str) -> tuple[Kind, bytes] | None:
+    def _read(self, directory: Directory, key: str) -> tuple[EntryKind, bytes] | None:
         name = key + _SUFFIX
         try:
             data = read_own_file(directory, name)
@@ -203,7 +203,7 @@ class ArtifactCache:
             directory.remove(name)
         return entry
 
-    def _write(self, key: str, kind: Kind, *, payload: bytes) -> None:
+    def _write(self, key: str, kind: EntryKind, *, payload: bytes) -> None:
         data = pack_entry(key, kind, payload=payload)
         # It would evict everything else and still not fit.
         if len(data) > self.limit:

@@ -11,35 +11,35 @@ import re
 import struct
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["artifact", "link"]
+EntryKind: TypeAlias = Literal["artifact", "link"]
 
 MAGIC = b"gossamer"
 # Grows when the layout below changes: entries of another version are misses, never errors.
-FORMAT = 1
-_KINDS: tuple[Kind, ...] = ("artifact", "link")
+ENTRY_FORMAT = 1
+_KINDS: tuple[EntryKind, ...] = ("artifact", "link")
 _HEADER = struct.Struct("<8sHH32sQ")
 # The bytes of a SHA-256.
 _DIGEST = 32
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
 
-def pack_entry(key: str, kind: Kind, *, payload: bytes) -> bytes:
+def pack_entry(key: str, kind: EntryKind, *, payload: bytes) -> bytes:
     """Return the bytes of an entry; `key` has 64 hexadecimal digits.
 
     >>> unpack_entry("0" * 64, pack_entry("0" * 64, "artifact", payload=b"code"))
     ('artifact', b'code')
     """
-    header = _HEADER.pack(MAGIC, FORMAT, _KINDS.index(kind), bytes.fromhex(key), len(payload))
+    header = _HEADER.pack(MAGIC, ENTRY_FORMAT, _KINDS.index(kind), bytes.fromhex(key), len(payload))
     return header + hashlib.sha256(header + payload).digest() + payload
 
 
-def unpack_entry(key: str, data: bytes) -> tuple[Kind, bytes] | None:
+def unpack_entry(key: str, data: bytes) -> tuple[EntryKind, bytes] | None:
     """Return kind and payload, or None if the data is not an entry for this key."""
     start = _HEADER.size + _DIGEST
     if len(data) < start:
         return None
     magic, version, kind, found_key, length = _HEADER.unpack_from(data)
-    if (magic, version, found_key) != (MAGIC, FORMAT, bytes.fromhex(key)):
+    if (magic, version, found_key) != (MAGIC, ENTRY_FORMAT, bytes.fromhex(key)):
         return None
     if length != len(data) - start or kind >= len(_KINDS):
         return None

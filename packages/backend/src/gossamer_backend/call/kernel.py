@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.match import Arguments, Value
+from gossamer_backend.arguments.match import Arguments, ArgumentValue
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
     INTERRUPTED,
@@ -100,16 +100,16 @@ class Kernel:
         it."""
         self._arguments.fact_checker = check
 
-    def __call__(self, *args: Value, **kwargs: Value) -> None:
+    def __call__(self, *args: ArgumentValue, **kwargs: ArgumentValue) -> None:
         """Check the arguments and run."""
         self._bind(args, kwargs)()
 
     def bind(
         self,
-        *args: Value,
+        *args: ArgumentValue,
         verified: Collection[str] = (),
         check: bool = False,
-        **kwargs: Value,
+        **kwargs: ArgumentValue,
     ) -> BoundCall:
         """Return a call with these arguments, which are checked once, that can be made any number of times.
 
@@ -120,7 +120,7 @@ class Kernel:
         """
         return self._bind(args, kwargs, verified=() if check else verified)
 
-    def run_trusted(self, *args: Value) -> None:
+    def run_trusted(self, *args: ArgumentValue) -> None:
         """Run with all arguments in order, none of which is checked.
 
         For programs that allocate their own arrays: these must be C-contiguous, have the dtypes and sizes of
@@ -154,8 +154,8 @@ class Kernel:
 
     def _bind(
         self,
-        args: tuple[Value, ...],
-        kwargs: Mapping[str, Value],
+        args: tuple[ArgumentValue, ...],
+        kwargs: Mapping[str, ArgumentValue],
         *,
         verified: Collection[str] = (),
     ) -> BoundCall:
@@ -185,7 +185,7 @@ class BoundCall:
     __slots__ = ("_parallelism", "_ready", "_values", "kernel", "prepared_arguments")
 
     def __init__(
-        self, kernel: Kernel, prepared: tuple[object, ...], values: Mapping[str, Value]
+        self, kernel: Kernel, prepared: tuple[object, ...], values: Mapping[str, ArgumentValue]
     ) -> None:
         self.kernel = kernel
         self.prepared_arguments = prepared
@@ -194,7 +194,7 @@ class BoundCall:
         self._ready = self._prepare_call(kernel.parallelism())
 
     @property
-    def arguments(self) -> Mapping[str, Value]:
+    def arguments(self) -> Mapping[str, ArgumentValue]:
         """The value of each parameter, in order."""
         return {name: self._values[name] for name in self.kernel.signature.order}
 

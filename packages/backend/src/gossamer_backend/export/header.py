@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import ABI_VERSION, INTERRUPTED, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
-    Names,
-    Parameter,
+    ExportedParameter,
+    Spellings,
     element_type,
+    exported_parameters,
     extent_texts,
     fact_in_words,
     parameters_by_buffer,
-    parameters_of,
     scalar_type_of,
 )
 from gossamer_ir.interchange.records import BufferParam, ScalarParam
@@ -118,7 +118,7 @@ def _description_lines(artifact: Artifact, symbol: str, requires: Sequence[str])
     yield f"Takes from other libraries: {', '.join(requires) or 'nothing'}."
 
 
-def _fact_lines(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
+def _fact_lines(params: Sequence[BufferParam], names: Spellings) -> Iterator[str]:
     for param in params:
         for fact in param.facts:
             yield f"  {param.name}: {fact_in_words(fact, names)}"
@@ -126,7 +126,7 @@ def _fact_lines(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
 
 def _declaration(artifact: Artifact, symbol: str) -> str:
     signature, names = artifact.signature, parameters_by_buffer(artifact.signature)
-    rows = [_parameter_declaration(param, names) for param in parameters_of(signature)]
+    rows = [_parameter_declaration(param, names) for param in exported_parameters(signature)]
     rows.append(("struct gossamer_workspace *", "workspace"))
     kinds = [f"{kind}," for kind, _ in rows[:-1]] + [f"{rows[-1][0]});"]
     width = max(map(len, kinds))
@@ -138,7 +138,7 @@ def _declaration(artifact: Artifact, symbol: str) -> str:
     return "\n".join([opening, f"int64_t {symbol}(", *lines, ""])
 
 
-def _parameter_declaration(param: Parameter, names: Names) -> tuple[str, str]:
+def _parameter_declaration(param: ExportedParameter, names: Spellings) -> tuple[str, str]:
     """Return the C type of a parameter and the comment beside it."""
     if isinstance(param, ScalarParam):
         widened = f", a {param.dtype}" if param.dtype not in ("int64", "float32", "float64") else ""

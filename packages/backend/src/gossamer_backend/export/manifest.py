@@ -10,18 +10,18 @@ from typing import Any
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import ABI_VERSION, INTERRUPTED, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
-    Names,
-    Parameter,
+    ExportedParameter,
+    Spellings,
     element_type,
+    exported_parameters,
     extent_texts,
     fact_as_data,
     parameters_by_buffer,
-    parameters_of,
     scalar_type_of,
 )
 from gossamer_ir.interchange.records import ScalarParam
 
-FORMAT = 1
+MANIFEST_FORMAT = 1
 """The version of the manifest's format; it grows with changes that readers must follow."""
 
 
@@ -38,12 +38,12 @@ def manifest_text(
     signature = artifact.signature
     names = parameters_by_buffer(signature)
     manifest = {
-        "gossamer_export": FORMAT,
+        "gossamer_export": MANIFEST_FORMAT,
         "abi_version": ABI_VERSION,
         "symbol": symbol,
         "entry": signature.entry,
         "files": {role: _file_record(*file) for role, file in files.items()},
-        "parameters": [_parameter_record(param, names) for param in parameters_of(signature)],
+        "parameters": [_parameter_record(param, names) for param in exported_parameters(signature)],
         "workspace": _WORKSPACE,
         "returns": {"c_type": "int64_t", "statuses": _STATUSES},
         "guarded": list(artifact.guarded),
@@ -80,7 +80,7 @@ def _file_record(name: str, contents: bytes) -> dict[str, str]:
     return {"name": name, "sha256": hashlib.sha256(contents).hexdigest()}
 
 
-def _parameter_record(param: Parameter, names: Names) -> dict[str, Any]:
+def _parameter_record(param: ExportedParameter, names: Spellings) -> dict[str, Any]:
     if isinstance(param, ScalarParam):
         return {
             "name": param.name,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_backend.elf_records import (
+    ELF_SYMBOL,
     FILE_HEADER,
     IDENTITY,
     RELOCATABLE,
     SECTION,
-    SYMBOL,
     SYMBOL_TABLE,
     Section,
     header_of,
@@ -88,8 +88,8 @@ def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Sectio
 
 def _symbols(code: bytes, table: Section, names: Section) -> Iterator[_SymbolEntry]:
     texts = code[names.offset : names.offset + names.size]
-    for at in range(table.offset, table.offset + table.size - SYMBOL.size + 1, SYMBOL.size):
-        name, _, _, section, _, _ = SYMBOL.unpack_from(code, at)
+    for at in range(table.offset, table.offset + table.size - ELF_SYMBOL.size + 1, ELF_SYMBOL.size):
+        name, _, _, section, _, _ = ELF_SYMBOL.unpack_from(code, at)
         yield _SymbolEntry(at, texts[name : texts.find(b"\0", name)], section)
 
 

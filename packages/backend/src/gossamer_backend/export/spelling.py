@@ -28,10 +28,10 @@ from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.fact_kinds import buffer_fields, subject_of
 from gossamer_ir.traversal.rewrite import map_children
 
-Names: TypeAlias = Mapping[str, str]
+Spellings: TypeAlias = Mapping[str, str]
 """The parameter to which each buffer is bound, by the name of the buffer."""
 
-Parameter: TypeAlias = BufferParam | ScalarParam
+ExportedParameter: TypeAlias = BufferParam | ScalarParam
 
 _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
 
@@ -55,7 +55,7 @@ def scalar_type_of(dtype: str) -> str:
     return _C_TYPES[dtype] if dtype in ("float32", "float64") else "int64_t"
 
 
-def parameters_of(signature: Signature) -> tuple[Parameter, ...]:
+def exported_parameters(signature: Signature) -> tuple[ExportedParameter, ...]:
     """Return the parameters in the order of the call, without the workspace."""
     buffers = {param.name: param for param in signature.buffers}
     scalars = {param.name: param for param in signature.scalars}
@@ -71,7 +71,7 @@ def parameters_by_buffer(signature: Signature) -> dict[str, str]:
     }
 
 
-def expression_text(expr: Expr, names: Names) -> str:
+def expression_text(expr: Expr, names: Spellings) -> str:
     """Return an expression over parameters as text."""
 
     def visit(node: Any) -> Any:
@@ -83,12 +83,12 @@ def expression_text(expr: Expr, names: Names) -> str:
     return print_expr(visit(expr))
 
 
-def extent_texts(param: BufferParam, names: Names) -> list[str]:
+def extent_texts(param: BufferParam, names: Spellings) -> list[str]:
     """Return the extents of an array parameter as text."""
     return [expression_text(size, names) for size in param.shape]
 
 
-def fact_in_words(fact: Fact, names: Names) -> str:
+def fact_in_words(fact: Fact, names: Spellings) -> str:
     """Return a fact that the kernel relies on, as the end of a sentence about its array.
 
     >>> from gossamer_ir.core.build import index, index_var
@@ -98,7 +98,7 @@ def fact_in_words(fact: Fact, names: Names) -> str:
     return FACT_SENTENCES[type(fact)](fact, names)
 
 
-def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
+def fact_as_data(fact: Fact, names: Spellings) -> dict[str, str | bool | None]:
     """Return a fact as plain data: its kind, its fields as text, and the sentence.
 
     >>> fact_as_data(Monotone("J_indptr"), {})
@@ -117,51 +117,51 @@ def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
     return {**data, "says": fact_in_words(fact, names)}
 
 
-def _in_range(fact: InRange, names: Names) -> str:
+def _in_range(fact: InRange, names: Spellings) -> str:
     low, high = expression_text(fact.low, names), expression_text(fact.high, names)
     return f"every value is at least {low} and less than {high}"
 
 
-def _monotone(_fact: Monotone, _names: Names) -> str:
+def _monotone(_fact: Monotone, _names: Spellings) -> str:
     return "no value is less than the one before it"
 
 
-def _has_value(fact: HasValue, names: Names) -> str:
+def _has_value(fact: HasValue, names: Spellings) -> str:
     at, value = expression_text(fact.index, names), expression_text(fact.value, names)
     return f"the value at {at} is {value}"
 
 
-def _product_steps(fact: ProductSteps, names: Names) -> str:
+def _product_steps(fact: ProductSteps, names: Spellings) -> str:
     left, right = (names.get(name, name) for name in (fact.left, fact.right))
     return f"each step is the product of those of {left} and {right}"
 
 
-def _sorted_segments(fact: SortedSegments, names: Names) -> str:
+def _sorted_segments(fact: SortedSegments, names: Spellings) -> str:
     order = "greater than" if fact.unique else "at least"
     where = "row" if fact.indptr is None else f"segment of {names.get(fact.indptr, fact.indptr)}"
     return f"in each {where}, every value is {order} the one before it"
 
 
-def _distinct(_fact: Distinct, _names: Names) -> str:
+def _distinct(_fact: Distinct, _names: Spellings) -> str:
     return "no two values are the same"
 
 
-def _bit_counts(fact: BitCounts, names: Names) -> str:
+def _bit_counts(fact: BitCounts, names: Spellings) -> str:
     length = expression_text(fact.length, names)
     indptr = names.get(fact.indptr, fact.indptr)
     return f"each value has as many bits set as the steps of {indptr} say, all below bit {length}"
 
 
-def _padded_slots(fact: PaddedSlots, names: Names) -> str:
+def _padded_slots(fact: PaddedSlots, names: Spellings) -> str:
     return f"a value of {expression_text(fact.length, names)} is padding"
 
 
-def _relation(fact: Relation, names: Names) -> str:
+def _relation(fact: Relation, names: Spellings) -> str:
     left, right = (names.get(name, name) for name in (fact.left, fact.right))
     return f"{fact.kind}({left}, {right})"
 
 
-FACT_SENTENCES: Mapping[type, Callable[[Any, Names], str]] = {
+FACT_SENTENCES: Mapping[type, Callable[[Any, Spellings], str]] = {
     InRange: _in_range,
     Monotone: _monotone,
     HasValue: _has_value,

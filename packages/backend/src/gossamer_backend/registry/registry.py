@@ -16,7 +16,7 @@ from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import StageName
-from gossamer_ir.plugins.groups import BACKENDS, EXTENSIONS
+from gossamer_ir.plugins.groups import BACKEND_GROUP, EXTENSION_GROUP
 from gossamer_ir.plugins.installed_distributions import (
     EntryPoint,
     entry_points,
@@ -84,7 +84,7 @@ class Registry:
     def __init__(
         self,
         *,
-        group: str = BACKENDS.name,
+        group: str = BACKEND_GROUP.name,
         extension_points: ExtensionPoints = _no_extension_points,
     ) -> None:
         self._group = group
@@ -159,7 +159,7 @@ class Registry:
     def _all_extension_entry_points(self) -> tuple[EntryPoint, ...]:
         # Read once: the keys of kernels must be those of the extensions that have been loaded.
         if self._extension_entry_points is None:
-            self._extension_entry_points = installed_entry_points(EXTENSIONS.name)
+            self._extension_entry_points = installed_entry_points(EXTENSION_GROUP.name)
         return self._extension_entry_points
 
     def working_extensions(self, backend: str) -> Iterator[Extension]:

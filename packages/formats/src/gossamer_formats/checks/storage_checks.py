@@ -38,12 +38,10 @@ from gossamer_ir.support.index_arrays import (
     Segments,
     first_decrease,
     first_outside,
+    first_repeated,
     first_unsorted,
     first_wrong_word,
     segments_of,
-)
-from gossamer_ir.support.index_arrays import (
-    first_repeated as first_repeated_value,
 )
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fact_index import stated_fact_index
@@ -228,7 +226,7 @@ def _check_declared_range(storage: Storage, fact: InRange, name: str) -> None:
 
 
 def _check_distinct(stored: Array, name: str) -> None:
-    repeated = first_repeated_value(stored)
+    repeated = first_repeated(stored)
     if repeated is not None:
         at, before = repeated
         raise FormatError(
@@ -319,7 +317,9 @@ def _check_order(storage: Storage, axis: Axis, indices: Indices) -> None:
             )
     if not indices.unique:
         return
-    at = first_unsorted(fibers, unique=True) if indices.sorted else first_repeated(fibers)
+    at = (
+        first_unsorted(fibers, unique=True) if indices.sorted else first_repeated_coordinate(fibers)
+    )
     if at is not None:
         raise FormatError(
             "format.indices.duplicate",
@@ -357,7 +357,7 @@ def has_repeated(fibers: Segments) -> bool:
     return first_unsorted(Segments(rows.indices, starts, pad), unique=True) is not None
 
 
-def first_repeated(fibers: Segments) -> int | None:
+def first_repeated_coordinate(fibers: Segments) -> int | None:
     """Return the first position whose coordinate occurs before in its fiber, or None."""
     if not has_repeated(fibers):
         return None

@@ -62,9 +62,9 @@ def convert_storage(
     if compile is not None:
         # Most processes convert no large storage, so that they need not import the programs.
         from gossamer_formats.conversion.compiled.convert_by_programs import convert_by_programs
-        from gossamer_formats.conversion.compiled.options import Options
+        from gossamer_formats.conversion.compiled.options import ElementOptions
 
-        options = Options(kind.drop_zeros, index_dtype, wants_permutation)
+        options = ElementOptions(kind.drop_zeros, index_dtype, wants_permutation)
         found = convert_by_programs(source, target, compile, options)
         if found is not None:
             return found

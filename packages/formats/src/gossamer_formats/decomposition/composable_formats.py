@@ -15,7 +15,7 @@ from gossamer_formats.registry.named_objects import NamedObjects
 from gossamer_ir.plugins import groups
 
 COMPOSABLE_FORMATS: NamedObjects[ComposableFormat] = NamedObjects(
-    groups.COMPOSABLE_FORMATS.name,
+    groups.COMPOSABLE_FORMAT_GROUP.name,
     "composable format",
     expected="a gossamer_formats.ComposableFormat with this name",
     is_valid=lambda found, name: isinstance(found, ComposableFormat) and found.name == name,

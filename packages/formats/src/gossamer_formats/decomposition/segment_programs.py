@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gossamer_formats.conversion.compiled.programs.arguments import LARGEST_CONSTANT
 from gossamer_formats.conversion.compiled.programs.program import (
-    Arguments,
     ArrayArgument,
+    ProgramArguments,
     program_call,
 )
 from gossamer_formats.conversion.compiled.programs.statements import (
@@ -73,7 +73,7 @@ def _parallel(variable: Var, end: Expr, body: Sequence[Stmt]) -> For:
     return replace(loop(variable.name, ZERO, end, body), kind="parallel")
 
 
-def _run(compile: Compile, body: Sequence[Stmt], arguments: Arguments) -> None:
+def _run(compile: Compile, body: Sequence[Stmt], arguments: ProgramArguments) -> None:
     program, passed = program_call(compile, body, arguments)
     program.run_trusted(*passed)
 

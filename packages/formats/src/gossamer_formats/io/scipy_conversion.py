@@ -12,7 +12,7 @@ from gossamer_formats.io.sharing import require_shared
 from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
-from gossamer_formats.scipy_matrices.shared_formats import SHARED_FORMATS, layout_of
+from gossamer_formats.scipy_matrices.shared_formats import SHARED_FORMATS, shared_layout_of
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -45,7 +45,7 @@ def from_scipy(
     >>> tensor.arrays["data"]
     array([7., 7., 7.])
     """
-    layout = layout_of(matrix, dtype) if format == "same" else None
+    layout = shared_layout_of(matrix, dtype) if format == "same" else None
     if layout is not None and layout.format != "csr":
         if not copy:
             require_shared(f"the {matrix.format} matrix", layout.arrays, _arrays_of(matrix))

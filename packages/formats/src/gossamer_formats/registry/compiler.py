@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.plugins import groups
 
 
-class Program(Protocol):
+class CompiledProgram(Protocol):
     """A compiled program."""
 
     @property
@@ -18,11 +18,11 @@ class Program(Protocol):
         """Runs the program with arguments in the order of the parameters, which are not checked."""
 
 
-Compile: TypeAlias = Callable[[Module], Program]
+Compile: TypeAlias = Callable[[Module], CompiledProgram]
 """Compiles a program."""
 
 COMPILERS: NamedObjects[Compile] = NamedObjects(
-    groups.COMPILERS.name,
+    groups.COMPILER_GROUP.name,
     "compiler",
     expected="a function",
     is_valid=lambda found, name: callable(found),

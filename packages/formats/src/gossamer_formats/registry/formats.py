@@ -16,7 +16,7 @@ from gossamer_ir.plugins import groups
 from gossamer_ir.support.typed_calls import typed
 
 FORMATS: NamedObjects[Format] = NamedObjects(
-    groups.FORMATS.name,
+    groups.FORMAT_GROUP.name,
     "format",
     expected="a gossamer_formats.Format with this name",
     is_valid=lambda found, name: isinstance(found, Format) and found.name == name,

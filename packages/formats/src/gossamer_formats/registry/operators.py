@@ -23,7 +23,7 @@ from gossamer_ir.plugins import groups
 from gossamer_ir.plugins.installed_distributions import EntryPoint, installed_entry_points
 
 OPERATORS: NamedObjects[Callable[..., Any]] = NamedObjects(
-    groups.OPERATORS.name,
+    groups.OPERATOR_GROUP.name,
     "operator",
     expected="a function",
     is_valid=lambda found, name: callable(found),

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
 
 
-class Layout(NamedTuple):
+class SharedLayout(NamedTuple):
     """A format by name, its arrays, and the sizes that do not follow from them and the shape."""
 
     format: str
@@ -46,14 +46,14 @@ class SharedFormat(NamedTuple):
     storage, if operators may compute with the format itself.
     """
 
-    layout: Callable[[Any, str | None], Layout]
+    layout: Callable[[Any, str | None], SharedLayout]
     to_scipy: Callable[[Storage], Any]
     check: Callable[[Any], None] | None = None
     borrow: Callable[[Any], Storage] | None = None
     is_of_any_rank: bool = False
 
 
-def layout_of(matrix: Any, dtype: str | None) -> Layout | None:
+def shared_layout_of(matrix: Any, dtype: str | None) -> SharedLayout | None:
     """Return the arrays of a SciPy matrix in its own format, copied only if they need a conversion.
 
     Returns None if there is no such format here (`dok`, `lil`). Contents are not checked.
@@ -97,8 +97,8 @@ def _array_class(name: str) -> Any:
 # CSR and CSC
 
 
-def _compressed_layout(matrix: Any, dtype: str | None) -> Layout:
-    return Layout(matrix.format, compressed_arrays(matrix, dtype))
+def _compressed_layout(matrix: Any, dtype: str | None) -> SharedLayout:
+    return SharedLayout(matrix.format, compressed_arrays(matrix, dtype))
 
 
 def _check_csc(matrix: Any) -> None:
@@ -130,13 +130,13 @@ def _compressed_parts(storage: Storage) -> Any:
 # BSR
 
 
-def _bsr_layout(matrix: Any, dtype: str | None) -> Layout:
+def _bsr_layout(matrix: Any, dtype: str | None) -> SharedLayout:
     require_arrays(matrix, "indptr", "indices", "data")
     require_values(matrix, dimensions=3, count=used_slots(matrix.indptr, matrix.indices))
     arrays = compressed_arrays(matrix, dtype)
     _, height, width = matrix.data.shape
     arrays["data"] = arrays["data"].reshape(-1)
-    return Layout("bsr", arrays, {"block_rows": height, "block_columns": width})
+    return SharedLayout("bsr", arrays, {"block_rows": height, "block_columns": width})
 
 
 def _check_bsr(matrix: Any) -> None:
@@ -181,7 +181,7 @@ def _scipy_bsr(storage: Storage) -> Any:
 # COO
 
 
-def _coo_layout(matrix: Any, dtype: str | None) -> Layout:
+def _coo_layout(matrix: Any, dtype: str | None) -> SharedLayout:
     require_arrays(matrix, "data")
     arrays = {"data": matrix_values(matrix.data, dtype)}
     for number, array in enumerate(matrix.coords):
@@ -192,7 +192,7 @@ def _coo_layout(matrix: Any, dtype: str | None) -> Layout:
                 "array.",
             )
         arrays[f"indices_{number}"] = np.ascontiguousarray(array)
-    return Layout("coo", arrays)
+    return SharedLayout("coo", arrays)
 
 
 def _check_coo(matrix: Any) -> None:
@@ -211,7 +211,7 @@ def _scipy_coo(storage: Storage) -> Any:
 # DIA
 
 
-def _dia_layout(matrix: Any, dtype: str | None) -> Layout:
+def _dia_layout(matrix: Any, dtype: str | None) -> SharedLayout:
     require_arrays(matrix, "offsets", "data")
     require_values(matrix, dimensions=2, count=matrix.offsets.size)
     data = matrix_values(matrix.data, dtype)
@@ -222,7 +222,7 @@ def _dia_layout(matrix: Any, dtype: str | None) -> Layout:
         width = min(columns, data.shape[1])
         whole[:, :width] = data[:count, :width]
         data = whole
-    return Layout(
+    return SharedLayout(
         "dia", {"offsets": np.ascontiguousarray(matrix.offsets), "data": data.reshape(-1)}
     )
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
 from gossamer_formats.conversion.compiled import convert_by_programs as module
 from gossamer_formats.conversion.compiled.convert_by_programs import convert_by_programs
-from gossamer_formats.conversion.compiled.options import Options
+from gossamer_formats.conversion.compiled.options import ElementOptions
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
@@ -52,7 +52,7 @@ def require_equal_programs(tensor, target, parameters, *, zeros=None, order=None
     """Requires that programs convert a tensor, and that the result is that of NumPy."""
     expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
-    options = Options(drop_zeros, index_dtype=None, wants_permutation=True)
+    options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True)
     wanted = conversion_target(target, parameters, rank=2, order=order)
     found = convert_by_programs(tensor.storage, wanted, InterpretedProgram, options)
     assert found.storage.description == expected.description
@@ -100,7 +100,7 @@ def test_an_unsorted_target_has_the_order_of_the_blocks(source):
     rng = np.random.default_rng(3)
     matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
-    options = Options(False, index_dtype=None, wants_permutation=True)
+    options = ElementOptions(False, index_dtype=None, wants_permutation=True)
     for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
         found = convert_by_programs(
             tensor.storage, ConversionTarget(target), InterpretedProgram, options

@@ -20,12 +20,12 @@ from gossamer_ir.verify import verify
 if TYPE_CHECKING:
     from gossamer_schedule import ScheduleBuilder
 
-Program: TypeAlias = Module | str | Callable[..., Any]
+ProgramSource: TypeAlias = Module | str | Callable[..., Any]
 """A module, a script's text, or a decorated function."""
 
 
 def compile(
-    program: Program,
+    program: ProgramSource,
     *,
     target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | ScheduleBuilder | None = None,
@@ -63,7 +63,7 @@ def compile(
 
 
 def specialized_module(
-    program: Program,
+    program: ProgramSource,
     *,
     specialize: Mapping[str, int] | None,
     dtypes: Mapping[str, str] | None,
@@ -77,7 +77,7 @@ def specialized_module(
     return module
 
 
-def to_module(program: Program) -> Module:
+def to_module(program: ProgramSource) -> Module:
     """Return the module of a program in any form."""
     if isinstance(program, Module):
         return loads(dumps(program))  # constructors of nodes do not check their fields

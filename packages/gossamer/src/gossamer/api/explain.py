@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import overload
 
-from gossamer.api.compile import Program, specialized_module
+from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.prepare import choice_of
 from gossamer.operator_calls.chosen_format import Stored
 from gossamer.operators import NAMES, operator_named
@@ -23,7 +23,7 @@ def explain(program: Stored) -> FormatChoice: ...
 
 @overload
 def explain(
-    program: Program,
+    program: ProgramSource,
     *,
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
@@ -33,7 +33,7 @@ def explain(
 
 
 def explain(
-    program: Program | Stored,
+    program: ProgramSource | Stored,
     *,
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,

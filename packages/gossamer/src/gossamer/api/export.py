@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.api.compile import Program, checked_schedule, specialized_module
+from gossamer.api.compile import ProgramSource, checked_schedule, specialized_module
 from gossamer.kernel_cache import DISTRIBUTIONS, compile_artifact
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel, package_versions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @typed
 def export(
-    program: Program | Kernel,
+    program: ProgramSource | Kernel,
     directory: str | os.PathLike[str],
     *,
     name: str = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.api.compile import Program, specialized_module
+from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.pipeline import stage_lowering
 from gossamer.resolve_target import plugin_of, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def schedule(
-    program: Program,
+    program: ProgramSource,
     *,
     target: str | Target = DEFAULT_TARGET,
     function: str | None = None,

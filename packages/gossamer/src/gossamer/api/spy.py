@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gossamer.pictures.pattern import Pattern, merged_layers, pattern_of
+from gossamer.pictures.pattern import StoredPattern, merged_layers, pattern_of
 from gossamer.pictures.pixels import Colors, pixels_of
 from gossamer_formats import Array
 from gossamer_ir.errors import ArgumentError
@@ -87,7 +87,7 @@ def _require_matplotlib() -> None:
         ) from error
 
 
-def _new_axes(pattern: Pattern) -> Axes:
+def _new_axes(pattern: StoredPattern) -> Axes:
     from matplotlib import pyplot
 
     _, ax = pyplot.subplots(layout="constrained")
@@ -111,7 +111,7 @@ def _one_color(color: Array) -> Colors:
     return lambda places: np.broadcast_to(color[:3], (places.size, 3))
 
 
-def _paint(ax: Axes, pattern: Pattern, pixels: Array) -> None:
+def _paint(ax: Axes, pattern: StoredPattern, pixels: Array) -> None:
     rows, columns = (max(length, 1) for length in pattern.shape)
     left, right, bottom, top = -0.5, columns - 0.5, rows - 0.5, -0.5
     if pixels.size:

@@ -19,7 +19,7 @@ from gossamer_ir.support.byte_sizes import size_in_words
 FEATURES = 64
 """The default number of columns of dense matrices."""
 
-OPERATORS = ", ".join(NAMES)
+OPERATOR_NAMES = ", ".join(NAMES)
 
 
 def integer_option(name: str, *, help: str) -> Any:
@@ -48,7 +48,7 @@ MaxBytes = Annotated[
 ]
 
 
-def require_dtype(dtype: str) -> None:
+def require_dtype_option(dtype: str) -> None:
     """Raise unless the dtype is float32 or float64."""
     if dtype not in VALUE_DTYPES:
         raise ArgumentError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_backend import BoundCall
-from gossamer_backend.internal_api import Value
+from gossamer_backend.internal_api import ArgumentValue
 from gossamer_formats import Array
 from gossamer_ir.core import build
 from gossamer_ir.interchange.records import Signature
@@ -57,14 +57,14 @@ class BoundPortions(BoundCall):
 
     __slots__ = ("_later", "_whole")
 
-    def __init__(self, calls: Sequence[BoundCall], arguments: Mapping[str, Value]) -> None:
+    def __init__(self, calls: Sequence[BoundCall], arguments: Mapping[str, ArgumentValue]) -> None:
         """`arguments` are the values of the parameters for all portions together."""
         first, *later = calls
         super().__init__(first.kernel, first.prepared_arguments, first.arguments)
         self._later, self._whole = tuple(later), arguments
 
     @property
-    def arguments(self) -> Mapping[str, Value]:
+    def arguments(self) -> Mapping[str, ArgumentValue]:
         return self._whole
 
     def __call__(self) -> None:

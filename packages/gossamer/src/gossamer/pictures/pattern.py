@@ -29,7 +29,7 @@ class Layer(NamedTuple):
     is_filling: Array
 
 
-class Pattern(NamedTuple):
+class StoredPattern(NamedTuple):
     """The shape and the format of a matrix, and a layer for each of its parts; a matrix that is not in parts
     has one layer."""
 
@@ -43,7 +43,7 @@ class Pattern(NamedTuple):
         return sum(int(np.count_nonzero(~layer.is_filling)) for layer in self.layers)
 
 
-def pattern_of(A: Any) -> Pattern:  # noqa: N803
+def pattern_of(A: Any) -> StoredPattern:  # noqa: N803
     """Return the pattern of a `SparseTensor`, a `Decomposition` or a SciPy matrix.
 
     Raises `ArgumentError` (`spy.dimensions`) unless it has two dimensions, and `FormatError` if it is not
@@ -64,8 +64,8 @@ def pattern_of(A: Any) -> Pattern:  # noqa: N803
         )
     rows, columns = matrix.shape
     if isinstance(matrix, SparseTensor):
-        return Pattern((rows, columns), matrix.format, (_layer_of_tensor(matrix),))
-    return Pattern((rows, columns), matrix.name, tuple(map(_layer_of_part, matrix.parts)))
+        return StoredPattern((rows, columns), matrix.format, (_layer_of_tensor(matrix),))
+    return StoredPattern((rows, columns), matrix.name, tuple(map(_layer_of_part, matrix.parts)))
 
 
 def _layer_of_tensor(tensor: SparseTensor) -> Layer:

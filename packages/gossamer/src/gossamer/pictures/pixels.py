@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gossamer.pictures.pattern import Layer, Pattern
+from gossamer.pictures.pattern import Layer, StoredPattern
 from gossamer_formats import Array
 
 Colors: TypeAlias = Callable[[Array], Array]
@@ -20,7 +20,7 @@ LEAST_OPACITY = 0.2
 """The opacity of a pixel with a single element, which has to be seen in a large matrix."""
 
 
-def pixels_of(pattern: Pattern, colors: Sequence[Colors], *, max_pixels: int) -> Array:
+def pixels_of(pattern: StoredPattern, colors: Sequence[Colors], *, max_pixels: int) -> Array:
     """Return the picture of a pattern: pixels by 4, red, green, blue and opacity, each from 0 to 1.
 
     There are at most `max_pixels` pixels along each dimension. A pixel has the mean color of its elements.
@@ -29,7 +29,7 @@ def pixels_of(pattern: Pattern, colors: Sequence[Colors], *, max_pixels: int) ->
     >>> layer = Layer("", np.array([0, 0, 3]), np.array([0, 1, 3]), np.arange(3), np.zeros(3, bool))
     >>> def red(places):
     ...     return np.tile([1.0, 0.0, 0.0], (places.size, 1))
-    >>> pixels_of(Pattern((4, 4), "csr", (layer,)), [red], max_pixels=2)[:, :, 3].round(2)
+    >>> pixels_of(StoredPattern((4, 4), "csr", (layer,)), [red], max_pixels=2)[:, :, 3].round(2)
     array([[1.  , 0.  ],
            [0.  , 0.77]])
     """
@@ -52,7 +52,7 @@ def pixels_of(pattern: Pattern, colors: Sequence[Colors], *, max_pixels: int) ->
 
 
 def _weights_and_places(
-    pattern: Pattern, layer: Layer, height: int, width: int
+    pattern: StoredPattern, layer: Layer, height: int, width: int
 ) -> tuple[Array, Array]:
     """Return for each pixel the weight of the elements in it, and the mean of their places."""
     rows, columns = pattern.shape

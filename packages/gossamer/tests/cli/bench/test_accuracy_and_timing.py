@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from gossamer.cli.bench import accuracy
-from gossamer.cli.bench.accuracy import BLOCK_ELEMENTS, compare
+from gossamer.cli.bench.accuracy import CHECKED_PRODUCTS, compare
 from gossamer.cli.bench.baselines import baseline_of
 from gossamer.cli.bench.graphs import power_law
 from gossamer.cli.bench.operator_run import operator_run
@@ -77,7 +77,7 @@ def test_the_terms_of_a_dot_product_are_its_features():
 
 @pytest.mark.parametrize("width", [1, 2])
 def test_every_sampled_element_is_compared(monkeypatch, width):
-    monkeypatch.setattr(accuracy, "BLOCK_ELEMENTS", 7)
+    monkeypatch.setattr(accuracy, "CHECKED_PRODUCTS", 7)
     graph = power_law(20, 60)
     dense = np.ones((20, width), dtype=np.float32)
     for wrong in (0, 6, 7, 59):
@@ -124,7 +124,7 @@ def test_sums_that_overflow_or_underflow_the_dtype_are_allowed():
 
 
 def test_every_block_is_compared():
-    rows, columns = BLOCK_ELEMENTS // 32 + 9, 40
+    rows, columns = CHECKED_PRODUCTS // 32 + 9, 40
     matrix = from_scipy(sparse.csr_array((rows, 1), dtype=np.float32))
     result = np.zeros((rows, columns), dtype=np.float32)
     dense = np.zeros((1, columns), dtype=np.float32)

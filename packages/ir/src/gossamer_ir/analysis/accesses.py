@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer_ir.analysis.init_nests import (
     EnclosedBlock,
-    Values,
+    ValuesOfVariables,
     conditions_of_init,
     reduction_loops,
 )
@@ -67,7 +67,7 @@ class Access(msgspec.Struct, frozen=True):
 def accesses(
     body: tuple[Stmt, ...],
     *,
-    values: Values | None = None,
+    values: ValuesOfVariables | None = None,
     context: EnclosingContext | None = None,
     buffers: Set[str] | None = None,
     conditions: bool = True,
@@ -102,7 +102,7 @@ class StatementInContext(NamedTuple, Generic[C]):
 
     statement: Stmt
     effects: Effects
-    values: Values
+    values: ValuesOfVariables
     """The values of lets and block variables in scope; empty if the walk does not follow them."""
     context: C
 
@@ -112,7 +112,7 @@ def statements_in_context(
     context: C,
     inside: Callable[[StatementInContext[C], Body], C],
     *,
-    values: Values | None = None,
+    values: ValuesOfVariables | None = None,
 ) -> Iterator[StatementInContext[C]]:
     """Yield the statements of a body at any depth, in program order, each with the context of the body that
     it stands in.
@@ -180,7 +180,9 @@ def _context_inside(at: StatementInContext[EnclosingContext], body: Body) -> Enc
     return EnclosingContext(loops, (*context.conditions, *resolved), context.idle)
 
 
-def context_at_init(context: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
+def context_at_init(
+    context: EnclosingContext, block: Block, values: ValuesOfVariables
+) -> EnclosingContext:
     """Return the context of the init of a block, which runs before the reduction loops.
 
     With reduction loops, conditions around the block are dropped: they may be inside these loops.
@@ -244,14 +246,14 @@ def is_evaluated(name: str, expr: Any) -> bool:
 
 
 def _access_of(
-    node: _Access, values: Values, context: EnclosingContext, *, is_certain: bool
+    node: _Access, values: ValuesOfVariables, context: EnclosingContext, *, is_certain: bool
 ) -> Access:
     indices = _indices(node, values)
     is_store = isinstance(node, WRITES)
     return Access(node.buffer, indices, is_store=is_store, is_certain=is_certain, context=context)
 
 
-def _indices(node: _Access, values: Values) -> tuple[Expr | Range, ...]:
+def _indices(node: _Access, values: ValuesOfVariables) -> tuple[Expr | Range, ...]:
     if isinstance(node, Search):
         begin, end = resolve(node.begin, values), resolve(node.end, values)
         return (*(resolve(at, values) for at in node.prefix), Range(begin, sub(end, begin)))

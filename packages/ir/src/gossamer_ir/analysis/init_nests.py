@@ -18,13 +18,13 @@ from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For
 from gossamer_ir.traversal.references import free_vars
 
-Values: TypeAlias = Mapping[str, Expr]
+ValuesOfVariables: TypeAlias = Mapping[str, Expr]
 """The values of block variables and lets."""
 
 LoopOrCondition: TypeAlias = For | Expr
 """An enclosing loop or condition."""
 
-_NO_VALUES: Values = MappingProxyType({})
+_NO_VALUES: ValuesOfVariables = MappingProxyType({})
 
 
 class EnclosedBlock(msgspec.Struct, frozen=True):
@@ -32,17 +32,17 @@ class EnclosedBlock(msgspec.Struct, frozen=True):
 
     block: Block
     loops: Sequence[For] = ()
-    values: Values = _NO_VALUES
+    values: ValuesOfVariables = _NO_VALUES
 
 
-def reduction_loops(block: Block, values: Values) -> set[str]:
+def reduction_loops(block: Block, values: ValuesOfVariables) -> set[str]:
     """Return the variables on which the values of reduction iterators depend."""
     return variables_used(
         (iterator.value for iterator in block.iters if iterator.kind == "R"), values
     )
 
 
-def spatial_loops(block: Block, values: Values) -> set[str]:
+def spatial_loops(block: Block, values: ValuesOfVariables) -> set[str]:
     """Return the variables on which the values of spatial iterators depend."""
     return variables_used(
         (iterator.value for iterator in block.iters if iterator.kind == "S"), values
@@ -126,7 +126,7 @@ def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterat
             yield item
 
 
-def variables_used(exprs: Iterable[Expr], values: Values) -> set[str]:
+def variables_used(exprs: Iterable[Expr], values: ValuesOfVariables) -> set[str]:
     """Return the variables on which expressions depend, with the variables in `values` replaced by those on
     which their values depend."""
     pending = [name for expr in exprs for name in free_vars(expr)]

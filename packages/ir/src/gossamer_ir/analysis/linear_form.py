@@ -6,7 +6,7 @@ from collections.abc import Container
 
 import msgspec
 
-from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
 from gossamer_ir.core.build import index_var, product
 from gossamer_ir.nodes import Expr, Var
@@ -61,7 +61,7 @@ def _multiplier(atom: Expr, name: str) -> Affine | None:
     return None if factors and name in free_vars(*factors) else affine_of(product(factors))
 
 
-def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> LinearForm:
+def form_of(expr: Expr, values: ValuesOfVariables, *, loops: Container[str]) -> LinearForm:
     """Return an int64 expression as a linear form in loop variables, with other variables replaced by
     `values`."""
     return by_variables(affine_of(resolve(expr, values)), loops)

@@ -27,7 +27,7 @@ from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.goals import eliminate_atom, normalized_goal, with_value, without_atom
 from gossamer_ir.arith.index_array_facts import IndexArrayFacts
 from gossamer_ir.arith.inequalities import implied_by
-from gossamer_ir.arith.nonaffine_bounds import Case, cases_of, unwidened
+from gossamer_ir.arith.nonaffine_bounds import ConditionalBound, cases_of, unwidened
 from gossamer_ir.core import build
 from gossamer_ir.nodes import Binary, Expr, Fact, Load, Var
 from gossamer_ir.traversal.references import free_vars
@@ -35,9 +35,9 @@ from gossamer_ir.traversal.references import free_vars
 MAX_STEPS = 400
 """Goals that one proof may visit, subgoals of side conditions included. The search is exponential in its
 depth; this bound makes every query end soon, proved or not."""
-MAX_DEPTH = 9
+MAX_ELIMINATIONS = 9
 """Atoms that may be eliminated one after another."""
-MAX_NESTING = 6
+MAX_SIDE_CONDITIONS = 6
 """Depth of side conditions that themselves need side conditions."""
 MAX_ALTERNATIVES = 3
 """Atoms that are tried first at the start of a proof. Deeper goals try only the highest-ranked atom."""
@@ -100,7 +100,7 @@ class Elimination:
         # The directed search first: it succeeds for nearly all goals, and the other one restarts the
         # budget.
         return (
-            self._search(goal, MAX_DEPTH)
+            self._search(goal, MAX_ELIMINATIONS)
             or self._follows_at_once(goal)
             or self._is_below_product(goal)
         )
@@ -108,10 +108,10 @@ class Elimination:
     def holds(self, expr: Expr) -> bool:
         """Return whether expr >= 0, a side condition of the current proof, is proved within its budget."""
         # A side condition may need the fact that it is a condition of: without a limit, this recurses.
-        if self._nesting == MAX_NESTING:
+        if self._nesting == MAX_SIDE_CONDITIONS:
             return False
         self._nesting += 1
-        result = self._search(affine_of(expr), MAX_DEPTH)
+        result = self._search(affine_of(expr), MAX_ELIMINATIONS)
         self._nesting -= 1
         return result
 
@@ -133,7 +133,7 @@ class Elimination:
             # worth it.
             if left is not None and len(left.terms) <= len(goal.terms) - 2:
                 self.begin()
-                if self._search(left, MAX_DEPTH):
+                if self._search(left, MAX_ELIMINATIONS):
                     return True
         return False
 
@@ -157,7 +157,7 @@ class Elimination:
             else:
                 self.begin()
                 left = combine(combine(goal, rest, -1), affine_of(factor), 1)
-                if self._search(left, MAX_DEPTH):
+                if self._search(left, MAX_ELIMINATIONS):
                     return True
         return False
 
@@ -199,8 +199,8 @@ class Elimination:
     def _eliminates_any(self, goal: Affine, depth: int) -> bool:
         atoms = list(goal.terms)
         if len(atoms) > 1:
-            # Alternatives at every depth would make the search exponential in MAX_DEPTH.
-            choices = MAX_ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
+            # Alternatives at every depth would make the search exponential in MAX_ELIMINATIONS.
+            choices = MAX_ALTERNATIVES if depth > MAX_ELIMINATIONS - 2 else 1
             atoms = sorted(atoms, key=self._rank, reverse=True)[:choices]
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
 
@@ -235,7 +235,9 @@ class Elimination:
                 return True
         return False
 
-    def _holds_in(self, cases: tuple[Case, ...], goal: Affine, atom: Expr, depth: int) -> bool:
+    def _holds_in(
+        self, cases: tuple[ConditionalBound, ...], goal: Affine, atom: Expr, depth: int
+    ) -> bool:
         """Return whether a goal is proved in every case, with the value that the atom has there."""
         return bool(cases) and all(
             self._holds_under(condition, with_value(goal, atom, value), depth - 1)

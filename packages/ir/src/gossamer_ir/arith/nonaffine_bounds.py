@@ -12,11 +12,11 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import Binary, Call, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
 
-Case = tuple[Expr, Expr]
+ConditionalBound = tuple[Expr, Expr]
 """A condition, and a bound of an atom where the condition holds."""
 
 
-def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
+def cases_of(atom: Expr, *, is_least: bool) -> tuple[ConditionalBound, ...]:
     """Return cases that together are exhaustive, each with the least (or the greatest) value of an atom in
     it; empty if no such values are known."""
     match atom:
@@ -36,7 +36,7 @@ def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
     return ()
 
 
-def _sides(atom: Binary) -> tuple[Case, ...]:
+def _sides(atom: Binary) -> tuple[ConditionalBound, ...]:
     """Return a case for each operand of a minimum or a maximum."""
     first, second = (atom.lhs, atom.rhs) if atom.op == "min" else (atom.rhs, atom.lhs)
     is_ordered = Compare("le", first, second), Compare("ge", first, second)
@@ -132,7 +132,7 @@ def unwidened(atom: Expr) -> Expr:
 
 
 __all__ = [
-    "Case",
+    "ConditionalBound",
     "bounds_of_binary",
     "bounds_of_call",
     "bounds_of_storage",

@@ -15,13 +15,13 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Const
 
-Value = bool | int | float
+ConstantValue = bool | int | float
 
 _EXACT = 256
 """Integers up to this magnitude are exact in every floating-point dtype (bfloat16 has 8 significant bits)."""
 
 
-def constant(value: Value, dtype: str) -> Const:
+def constant(value: ConstantValue, dtype: str) -> Const:
     """Return a `Const` of a Python value.
 
     Raises `ArgumentError`: `constant.range` if the dtype cannot represent the value, `constant.dtype` if
@@ -44,7 +44,7 @@ def constant(value: Value, dtype: str) -> Const:
     return Const(dtype, _integer_text(value, kind))
 
 
-def value_of(const: Const) -> Value:
+def value_of(const: Const) -> ConstantValue:
     """Return the Python value of a constant."""
     kind = DType.parse(const.dtype)
     if kind.kind == "bool":
@@ -60,7 +60,7 @@ def is_canonical(const: Const) -> bool:
         return False
 
 
-def _integer_text(value: Value, kind: DType) -> str:
+def _integer_text(value: ConstantValue, kind: DType) -> str:
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(
             "constant.range", f"'{value}' is not an integer, as '{kind.text}' needs."

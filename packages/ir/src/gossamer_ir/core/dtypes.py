@@ -14,9 +14,9 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 
-Kind = Literal["int", "uint", "float", "bfloat", "bool", "handle"]
+DTypeKind = Literal["int", "uint", "float", "bfloat", "bool", "handle"]
 
-SCALARS: dict[str, tuple[Kind, int]] = {
+SCALARS: dict[str, tuple[DTypeKind, int]] = {
     "bool": ("bool", 1),
     "int8": ("int", 8),
     "int16": ("int", 16),
@@ -68,7 +68,7 @@ class DType(msgspec.Struct, frozen=True):
         return self.scalar if self.lanes == 1 else f"{self.scalar}x{self.lanes}"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DTypeKind:
         return SCALARS[self.scalar][0]
 
     @property

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Operands = Literal["floats", "numbers", "integers"]
+OperandKind = Literal["floats", "numbers", "integers"]
 
 
 class MathFunction(msgspec.Struct, frozen=True):
@@ -15,7 +15,7 @@ class MathFunction(msgspec.Struct, frozen=True):
 
     name: str
     arity: int
-    operands: Operands = "floats"
+    operands: OperandKind = "floats"
 
     @property
     def counts_bits(self) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.analysis.accesses import Access, accesses
 from gossamer_ir.analysis.element_numbers import numbers_of
-from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
@@ -34,7 +34,7 @@ def access_forms(
     body: tuple[Stmt, ...],
     buffers: Set[str],
     *,
-    values: Values,
+    values: ValuesOfVariables,
     function: Function,
 ) -> Iterator[AccessForm]:
     """Return the accesses of some buffers in a body, in program order."""

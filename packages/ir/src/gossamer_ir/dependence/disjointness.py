@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.axis_facts import known_facts
-from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.affine import Affine
@@ -33,11 +33,11 @@ from gossamer_ir.traversal.effects import buffers_written, outer_writes
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 
-Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
+Disjointness: TypeAlias = Literal["disjoint", "race", "unknown"]
 
 
 def written_accesses(
-    body: tuple[Stmt, ...], *, values: Values, function: Function
+    body: tuple[Stmt, ...], *, values: ValuesOfVariables, function: Function
 ) -> dict[str, list[AccessForm]]:
     """Return the accesses to each buffer that a body stores to."""
     buffers, changing = outer_writes(body), buffers_written(body)
@@ -67,14 +67,14 @@ def _reads_any(form: LinearForm | None, buffers: Set[str]) -> bool:
     return any(buffers_read(*part.terms) & buffers for part in parts if part.terms)
 
 
-def verdict(
+def disjointness(
     loop: str,
     accesses: Iterable[AccessForm],
     *,
     varying: Set[str],
     function: Function,
-) -> Verdict:
-    """Return the verdict on the accesses to one buffer; `varying` are the loop and those inside it.
+) -> Disjointness:
+    """Return the disjointness of the accesses to one buffer; `varying` are the loop and those inside it.
 
     The tests are tried in turn: indices that are mixed-radix numbers with the loop as a digit, quotients
     and remainders of such a number, injective index arrays, and finally a store that ignores the loop.
@@ -86,7 +86,7 @@ def verdict(
     ...     loop = For("i", ZERO, index(8), (Store("Y", (at,), ONE),))
     ...     function = Function("f", (), (loop,), facts=(Distinct("P"),))
     ...     forms = written_accesses(loop.body, values={}, function=function)["Y"]
-    ...     verdict("i", forms, varying={"i"}, function=function)
+    ...     disjointness("i", forms, varying={"i"}, function=function)
     'disjoint'
     'unknown'
     'disjoint'

@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.accesses import Access, EnclosingContext, accesses, context_at_init
 from gossamer_ir.analysis.determined_variables import DeterminedVariables
-from gossamer_ir.analysis.init_nests import LoopOrCondition, Values, reduction_loops, spatial_loops
+from gossamer_ir.analysis.init_nests import (
+    LoopOrCondition,
+    ValuesOfVariables,
+    reduction_loops,
+    spatial_loops,
+)
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
@@ -28,7 +33,7 @@ def inits_may_conflict(
     block: Block,
     between: Iterable[LoopOrCondition],
     *,
-    values: Values,
+    values: ValuesOfVariables,
     function: Function,
 ) -> bool:
     """Return whether different iterations of a loop around a block may initialize the same element.
@@ -67,7 +72,9 @@ def inits_may_conflict(
     )
 
 
-def _stores(block: Block, around: Iterable[LoopOrCondition], values: Values) -> Iterator[Access]:
+def _stores(
+    block: Block, around: Iterable[LoopOrCondition], values: ValuesOfVariables
+) -> Iterator[Access]:
     """Yield the stores of an init, each with its context in terms of the loops around the block."""
     parts = tuple(around)
     loops = tuple(

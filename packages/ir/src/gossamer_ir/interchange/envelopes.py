@@ -19,12 +19,12 @@ from gossamer_ir.nodes import FormatDescription, Function, StageName
 VERSION = (0, 1)
 """The major and minor version of the language that is written."""
 
-Record: TypeAlias = (
+AnyRecord: TypeAlias = (
     ScheduleReport | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
 )
 """The records that `dumps_record` accepts."""
 
-RECORDS: dict[type[Record], str] = {
+RECORDS: dict[type[AnyRecord], str] = {
     ScheduleReport: "Choice",  # the name of the class in version 0.1
     Schedule: "Schedule",
     Target: "Target",

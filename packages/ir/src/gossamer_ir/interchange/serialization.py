@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer_ir.core.annotations import COMPOSABLE, without_annotation
 from gossamer_ir.errors import ArgumentError, ParseError, Place
-from gossamer_ir.interchange.envelopes import RECORDS, VERSION, ModuleText, Record, RecordText
+from gossamer_ir.interchange.envelopes import RECORDS, VERSION, AnyRecord, ModuleText, RecordText
 from gossamer_ir.interchange.records import (
     Intrinsic,
     Schedule,
@@ -75,7 +75,7 @@ def loads(data: bytes | str) -> Module:
 
 
 @typed
-def dumps_record(record: Record) -> bytes:
+def dumps_record(record: AnyRecord) -> bytes:
     """Return the canonical JSON of a record; raises `ParseError` if it exceeds the limits of `loads_record`.
 
     >>> dumps_record(Target("generic-cpu"))

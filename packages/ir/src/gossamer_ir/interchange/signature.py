@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.effects import CALLS, READS, WRITES, effects_of
+from gossamer_ir.traversal.effects import CALLING_STATEMENTS, READS, WRITES, effects_of
 from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 
@@ -96,7 +96,7 @@ def _usage(function: Function, functions: Mapping[str, Function], done: dict[str
     for stmt in nodes_of_kind(function, *WRITES):
         writes.add(stmt.buffer)
         reads.update(read.buffer for read in effects_of(stmt).reads)
-    for call in nodes_of_kind(function, *CALLS):
+    for call in nodes_of_kind(function, *CALLING_STATEMENTS):
         callee = functions[call.function]
         below = _usage(callee, functions, done)
         _add_arguments(call, callee, below, (reads, writes))

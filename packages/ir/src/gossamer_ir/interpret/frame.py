@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.interpret.memory.values import Array
-from gossamer_ir.interpret.memory.views import Indices, View
+from gossamer_ir.interpret.memory.views import View, ViewIndices
 
 
 class FiberPosition(NamedTuple):
@@ -38,7 +38,7 @@ class Initialized:
         self._done: set[tuple[View, tuple[int, ...]]] = set()
         self._now: set[tuple[View, tuple[int, ...]]] = set()
 
-    def is_new(self, view: View, indices: Indices) -> bool:
+    def is_new(self, view: View, indices: ViewIndices) -> bool:
         """Return whether no earlier run of the init wrote this element; records it as written by this run."""
         element = view, tuple(int(index) for index in indices)
         self._now.add(element)

@@ -10,9 +10,9 @@ import numpy as np
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
-from gossamer_ir.interpret.expressions.expressions import EXPRESSIONS
+from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.statements.statements import STATEMENTS
+from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.typed_calls import typed
@@ -21,8 +21,8 @@ from gossamer_ir.support.typed_calls import typed
 class InterpretedProgram:
     """A module being interpreted on a machine with this `vscale`; parallel loops run in `chunks` parts."""
 
-    expressions = EXPRESSIONS
-    statements = STATEMENTS
+    expressions = EXPRESSION_TRANSLATIONS
+    statements = STATEMENT_TRANSLATIONS
 
     def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
         self.module = module

@@ -16,35 +16,35 @@ class PluginGroup(NamedTuple):
     page: str
 
 
-BACKENDS = PluginGroup(
+BACKEND_GROUP = PluginGroup(
     "gossamer.plugins",
     "<backend>",
     "a module with hooks",
     "a backend, with its rules, passes, primitives and intrinsics",
     "[Write a backend](backends.md)",
 )
-EXTENSIONS = PluginGroup(
+EXTENSION_GROUP = PluginGroup(
     "gossamer.extensions",
     "<backend>.<extension>",
     "a module with hooks",
     "rules, passes, primitives and intrinsics for a backend that exists",
     "[Extend a backend](#extend-a-backend)",
 )
-FORMATS = PluginGroup(
+FORMAT_GROUP = PluginGroup(
     "gossamer.formats",
     "<format>",
     "a `gossamer_formats.Format`",
     "a format of tensors",
     "[Formats](formats.md#tensors-in-a-format-of-your-own)",
 )
-COMPOSABLE_FORMATS = PluginGroup(
+COMPOSABLE_FORMAT_GROUP = PluginGroup(
     "gossamer.composable_formats",
     "<format>",
     "a `gossamer_formats.ComposableFormat`",
     "a composable format, which stores a tensor in several parts",
     "[Formats](formats.md#a-composable-format-of-your-own)",
 )
-OPERATORS = PluginGroup(
+OPERATOR_GROUP = PluginGroup(
     "gossamer.operators",
     "<format>.<operator>",
     "a function",
@@ -52,7 +52,7 @@ OPERATORS = PluginGroup(
     "[Operators of a format](#operators-of-a-format)",
 )
 
-COMPILERS = PluginGroup(
+COMPILER_GROUP = PluginGroup(
     "gossamer.compilers",
     "compile",
     "a function",
@@ -60,6 +60,12 @@ COMPILERS = PluginGroup(
     "not described: internal",
 )
 
-PLUGIN_GROUPS = (BACKENDS, EXTENSIONS, FORMATS, COMPOSABLE_FORMATS, OPERATORS)
+PLUGIN_GROUPS = (
+    BACKEND_GROUP,
+    EXTENSION_GROUP,
+    FORMAT_GROUP,
+    COMPOSABLE_FORMAT_GROUP,
+    OPERATOR_GROUP,
+)
 """`gossamer --version` lists the distributions that have such entry points, and `python -m tools.generate
-plugins` writes the table of `docs/plugins.md` from these records. `COMPILERS` is not for plugins."""
+plugins` writes the table of `docs/plugins.md` from these records. `COMPILER_GROUP` is not for plugins."""

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gossamer_ir.core.limits import MAX_DEPTH
     from gossamer_ir.script.formats import parse_format, print_format
-    from gossamer_ir.script.limits import MAX_DEPTH, MAX_INDENT
+    from gossamer_ir.script.limits import MAX_INDENT
     from gossamer_ir.script.namespace import T
     from gossamer_ir.script.parse import parse_expr, parse_function, parse_module, parse_source
     from gossamer_ir.script.parser.modules import Parsed
     from gossamer_ir.script.print import Printed, print_expr, print_module, print_with_places
 
 _HOMES = {
-    "MAX_DEPTH": "gossamer_ir.script.limits",
+    "MAX_DEPTH": "gossamer_ir.core.limits",
     "MAX_INDENT": "gossamer_ir.script.limits",
     "Parsed": "gossamer_ir.script.parser.modules",
     "Printed": "gossamer_ir.script.print",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import warnings
 
+from gossamer_ir.core.limits import MAX_DEPTH
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.syntax import child_nodes
@@ -18,9 +19,6 @@ from gossamer_ir.traversal.walk import children
 
 MAX_CHARACTERS = 8_000_000
 """Maximum number of characters of a script."""
-
-MAX_DEPTH = 190
-"""Maximum number of nodes on a path from a module to a leaf."""
 
 MAX_INDENT = 95
 """Maximum level of indentation of a printed module."""

@@ -12,12 +12,12 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, Expr, Module, Var
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parser.arguments.arguments import call_name
-from gossamer_ir.script.parser.expressions.calls import CALLS
+from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS
 from gossamer_ir.script.parser.expressions.expressions import expr
 from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.source import Source
-from gossamer_ir.script.syntax import walk
+from gossamer_ir.script.syntax import syntax_nodes
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -74,7 +74,7 @@ def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
     'add'
     """
     tree = parse_syntax(f"({text}\n)")
-    ctx = ParserContext(Source(f"({text}\n)"), {}, CALLS)
+    ctx = ParserContext(Source(f"({text}\n)"), {}, CALL_PARSERS)
     subscripted = _buffer_names(tree)
     for name, dtype in dtypes.items():
         is_buffer = name in subscripted
@@ -126,7 +126,7 @@ class CapturedNames(Mapping[str, object]):
 
 def _buffer_names(tree: ast.AST) -> frozenset[str]:
     names: set[str] = set()
-    for node in walk(tree):
+    for node in syntax_nodes(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             names.add(node.value.id)
         if isinstance(node, ast.Call) and call_name(node) in _BUFFER_AT:

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Expr, Function, Module, Param
 from gossamer_ir.script.limits import check_module_depth
-from gossamer_ir.script.parser.declarations.attributes import LEVELS, STAGE_KEY
+from gossamer_ir.script.parser.declarations.attributes import STAGE_KEY, STAGES_OF_LEVELS
 from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.declarations import (
     write_axis,
@@ -126,7 +126,7 @@ def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
 
 
 def _write_attributes(w: Writer, module: Module, function: Function) -> None:
-    level = {stage: number for number, stage in LEVELS.items()}.get(module.stage)
+    level = {stage: number for number, stage in STAGES_OF_LEVELS.items()}.get(module.stage)
     if level is None:
         w.end_line(f'T.stage("{module.stage}")')
         if function.annotations:

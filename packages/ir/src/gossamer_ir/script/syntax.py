@@ -32,7 +32,7 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
     return children
 
 
-def walk(node: ast.AST) -> Iterator[ast.AST]:
+def syntax_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the node and all its descendants, without operators and contexts."""
     stack = [node]
     while stack:

@@ -344,7 +344,7 @@ def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
 """The types of statements that write an element themselves; a test compares them with the table."""
-CALLS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
+CALLING_STATEMENTS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
 """The types of statements that call a function of the module; a test compares them with the table."""
 ACCESSES: Any = (*READS, *WRITES)
 """The types of nodes that access elements of a buffer, and stop the program if these are out of bounds."""
@@ -354,7 +354,7 @@ ELEMENT_NODES: Any = tuple(kind for kind in INDEXED_NODES if "indices" in kind._
 """The types that address one element, or one vector, by a field `indices`. A `Search` has a range instead."""
 ELEMENT_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind in ELEMENT_NODES)
 """The types that access one element, or one vector."""
-_WRITING = frozenset({*WRITES, *CALLS}) - {Store}
+_WRITING = frozenset({*WRITES, *CALLING_STATEMENTS}) - {Store}
 
 
 BOUND_VARIABLES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {

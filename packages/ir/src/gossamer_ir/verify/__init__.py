@@ -4,7 +4,7 @@ A verifier reports all defects of a module at once, each with a place: a path in
 Passes and backends assume that their input has been verified.
 """
 
-from gossamer_ir.verify.context import MAX_DEPTH
+from gossamer_ir.core.limits import MAX_DEPTH
 from gossamer_ir.verify.formats import diagnostics_of_format
 from gossamer_ir.verify.verify_module import diagnostics, verify
 

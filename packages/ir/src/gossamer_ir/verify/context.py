@@ -8,13 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from gossamer_ir.core.limits import MAX_DEPTH
 from gossamer_ir.errors import Diagnostic, Place
 from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reducer, StageName
 from gossamer_ir.traversal.names import is_identifier
-
-MAX_DEPTH = 190
-"""The largest number of nodes on a path from the module to a leaf, both included; scripts have the same
-limit (`gossamer_ir.script.limits`)."""
 
 
 class At(msgspec.Struct, frozen=True, gc=False):

@@ -18,9 +18,9 @@ from gossamer_ir.script import (
     print_module,
 )
 from gossamer_ir.script.parser.state.range_stops import extent_between, stop_of
-from gossamer_ir.script.printer.declarations import AXES, FACTS
-from gossamer_ir.script.printer.expressions import EXPRESSIONS
-from gossamer_ir.script.printer.statements import ITERATION_AXES, STATEMENTS
+from gossamer_ir.script.printer.declarations import AXIS_PRINTERS, FACT_PRINTERS
+from gossamer_ir.script.printer.expressions import EXPRESSION_PRINTERS
+from gossamer_ir.script.printer.statements import ITERATION_AXIS_TEXTS, STATEMENT_PRINTERS
 from gossamer_ir.script.render import render
 from gossamer_ir.verify import diagnostics
 
@@ -266,11 +266,11 @@ def test_a_place_without_text_is_shown_at_the_one_around_it():
 
 
 def test_the_printer_covers_every_expression_statement_axis_and_fact():
-    assert set(EXPRESSIONS) == set(nodes.EXPRESSIONS)
-    assert set(STATEMENTS) == set(nodes.STATEMENTS)
-    assert set(AXES) == set(nodes.AXES)
-    assert set(ITERATION_AXES) == set(nodes.ITERATION_AXES)
-    assert set(FACTS) == set(nodes.FACTS)
+    assert set(EXPRESSION_PRINTERS) == set(nodes.EXPRESSIONS)
+    assert set(STATEMENT_PRINTERS) == set(nodes.STATEMENTS)
+    assert set(AXIS_PRINTERS) == set(nodes.AXES)
+    assert set(ITERATION_AXIS_TEXTS) == set(nodes.ITERATION_AXES)
+    assert set(FACT_PRINTERS) == set(nodes.FACTS)
 
 
 def test_a_constant_that_is_not_canonical_still_prints():

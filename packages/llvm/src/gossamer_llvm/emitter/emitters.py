@@ -13,11 +13,11 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
 from gossamer_ir.traversal.walk import collect
-from gossamer_llvm.abi import LANES, Abi
+from gossamer_llvm.abi import LANE_COUNTS, Abi
 from gossamer_llvm.emitter.ir_builder import FunctionText
 from gossamer_llvm.emitter.types import value_type
 
-MAX_DEPTH = 150
+MAX_EMITTED_DEPTH = 150
 """The maximum nesting of expressions and bodies; both Python and LLVM recurse over them."""
 
 
@@ -76,8 +76,12 @@ class ModuleEmitter(msgspec.Struct):
             raise UnsupportedError(
                 "llvm.scalable", f"The target has no scalable vectors, such as '{dtype}'."
             )
-        if kind.is_vector and kind.lanes not in LANES and not (kind.scalable and kind.lanes == 1):
-            expected = ", ".join(map(str, LANES))
+        if (
+            kind.is_vector
+            and kind.lanes not in LANE_COUNTS
+            and not (kind.scalable and kind.lanes == 1)
+        ):
+            expected = ", ".join(map(str, LANE_COUNTS))
             raise UnsupportedError(
                 "llvm.lanes",
                 f"'{dtype}' has {kind.lanes} lanes; expected one of {expected}.",
@@ -226,9 +230,9 @@ class FunctionEmitter(msgspec.Struct):
 
     def _enter(self) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > MAX_EMITTED_DEPTH:
             raise UnsupportedError(
-                "llvm.depth", f"The function is nested deeper than {MAX_DEPTH} levels."
+                "llvm.depth", f"The function is nested deeper than {MAX_EMITTED_DEPTH} levels."
             )
 
 

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import CALLS, WRITES
+from gossamer_ir.traversal.effects import CALLING_STATEMENTS, WRITES
 from gossamer_ir.traversal.walk import statements
 
 
@@ -38,7 +38,7 @@ class FunctionSummary(msgspec.Struct, frozen=True):
 def summarize(function: Function) -> FunctionSummary:
     """Return the summary of a function."""
     body = tuple(statements(function.body))
-    calls = [node for node in body if isinstance(node, CALLS)]
+    calls = [node for node in body if isinstance(node, CALLING_STATEMENTS)]
     passed = [(call.function, _names(call)) for call in calls]
     stored = {node.buffer for node in body if isinstance(node, WRITES)}
     handles = {

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.effects import CALLS
+from gossamer_ir.traversal.effects import CALLING_STATEMENTS
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, walk
@@ -78,7 +78,7 @@ class _ArgumentRemover:
         return {node.function for node in nodes if isinstance(node, ParallelFor)}
 
     def _node(self, node: Any) -> Any:
-        if isinstance(node, CALLS):
+        if isinstance(node, CALLING_STATEMENTS):
             first = _RANGE_PARAMS if isinstance(node, ParallelFor) else 0
             params = self._old[node.function].params[first:]
             kept = set(self.function(node.function).params)

@@ -11,7 +11,7 @@ LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""
 
 
-def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
+def require_scheduled_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
     """Refuse a module that is not at one of the stages."""
     if module.stage not in stages:
         is_early = STAGES.index(module.stage) < min(map(STAGES.index, stages))

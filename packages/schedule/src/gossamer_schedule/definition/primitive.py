@@ -15,7 +15,7 @@ from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.cursor import Cursor, cursor_at, name_of
-from gossamer_schedule.cursor.requirements import require_stage
+from gossamer_schedule.cursor.requirements import require_scheduled_stage
 from gossamer_schedule.cursor.resolve import find_function
 from gossamer_schedule.definition.arguments import (
     arguments_by_name,
@@ -93,7 +93,7 @@ def primitive(
             by_name = arguments_by_name(implementation, args)
             given = checked_arguments(implementation, by_name, keywords)
             try:
-                require_stage(module, name, stages=stages)
+                require_scheduled_stage(module, name, stages=stages)
                 return _result(implementation, module, given)
             except ScheduleError as error:
                 place, values = error.diagnostics[0].place, tuple(given.values())

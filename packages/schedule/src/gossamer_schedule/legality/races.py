@@ -13,7 +13,7 @@ from gossamer_ir.analysis.symbolic_bounds import constants_of
 from gossamer_ir.arith.affine import expr_of, product_of
 from gossamer_ir.core.build import add, index_var, mul
 from gossamer_ir.dependence.access_forms import AccessForm
-from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
+from gossamer_ir.dependence.disjointness import Disjointness, disjointness, written_accesses
 from gossamer_ir.dependence.ordered_accesses import are_ordered
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Stmt
@@ -71,10 +71,10 @@ def is_ordered(cursor: Cursor, buffer: str) -> bool:
     )
 
 
-def _race_verdict(cursor: Cursor, buffer: str) -> Verdict:
+def _race_verdict(cursor: Cursor, buffer: str) -> Disjointness:
     loop = cursor.node
     varying = loops_within((loop,))
-    return verdict(
+    return disjointness(
         loop.var, accesses_below(cursor)[buffer], varying=varying, function=cursor.function
     )
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
-from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import For
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.cursor.access import values_at
@@ -72,7 +72,8 @@ def _dependent_buffers(
         shared = {
             loop.var
             for loop in chain
-            if verdict(loop.var, accesses, varying=varying, function=top.function) != "disjoint"
+            if disjointness(loop.var, accesses, varying=varying, function=top.function)
+            != "disjoint"
         }
         # Iterations that differ in one loop only keep their order, so both loops must share the element.
         names = frozenset(name for pair in exchanged if shared.issuperset(pair) for name in pair)

@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import add, index_var, integer_value, unconditional_extent
-from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -102,7 +102,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
     return tuple(own_loops)
 
 
-def _covers_domain(loop: For, item: BlockIter, values: Values) -> bool:
+def _covers_domain(loop: For, item: BlockIter, values: ValuesOfVariables) -> bool:
     """Return whether a loop runs over the domain of an iterator."""
     extents = (unconditional_extent(loop.extent), item.domain.extent)
     own, whole = (affine_of(resolve(extent, values)) for extent in extents)
@@ -183,7 +183,10 @@ def buffer_shared_by_iterations(top: Cursor, path: Sequence[For], *, buffers: Se
         varying = loops_within((loops[loop.var],))
         for name in sorted(buffers & written.keys()):
             accesses = written[name]
-            if verdict(loop.var, accesses, varying=varying, function=top.function) != "disjoint":
+            if (
+                disjointness(loop.var, accesses, varying=varying, function=top.function)
+                != "disjoint"
+            ):
                 return name
     return ""
 

@@ -12,7 +12,7 @@ from itertools import chain, permutations, takewhile
 from gossamer_ir.analysis.init_nests import init_dependences, reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.loops_by_name import loops_within
-from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict
 from gossamer_ir.nodes import Block, Expr, For
 from gossamer_ir.traversal.effects import READS, buffers_accessed, buffers_allocated, effects_of
@@ -238,7 +238,7 @@ def require_same_effect(cursor: Cursor, top: Cursor, crossed: Set[str]) -> None:
     for buffer in sorted(_buffers_used_by_init(cursor) & accesses.keys()):
         for loop in sorted(crossed):
             used = accesses[buffer]
-            is_own = verdict(loop, used, varying=varying, function=top.function) == "disjoint"
+            is_own = disjointness(loop, used, varying=varying, function=top.function) == "disjoint"
             if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
                 raise schedule_error(
                     f"{cursor.primitive}.not_proved",

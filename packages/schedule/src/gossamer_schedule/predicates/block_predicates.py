@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.core.build import ZERO, integer_value, unconditional_extent
 from gossamer_ir.core.conditions import conjunction, conjuncts, in_range, short_circuit_and
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
@@ -127,7 +127,7 @@ def with_domain_bound(block: Block, iterator: BlockIter) -> Block:
 
 
 def _conjunction_with_bound(
-    condition: Expr, predicate: Expr | None, name: str, values: Values
+    condition: Expr, predicate: Expr | None, name: str, values: ValuesOfVariables
 ) -> Expr:
     """Return the conjunction of a condition on a variable and a predicate.
 

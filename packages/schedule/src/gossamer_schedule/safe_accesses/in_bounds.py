@@ -30,7 +30,7 @@ from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
-OUT_OF_BOUNDS = index(-1)
+OUTSIDE = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
 
 NewIndices = Callable[[Sequence[Expr]], tuple[Expr, ...]]
@@ -68,7 +68,7 @@ def body_with_moved_accesses(
         *others, last = new_indices(indices)
         condition = short_circuit_conjunction(*conditions)
         if condition is not None:  # in the last index, which may be a vector
-            last = IfThenElse(condition, last, OUT_OF_BOUNDS)
+            last = IfThenElse(condition, last, OUTSIDE)
         return (*others, last)
 
     return tuple(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import spatial_loops
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
-from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
 from gossamer_ir.traversal.effects import all_buffers, buffers_accessed
@@ -233,7 +233,7 @@ def _sharing_loops(nest: StoreNest, binding: BufferBinding) -> list[str]:
         name
         for name in binding.loops
         if name is not None
-        and verdict(name, accesses, varying=varying, function=cursor.function) != "disjoint"
+        and disjointness(name, accesses, varying=varying, function=cursor.function) != "disjoint"
     ]
 
 

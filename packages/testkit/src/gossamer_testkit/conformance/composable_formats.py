@@ -12,7 +12,7 @@ from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 from gossamer_ir.interpret import run
 from gossamer_testkit.conformance.formats import DENSITIES, SHAPES, Parameters, random_dense
 
-SPMV = """
+SPMV_SCRIPT = """
 @T.prim_func
 def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.handle,
          m: T.int64, n: T.int64) -> None:
@@ -85,7 +85,7 @@ class ComposableFormatSuite:
             rows, columns = dense.shape
             vector, result = np.arange(columns, dtype=np.float32), np.ones(rows, np.float32)
             sizes: Mapping[str, Any] = {"m": rows, "n": columns, **found.arguments}
-            run(found.rewrite(SPMV), {"x": vector, "y": result, **sizes})
+            run(found.rewrite(SPMV_SCRIPT), {"x": vector, "y": result, **sizes})
             np.testing.assert_array_equal(result, dense @ vector, err_msg=str(given))
 
     @classmethod

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_backend import Artifact
 
-PARTS = ("backend", "backend_version", "target", "signature", "code", "guarded")
+COMPARED_PARTS = ("backend", "backend_version", "target", "signature", "code", "guarded")
 """The fields of an artifact that must be deterministic; its metadata may hold times."""
 
 

@@ -22,13 +22,13 @@ class ResultChecks(Checks):
             skip(f"{self.backend.name} does not declare {', '.join(missing)}")
         kernel = self.kernel(corpus_entry, target)
         for case in corpus_entry.cases():
-            wrong = verdict(kernel, corpus_entry, case)
+            wrong = mismatch(kernel, corpus_entry, case)
             if wrong:
                 opinion = "" if case.raises else f" {second_opinion(corpus_entry, case)}"
                 fail(f"{program}, case '{case.name}': {wrong}{opinion}")
 
 
-def verdict(kernel: Callable[..., object], program: Program, case: Case) -> str:
+def mismatch(kernel: Callable[..., object], program: Program, case: Case) -> str:
     """A description of the failure of a call, "" if it is correct."""
     try:
         arrays = call(kernel, case)

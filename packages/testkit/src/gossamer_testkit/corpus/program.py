@@ -18,10 +18,10 @@ from gossamer_testkit.corpus.case import Case, Expected
 from gossamer_testkit.corpus.inputs import INPUT_GENERATORS
 from gossamer_testkit.corpus.oracles import ORACLES
 
-Options: TypeAlias = dict[str, Any]
+CaseOptions: TypeAlias = dict[str, Any]
 """The options of an input generator and an oracle: values that JSON can encode."""
 
-PROGRAMS = "programs.jsonl.gz"
+PROGRAMS_FILE = "programs.jsonl.gz"
 """The file of all programs: an `Entry` in each line, sorted by name."""
 
 
@@ -38,7 +38,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capabilities: tuple[str, ...]
     cases: str
     oracle: str
-    options: Options = {}
+    options: CaseOptions = {}
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,6 +115,6 @@ def corpus_program(name: str) -> Program:
 
 @cache
 def _entries() -> dict[str, Entry]:
-    lines = gzip.decompress((files("gossamer_testkit.corpus") / PROGRAMS).read_bytes())
+    lines = gzip.decompress((files("gossamer_testkit.corpus") / PROGRAMS_FILE).read_bytes())
     entries = msgspec.json.Decoder(Entry).decode_lines(lines)
     return {entry.manifest.name: entry for entry in entries}

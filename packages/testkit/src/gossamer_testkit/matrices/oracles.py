@@ -2,7 +2,7 @@
 
 They are independent of gossamer. Absent elements are not multiplied: an infinity in the dense operand
 does not make a NaN with an absent zero. A matrix is a `Csr` or a SciPy matrix in CSR; the values of a
-`Pattern` are not used.
+`CsrPattern` are not used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WEIGHT_ROUNDINGS = 8
 """Roundings of an attention weight that do not depend on sizes: exp, its argument, two sums, quotient."""
 
 
-class Pattern(Protocol):
+class CsrPattern(Protocol):
     """The positions of the stored elements of a CSR matrix."""
 
     @property
@@ -35,7 +35,7 @@ class Pattern(Protocol):
         """The column of each stored element."""
 
 
-class Matrix(Pattern, Protocol):
+class Matrix(CsrPattern, Protocol):
     """A CSR matrix with its values."""
 
     @property
@@ -43,7 +43,7 @@ class Matrix(Pattern, Protocol):
         """The values of the stored elements."""
 
 
-def _rows_of(matrix: Pattern) -> Array:
+def _rows_of(matrix: CsrPattern) -> Array:
     """Return the row of each stored element."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
@@ -114,7 +114,7 @@ def bsr_spmm(indptr: Array, indices: Array, data: Array, *, dense: Array) -> Arr
     return result
 
 
-def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
+def sddmm(matrix: CsrPattern, left: Array, right: Array) -> Array:
     """Return the products of row i of an m x k and row j of an n x k array for each stored element (i, j).
 
     They are in float64, in the order of the stored elements.
@@ -130,7 +130,7 @@ def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
     return products
 
 
-def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
+def sddmm_magnitude(matrix: CsrPattern, left: Array, right: Array) -> Array:
     """Return `sddmm` of the absolute values, relative to which its rounding errors are measured.
 
     >>> from gossamer_testkit.matrices.csr_matrix import from_rows
@@ -141,7 +141,7 @@ def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
 
 
 def attention(
-    matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
+    matrix: CsrPattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
 ) -> Array:
     """Return the softmax of the scaled scores over the stored elements of each row, times the values.
 
@@ -162,7 +162,7 @@ def attention(
 
 
 def attention_bound(
-    matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
+    matrix: CsrPattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
 ) -> Array:
     """Return the largest error of each element of `attention`, in units of rounding.
 
@@ -185,7 +185,7 @@ def attention_bound(
 
 
 def _shares(
-    matrix: Pattern, queries: Array, keys: Array, scale: float | None
+    matrix: CsrPattern, queries: Array, keys: Array, scale: float | None
 ) -> Iterator[tuple[int, Array, Array, float]]:
     """For each row with elements: its index, columns, weights, and the largest magnitude of its scores."""
     q, k = queries.astype(np.float64), keys.astype(np.float64)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gossamer_ir.support.typed_calls import typed
 from gossamer_testkit.matrices.csr_matrix import Array, Csr, from_rows
 
-FLOATS = ("float32", "float64")
+FLOAT_DTYPES = ("float32", "float64")
 INDICES = ("int32", "int64")
 
 _PLAIN = st.integers(-8, 8).map(float)
@@ -21,7 +21,7 @@ _SPECIAL = st.sampled_from((float("nan"), float("inf"), float("-inf"), -0.0, 0.0
 def csr_matrices(
     draw: st.DrawFn,
     *,
-    dtypes: Sequence[str] = FLOATS,
+    dtypes: Sequence[str] = FLOAT_DTYPES,
     index_dtypes: Sequence[str] = INDICES,
     special: bool = True,
     largest: int = 12,

@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_tune.properties.row_sample import Array, elements_of_rows
 
-MOST_ELEMENTS = 1 << 18
+COMPARED_ELEMENTS = 1 << 18
 """The number of consecutive elements that are looked at: they are sorted in a few milliseconds. Half of them
 are looked back from, so that the windows have up to 131,072 elements."""
 
@@ -57,14 +57,14 @@ def column_reuse(
     """Return the reuse of the columns of a matrix in CSR with so many, whose rows are visited in this order
     (None: in theirs), again and again.
 
-    Of more than `MOST_ELEMENTS` elements, those in the middle are looked at.
+    Of more than `COMPARED_ELEMENTS` elements, those in the middle are looked at.
 
     >>> column_reuse(8, np.array([0, 2, 4]), np.array([3, 7, 5, 3]), np.array([1, 0]))
     ColumnReuse(windows=(0, 1, 2, 4), later=(1.0, 0.75, 0.75, 0.0), columns=8)
     """
     # The elements that are looked back from are the second half; for few elements, those of a second call.
     visited = _middle(indptr, indices, order)
-    if 2 * visited.size <= MOST_ELEMENTS:
+    if 2 * visited.size <= COMPARED_ELEMENTS:
         visited = np.concatenate((visited, visited))
     half = visited.size // 2
     lengths = _distances(visited)[half:]
@@ -77,8 +77,8 @@ def column_reuse(
 
 
 def _middle(indptr: Array, indices: Array, order: Array | None) -> Array:
-    """Return the columns of at most `MOST_ELEMENTS` elements in the middle."""
-    count = min(indices.size, MOST_ELEMENTS)
+    """Return the columns of at most `COMPARED_ELEMENTS` elements in the middle."""
+    count = min(indices.size, COMPARED_ELEMENTS)
     start = (indices.size - count) // 2
     if order is None:
         return indices[start : start + count]

@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 GROUP = 48
 """The rows of a group: a multiple of the block sizes 2, 3, 4, 6, 8 and 16, so that whole blocks are seen."""
 
-MOST_ELEMENTS = 1 << 17
+SAMPLED_ELEMENTS = 1 << 17
 """The number of elements in a sample, more or less: a sample is read in about a millisecond."""
 
 
@@ -30,9 +30,9 @@ def sample_rows(indptr: Array, indices: Array) -> RowSample:
     """
     length, nnz = indptr.size - 1, indices.size
     chosen = np.arange(length)
-    if nnz > MOST_ELEMENTS:
+    if nnz > SAMPLED_ELEMENTS:
         groups = -(-length // GROUP)
-        wanted = max(1, groups * MOST_ELEMENTS // nnz)
+        wanted = max(1, groups * SAMPLED_ELEMENTS // nnz)
         firsts = np.unique(np.linspace(0, groups - 1, wanted).astype(np.int64)) * GROUP
         chosen = (firsts[:, np.newaxis] + np.arange(GROUP)).reshape(-1)
         chosen = chosen[chosen < length]

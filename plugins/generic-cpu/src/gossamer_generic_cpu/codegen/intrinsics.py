@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Intrinsic
 
-LANES = {"float32": 8, "float64": 4}
+VECTOR_LANES = {"float32": 8, "float64": 4}
 """The number of lanes of a vector of 256 bits, by dtype."""
-ROWS = (1, 4, 6)
+TILE_ROWS = (1, 4, 6)
 """The numbers of rows of tiles. With two vectors per row, 6 rows leave registers for the operands."""
 
 _OUTER = """
@@ -81,7 +81,7 @@ def outer_product(dtype: str, rows: int) -> Intrinsic:
     >>> outer_product("float32", 6).name
     'outer_product_float32_6x16'
     """
-    lanes = LANES[dtype]
+    lanes = VECTOR_LANES[dtype]
     sizes = {"dtype": dtype, "rows": rows, "columns": 2 * lanes, "lanes": lanes}
     semantics, implementation = _OUTER + _OUTER_SEMANTICS, _OUTER + _OUTER_IMPLEMENTATION
     name = f"outer_product_{dtype}_{rows}x{2 * lanes}"
@@ -94,7 +94,7 @@ def dot_product(dtype: str) -> Intrinsic:
     >>> dot_product("float64").name
     'dot_product_float64'
     """
-    lanes = LANES[dtype]
+    lanes = VECTOR_LANES[dtype]
     sizes = {"dtype": dtype, "lanes": lanes, "all_lanes": 4 * lanes}
     semantics, implementation = _DOT + _DOT_SEMANTICS, _DOT + _DOT_IMPLEMENTATION
     name = f"dot_product_{dtype}"
@@ -103,5 +103,5 @@ def dot_product(dtype: str) -> Intrinsic:
 
 def intrinsics() -> tuple[Intrinsic, ...]:
     """Return all micro-kernels."""
-    outer = (outer_product(dtype, rows) for dtype in LANES for rows in ROWS)
-    return (*outer, *map(dot_product, LANES))
+    outer = (outer_product(dtype, rows) for dtype in VECTOR_LANES for rows in TILE_ROWS)
+    return (*outer, *map(dot_product, VECTOR_LANES))

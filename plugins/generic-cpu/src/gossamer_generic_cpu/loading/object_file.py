@@ -14,10 +14,10 @@ import sys
 from typing import NamedTuple, NoReturn
 
 from gossamer_backend.elf_records import (
+    ELF_SYMBOL,
     IDENTITY,
     RELOCATABLE,
     SECTION,
-    SYMBOL,
     SYMBOL_TABLE,
     FileHeader,
     Section,
@@ -177,7 +177,7 @@ def _parse_object(code: bytes) -> ObjectFile:
     table = sections[at]
     names = _string_table(code, sections, table.link)
     rows = code[table.offset : table.offset + table.size]
-    symbols = [Symbol(*row) for row in SYMBOL.iter_unpack(rows)]
+    symbols = [Symbol(*row) for row in ELF_SYMBOL.iter_unpack(rows)]
     for symbol in symbols:
         _require_symbol(symbol, sections, names)
     relocations = []
@@ -238,9 +238,9 @@ def _symbol_table(sections: list[Section]) -> int:
     if len(tables) != 1:
         _refuse(f"it has {len(tables)} symbol tables")
     table = sections[tables[0]]
-    if table.entry_size != SYMBOL.size or table.size % SYMBOL.size or not table.size:
+    if table.entry_size != ELF_SYMBOL.size or table.size % ELF_SYMBOL.size or not table.size:
         _refuse("its symbol table is cut off")
-    if table.info > table.size // SYMBOL.size:
+    if table.info > table.size // ELF_SYMBOL.size:
         _refuse("its local symbols lie outside the symbol table")
     return tables[0]
 

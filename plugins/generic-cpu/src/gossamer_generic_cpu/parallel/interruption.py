@@ -22,7 +22,7 @@ from gossamer_generic_cpu.parallel.native_code import (
     load_with_structure,
 )
 
-SYMBOL = "gossamer_is_interrupted"
+INTERRUPTION_SYMBOL = "gossamer_is_interrupted"
 
 SHORT_NANOSECONDS = 100_000
 """After a portion that takes less, the rest of its chunk is run at once. If iterations take equally long,
@@ -65,7 +65,7 @@ class Interruption:
             setattr(self._state, name, function_address(name))
         self.find_main_thread()
         text = _TEXT.replace("PLACEHOLDER", str(PLACEHOLDER))
-        self.address, self._library = load_with_structure(text, SYMBOL, self._state)
+        self.address, self._library = load_with_structure(text, INTERRUPTION_SYMBOL, self._state)
         # A kernel may ask until the process ends.
         keep_for_ever(self)
 
@@ -119,7 +119,7 @@ _TEXT = f"""\
 
 ; Returns 1 if the loop is to stop, -1 after a short portion, -2 after a long one. `since` is the time of the
 ; last call for the chunk, 0 at first.
-define i64 @{SYMBOL}(ptr %since) nounwind noinline optnone {{
+define i64 @{INTERRUPTION_SYMBOL}(ptr %since) nounwind noinline optnone {{
 entry:
   %time = alloca {{ i64, i64 }}, align 8
   %place = load i64, ptr @gossamer_interruption, align 8

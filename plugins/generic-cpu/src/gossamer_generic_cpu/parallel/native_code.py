@@ -16,7 +16,7 @@ from gossamer_ir.interchange.records import Signature
 PLACEHOLDER = 0x5F6C6F6F705F7367
 """Stands in the object code for the address of the structure, which differs between processes."""
 
-CODEGEN_LEVEL = 0
+UNOPTIMIZED = 0
 """`-O0`: without cached code, the first parallel call of a process takes 13 ms less than with `-O2`,
 and regions take as long."""
 
@@ -46,7 +46,7 @@ def keep_for_ever(value: object) -> None:
 
 def _object_code(text: str, symbol: str) -> bytes:
     """Return the object code, from the kernel cache if possible: importing LLVM takes longer than that."""
-    named = f"{symbol} {architecture()} {CODEGEN_LEVEL} {text}"
+    named = f"{symbol} {architecture()} {UNOPTIMIZED} {text}"
     key = hashlib.sha256(named.encode()).hexdigest()
     kernels = ArtifactCache()
     artifact = kernels.get(key)
@@ -65,4 +65,4 @@ def _compiled(text: str) -> bytes:
     # For all CPUs of the architecture, since the cache may be shared between machines.
     any_cpu = Cpu("generic", "", frozenset())
     module = parse(f'target triple = "{triple()}"\n{text}')
-    return bytes(target_machine(any_cpu, level=CODEGEN_LEVEL).emit_object(module))
+    return bytes(target_machine(any_cpu, level=UNOPTIMIZED).emit_object(module))

@@ -21,7 +21,7 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     length_of,
 )
 from gossamer_formats.conversion.compiled.not_direct import UnsortedFibersError
-from gossamer_formats.conversion.compiled.options import Options
+from gossamer_formats.conversion.compiled.options import ElementOptions
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedConversion,
     PlannedStorage,
@@ -49,7 +49,7 @@ from gossamer_ir.nodes import Axis
 
 
 def assemble(
-    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: Options
+    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: ElementOptions
 ) -> PlannedConversion:
     """Return the storage.
 
@@ -83,7 +83,7 @@ def _assembled(
     loop: ElementLoop,
     order: ElementOrder,
     target: ConversionTarget,
-    options: Options,
+    options: ElementOptions,
 ) -> PlannedConversion:
     description = target.description
     require_nested_axes(description)

@@ -9,8 +9,8 @@ from functools import cache
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion.compiled.assemble import assemble
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.options import Options
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.options import ElementOptions
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedConversion,
     PlannedStorage,
@@ -29,7 +29,7 @@ _BY_COLUMN = ConversionTarget(without_order(csc()))
 
 
 def plan_conversion(
-    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: Options
+    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: ElementOptions
 ) -> PlannedConversion | None:
     """Return a storage in another format; None if this is left to NumPy: repeated elements, and whatever
     cannot be stored."""
@@ -54,7 +54,7 @@ def _in_steps(
     recorder: Recorder,
     source: PlannedStorage,
     targets: Sequence[ConversionTarget],
-    options: Options,
+    options: ElementOptions,
 ) -> PlannedConversion:
     """Return the storage after several conversions."""
     first, *others = targets
@@ -67,7 +67,7 @@ def _in_steps(
 
 
 def _without_zeros(
-    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: Options
+    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: ElementOptions
 ) -> PlannedConversion | None:
     """Return the storage without zeros. Unless one program can store it, the elements are collected first: so
     values are compared with zero once."""
@@ -87,7 +87,7 @@ def _without_zeros(
 
 
 def _collected(
-    recorder: Recorder, source: PlannedStorage, options: Options
+    recorder: Recorder, source: PlannedStorage, options: ElementOptions
 ) -> PlannedConversion | None:
     """Return the elements whose value is not zero, sorted if this takes one program."""
     for compact in (_CSR, _collection(len(source.shape))):
@@ -109,7 +109,7 @@ def _collection(dimensions: int) -> ConversionTarget:
 
 def _composed(
     recorder: Recorder, first: PlannedConversion, second: PlannedConversion
-) -> Value | None:
+) -> PlanValue | None:
     """Return the positions in the source of the first of two conversions."""
     if first.permutation is None or second.permutation is None:
         return second.permutation

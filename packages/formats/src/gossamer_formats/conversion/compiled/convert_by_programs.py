@@ -6,13 +6,13 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from gossamer_formats.conversion.compiled.conversion_steps import plan_conversion
-from gossamer_formats.conversion.compiled.options import Options
+from gossamer_formats.conversion.compiled.options import ElementOptions
 from gossamer_formats.conversion.compiled.plans.plan import (
     Branch,
+    PlanValue,
     UnplannedError,
-    Value,
     merge,
-    replay,
+    run_plan,
 )
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedConversion,
@@ -33,7 +33,7 @@ MOST_PLANS = 256
 
 
 def convert_by_programs(
-    source: Storage, target: ConversionTarget, compile: Compile, options: Options
+    source: Storage, target: ConversionTarget, compile: Compile, options: ElementOptions
 ) -> ConvertedStorage | None:
     """Return a checked storage in another format; None if this is left to NumPy."""
     handles = tuple(source.arrays)
@@ -41,7 +41,7 @@ def convert_by_programs(
     plan: Branch | None = target.memo.get(key)
     if plan is not None:
         try:
-            found: ConvertedStorage | None = replay(plan, source.arrays.values())
+            found: ConvertedStorage | None = run_plan(plan, source.arrays.values())
             return found
         except UnplannedError:
             pass
@@ -52,7 +52,7 @@ def _record(
     source: Storage,
     target: ConversionTarget,
     compile: Compile,
-    options: Options,
+    options: ElementOptions,
     key: Hashable,
 ) -> ConvertedStorage | None:
     """Convert a storage, and record how."""
@@ -81,7 +81,7 @@ class _Layout(NamedTuple):
     shared: frozenset[str]
 
 
-def _result(recorder: Recorder, planned: PlannedConversion, input_count: int) -> Value:
+def _result(recorder: Recorder, planned: PlannedConversion, input_count: int) -> PlanValue:
     """Return the step that makes a storage of its sizes and arrays."""
     arrays = planned.storage.arrays
     shared = [handle for handle, array in arrays.items() if array.number < input_count]

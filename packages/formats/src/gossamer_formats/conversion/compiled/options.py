@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Options(NamedTuple):
+class ElementOptions(NamedTuple):
     """`drop_zeros` leaves out elements whose value is zero; `requires_order` refuses elements that are not
     sorted as the target says; `index_dtype=None` is int32; `in_one_program` refuses storages that need
     several programs."""

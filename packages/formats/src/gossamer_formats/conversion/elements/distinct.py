@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_formats.storage import Array
 
 
-class Distinct(NamedTuple):
+class DistinctTuples(NamedTuple):
     """`numbers`: for each element the number of its tuple, counted in lexicographic order; `firsts`: for
     each number an element that has the tuple."""
 
@@ -69,11 +69,11 @@ def _sorted_by(column: Array, order: Array | None) -> Array:
     return order
 
 
-def distinct(columns: Sequence[Array]) -> Distinct:
+def distinct(columns: Sequence[Array]) -> DistinctTuples:
     """Return the distinct tuples of columns of equal size.
 
     >>> distinct([np.array([1, 0, 1]), np.array([2, 5, 2])])
-    Distinct(numbers=array([1, 0, 1]), firsts=array([1, 0]))
+    DistinctTuples(numbers=array([1, 0, 1]), firsts=array([1, 0]))
     """
     order = sorting_order(columns)
     in_order = columns if order is None else [column[order] for column in columns]
@@ -84,10 +84,10 @@ def distinct(columns: Sequence[Array]) -> Distinct:
             starts[1:] |= column[1:] != column[:-1]
     counted = np.cumsum(starts) - 1
     if order is None:
-        return Distinct(counted, np.flatnonzero(starts))
+        return DistinctTuples(counted, np.flatnonzero(starts))
     numbers = np.empty(order.size, np.int64)
     numbers[order] = counted
-    return Distinct(numbers, order[starts])
+    return DistinctTuples(numbers, order[starts])
 
 
 def ranks_within(groups: Sequence[Array], columns: Sequence[Array]) -> Array:

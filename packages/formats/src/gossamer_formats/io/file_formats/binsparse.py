@@ -1,7 +1,7 @@
 """Binsparse files (`.bsp.h5`): a JSON descriptor and arrays in an HDF5 container.
 
 The formats are those of the specification (https://graphblas.org/binsparse-specification, version 0.1) that
-are keys of `FORMATS`. HDF5 is the container of its reference implementations, and the
+are keys of `BINSPARSE_FORMATS`. HDF5 is the container of its reference implementations, and the
 specification does not define how other containers store the descriptor. `h5py` reads it, and is imported only
 here: install `gossamer-formats[binsparse]`.
 
@@ -30,7 +30,7 @@ from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
-VERSION = "0.1"
+BINSPARSE_VERSION = "0.1"
 
 _NAMES = {
     "csr": {"indptr": "pointers_to_1", "indices": "indices_1"},
@@ -40,7 +40,7 @@ _NAMES = {
 }
 """The names of index arrays in the specification, by the format and by the name here."""
 
-FORMATS = {"CSR": "csr", "CSC": "csc", "COO": "coo", "COOR": "coo", "DCSR": "dcsr"}
+BINSPARSE_FORMATS = {"CSR": "csr", "CSC": "csc", "COO": "coo", "COOR": "coo", "DCSR": "dcsr"}
 """The formats by their names in the specification."""
 
 _LONGEST_DESCRIPTOR = 1 << 16
@@ -64,7 +64,7 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
     """
     with _container(file, "r") as container:
         descriptor = _read_descriptor(container)
-        names = {**_NAMES[FORMATS[descriptor.format]], "data": "values"}
+        names = {**_NAMES[BINSPARSE_FORMATS[descriptor.format]], "data": "values"}
         sets = {handle: _data_set(container, name, descriptor) for handle, name in names.items()}
         rows, columns = descriptor.shape
         size = sum(_bytes_read(found) for found in sets.values())
@@ -85,7 +85,7 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
     indices = {name: _index_array(name, array) for name, array in arrays.items() if name != "data"}
     contents = {**indices, "data": real.astype(real.dtype.newbyteorder("="))}
     return tensor_of_arrays(
-        FORMATS[descriptor.format],
+        BINSPARSE_FORMATS[descriptor.format],
         descriptor.shape,
         {name: adopt_array(np.ascontiguousarray(array)) for name, array in contents.items()},
     )
@@ -102,7 +102,7 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
             container.create_dataset(name, data=array)
             types[name] = array.dtype.name
         descriptor = {
-            "version": VERSION,
+            "version": BINSPARSE_VERSION,
             "format": tensor.format.upper(),
             "shape": list(tensor.shape),
             "number_of_stored_values": tensor.nnz,
@@ -142,15 +142,19 @@ def _read_descriptor(container: Any) -> _Descriptor:
     if not isinstance(found, dict):
         raise ValueError("its descriptor is not a JSON object")
     format, shape, types = found.get("format"), found.get("shape"), found.get("data_types")
-    if not isinstance(format, str) or format not in FORMATS:
-        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(FORMATS)}")
+    if not isinstance(format, str) or format not in BINSPARSE_FORMATS:
+        raise ValueError(
+            f"its format is {_quoted(format)}; expected {', '.join(BINSPARSE_FORMATS)}"
+        )
     for key, allowed in (("structure", None), ("fill", False), ("index_base", 0)):
         if found.get(key) not in (allowed, None):
             raise ValueError(
                 f"its descriptor has '{key}': {_quoted(found[key])}, which is not read"
             )
     if not str(found.get("version", "")).startswith("0."):
-        raise ValueError(f"its version is {_quoted(found.get('version'))}; expected {VERSION}")
+        raise ValueError(
+            f"its version is {_quoted(found.get('version'))}; expected {BINSPARSE_VERSION}"
+        )
     entries: Any = found.get("number_of_stored_values")
     if not isinstance(shape, list) or len(shape) != 2 or not all(map(_is_size, [*shape, entries])):
         raise ValueError(

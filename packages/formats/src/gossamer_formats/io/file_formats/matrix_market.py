@@ -35,7 +35,7 @@ from gossamer_ir.support.counted import counted
 if TYPE_CHECKING:
     from scipy.sparse import coo_array
 
-FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
+VALUE_FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
 """The number of values after the coordinates of an entry, by the field of the header."""
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
@@ -96,7 +96,7 @@ def read_header(stream: TextIO) -> Header:
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
         raise ValueError("it does not start with a banner %%MatrixMarket matrix")
     _, _, layout, field, symmetry = banner
-    for word, known in ((layout, ("coordinate",)), (field, FIELDS), (symmetry, SYMMETRIES)):
+    for word, known in ((layout, ("coordinate",)), (field, VALUE_FIELDS), (symmetry, SYMMETRIES)):
         if word not in known:
             raise ValueError(f"its banner says '{word}'; expected {' or '.join(known)}")
     line, lines, comments = _read_line(stream), 2, 0
@@ -129,7 +129,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
     index = np.int32 if max(header.rows, header.columns) < 2**31 else np.int64
     row = _coordinates("row", entries["row"], length=header.rows).astype(index)
     column = _coordinates("column", entries["column"], length=header.columns).astype(index)
-    value = entries["value"] if FIELDS[header.field] else np.ones(entries.size)
+    value = entries["value"] if VALUE_FIELDS[header.field] else np.ones(entries.size)
     if header.symmetry != "general":
         row, column, value = _with_mirror_entries(row, column, value, header=header)
     parts: Any = (value, (row, column))
@@ -145,7 +145,7 @@ def _read_line(stream: TextIO) -> str:
 
 
 def _dtype(header: Header) -> np.dtype[Any]:
-    return np.dtype([*_COORDINATES, *(("value", np.float64),) * FIELDS[header.field]])
+    return np.dtype([*_COORDINATES, *(("value", np.float64),) * VALUE_FIELDS[header.field]])
 
 
 def _read_entries(stream: TextIO, header: Header) -> Array:
@@ -188,7 +188,7 @@ class _EntryLines:
     def problem(self) -> str | None:
         """Return what is wrong with the last line, at which NumPy stopped; None if nothing is."""
         entry, _, _ = self._line.partition("%")
-        has_value = FIELDS[self._header.field] > 0
+        has_value = VALUE_FIELDS[self._header.field] > 0
         problem = entry_problem(entry, coordinates=2, has_value=has_value) if entry else None
         return None if problem is None else f"line {self._number} has {problem}"
 

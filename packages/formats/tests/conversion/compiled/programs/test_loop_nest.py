@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_formats.conversion.compiled.programs.loop_nest import (
     Tail,
     around,
-    depth_of,
+    depth_of_loops,
     hoisted,
     renamed,
     without_outer_loops,
@@ -40,7 +40,9 @@ def test_a_statement_that_reads_no_variable_follows_the_nest():
 
 def test_a_statement_stays_inside_where_a_condition_outside_of_the_loops_may_be_needed():
     nest = (when(compare("lt", ZERO, COUNT), []), *NEST)
-    assert hoisted(nest, [], set_cell("B", ELEMENT)) == Tail(set_cell("B", ELEMENT), depth_of(nest))
+    assert hoisted(nest, [], set_cell("B", ELEMENT)) == Tail(
+        set_cell("B", ELEMENT), depth_of_loops(nest)
+    )
 
 
 def test_the_body_is_in_the_innermost_level():

@@ -13,7 +13,7 @@ from gossamer.cli.bench.baselines.baseline import Baseline, Bound
 from gossamer.cli.bench.baselines.row_blocks import row_blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
-BLOCK_ELEMENTS = 1 << 21
+CHECKED_PRODUCTS = 1 << 21
 """The number of products that are checked at a time, which limits the memory for operands in float64."""
 
 
@@ -70,7 +70,7 @@ def _expected_parts(
     csr = to_scipy(matrix)
     mean_row = max(1, csr.nnz // max(1, csr.shape[0]))
     width = math.prod(dense[0].shape[1:]) * mean_row
-    for rows in row_blocks(csr.shape[0], width, elements=BLOCK_ELEMENTS):
+    for rows in row_blocks(csr.shape[0], width, elements=CHECKED_PRODUCTS):
         block = csr[rows]
         columns, positions = np.unique(block.indices, return_inverse=True)
         arrays = block.data.astype(np.float64), positions, block.indptr

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import TypeAlias
 
-Call: TypeAlias = Callable[[], object]
+TimedCall: TypeAlias = Callable[[], object]
 
 SETTLE_SECONDS = 0.002
 """A pause between two competitors, so that spinning threads of one do not slow down the other."""
@@ -17,7 +17,7 @@ SAMPLE_SECONDS = 0.01
 
 
 def interleaved(
-    calls: Mapping[str, Call], *, rounds: int, after_round: Call = lambda: None
+    calls: Mapping[str, TimedCall], *, rounds: int, after_round: TimedCall = lambda: None
 ) -> dict[str, float]:
     """Return the median time of each call in milliseconds, over rounds that interleave the calls.
 
@@ -35,13 +35,13 @@ def interleaved(
     return {name: 1e3 * median(times) for name, times in samples.items()}
 
 
-def _calls_per_sample(call: Call) -> int:
+def _calls_per_sample(call: TimedCall) -> int:
     call()
     once = max(_sample(call, count=1), 1e-7)
     return max(1, min(10_000, int(SAMPLE_SECONDS / once)))
 
 
-def _sample(call: Call, *, count: int) -> float:
+def _sample(call: TimedCall, *, count: int) -> float:
     if count > 1:
         call()
     begin = time.perf_counter()

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from gossamer.cli.bench.graphs import power_law
 from gossamer.cli.bench.operator_run import OperatorRun, operator_run
-from gossamer.cli.bench.timing import Call, interleaved
+from gossamer.cli.bench.timing import TimedCall, interleaved
 from gossamer.cli.options import (
     FEATURES,
     Features,
@@ -144,8 +144,8 @@ def _check(console: Console, operator: OperatorRun) -> None:
         raise typer.Exit(1)
 
 
-def _median_times(operator: OperatorRun, *, after_round: Call) -> dict[str, float]:
-    calls: dict[str, Call] = {"gossamer": operator.run, "SciPy": operator.baseline}
+def _median_times(operator: OperatorRun, *, after_round: TimedCall) -> dict[str, float]:
+    calls: dict[str, TimedCall] = {"gossamer": operator.run, "SciPy": operator.baseline}
     return interleaved(calls, rounds=ROUNDS, after_round=after_round)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import TargetName, integer_option, require_dtype
+from gossamer.cli.options import TargetName, integer_option, require_dtype_option
 from gossamer.cli.scripts import operator_module, read_script, retyped
 from gossamer.operators import NAMES
 from gossamer.targets import DEFAULT_TARGET
@@ -14,7 +14,7 @@ from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 
-Features = Annotated[
+OptionalFeatures = Annotated[
     int | None,
     integer_option("--features", help="columns of the dense matrix; any number if not given"),
 ]
@@ -24,7 +24,7 @@ def export(
     program: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or a script's file")],
     *,
     output: Annotated[str, typer.Option("--output", "-o", help="the directory for the files")],
-    features: Features = None,
+    features: OptionalFeatures = None,
     dtype: Annotated[str | None, typer.Option(help=" or ".join(VALUE_DTYPES))] = None,
     index_dtype: Annotated[str | None, typer.Option(help=" or ".join(INDEX_STORAGE))] = None,
     specialize: Annotated[
@@ -41,7 +41,7 @@ def export(
     from gossamer.api.export import export as export_program
 
     if dtype is not None:
-        require_dtype(dtype)
+        require_dtype_option(dtype)
     _require_index_dtype(index_dtype)
     if program in NAMES:
         module = operator_module(program, features, dtype=dtype, index_dtype=index_dtype)

@@ -15,7 +15,7 @@ from gossamer.cli.options import (
     TargetName,
     Threads,
     integer_option,
-    require_dtype,
+    require_dtype_option,
     require_memory,
     require_range,
 )
@@ -66,7 +66,7 @@ def info(
         require_range("--features", count, low=1)
     require_range("--calls", calls, low=1)
     if dtype is not None:
-        require_dtype(dtype)
+        require_dtype_option(dtype)
     resolve_elsewhere(target)
     if threads is not None:
         set_num_threads(threads)

@@ -15,13 +15,13 @@ from gossamer.cli.bench.operator_run import OperatorRun, operator_run
 from gossamer.cli.bench.timing import interleaved
 from gossamer.cli.options import (
     FEATURES,
-    OPERATORS,
+    OPERATOR_NAMES,
     Features,
     MaxBytes,
     TargetName,
     Threads,
     integer_option,
-    require_dtype,
+    require_dtype_option,
     require_memory,
     require_range,
 )
@@ -45,7 +45,7 @@ Baselines: {"; ".join(f"{baseline_of(op).description} ({op})" for op in NAMES)}.
 
 
 def run(
-    op: Annotated[str, typer.Argument(help=OPERATORS)],
+    op: Annotated[str, typer.Argument(help=OPERATOR_NAMES)],
     *,
     matrix: Annotated[str, typer.Option(help=f"a file that ends in {suffixes_in_words()}")],
     features: Features = FEATURES,
@@ -61,7 +61,7 @@ def run(
 ) -> None:
     """Run an operator on a matrix, and time it and a baseline from SciPy."""
     operator_named(op)
-    require_dtype(dtype)
+    require_dtype_option(dtype)
     require_range("--features", features, low=0)
     require_range("--repeat", repeat, low=1, high=1_000_000)
     resolve(target)
@@ -75,14 +75,14 @@ def run(
     record = _record(operator, times, error=comparison.max_relative_error)
     record |= {"matrix": matrix, "threads": get_num_threads(), "target": target}
     if as_json:
-        print(json.dumps({field: record[field] for field in FIELDS}))
+        print(json.dumps({field: record[field] for field in REPORTED_FIELDS}))
     else:
         print(_summary(record, comparison))
     if check:
         require_within(comparison)
 
 
-FIELDS = (
+REPORTED_FIELDS = (
     "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "target", "compile_ms",
     "cached", "median_ms", "max_rel_error", "scipy_ms", "ratio_vs_scipy",
 )  # fmt: skip

@@ -8,11 +8,11 @@ import typer
 
 from gossamer.cli.options import (
     FEATURES,
-    OPERATORS,
+    OPERATOR_NAMES,
     Features,
     MaxBytes,
     TargetName,
-    require_dtype,
+    require_dtype_option,
     require_range,
 )
 from gossamer.cli.scripts import is_script, operator_module, read_script, retyped
@@ -29,7 +29,7 @@ SHOWN_STAGES = (*STAGES, "llvm", "asm")
 
 
 def show(
-    program: Annotated[str, typer.Argument(help=f"{OPERATORS}, or a script's file")],
+    program: Annotated[str, typer.Argument(help=f"{OPERATOR_NAMES}, or a script's file")],
     *,
     stage: Annotated[str | None, typer.Option(help=f"one of {', '.join(SHOWN_STAGES)}")] = None,
     features: Features = FEATURES,
@@ -81,7 +81,7 @@ def _require_one(stage: str | None, others: dict[str, bool]) -> None:
 
 def _program_module(program: str, features: int, *, dtype: str | None) -> Module:
     if dtype is not None:
-        require_dtype(dtype)
+        require_dtype_option(dtype)
     if is_script(program):
         from gossamer_ir.transform.specialize import specialize
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.dense_operands import NATIVE
-from gossamer.operator_calls.operands.long_rows import LONG_ROW, block_offsets
+from gossamer.operator_calls.operands.long_rows import LONGEST_SUM, block_offsets
 from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import (
     Array,
@@ -23,14 +23,14 @@ from gossamer_formats.internal_api import INDEX_DTYPES, is_format
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
 from gossamer_ir.interchange.records import Stats, size_class
 
-VALUES = "a"
+VALUES_PARAMETER = "a"
 """The parameter for the values of a matrix."""
 
 CHECKED = ("indptr", "indices")
 """The parameters for arrays whose contents were checked when the operands were."""
 
-POINTERS = (*CHECKED, VALUES)
-SCALARS = ("m", "n", "nnz")
+POINTERS = (*CHECKED, VALUES_PARAMETER)
+SIZES_OF_MATRIX = ("m", "n", "nnz")
 """The parameters of kernels for the structure of a matrix, in the order of `FixedArguments`."""
 
 DTYPE_NUMBERS = {
@@ -79,7 +79,11 @@ class CsrMatrix(NamedTuple):
     def arrays(self) -> dict[str, Array]:
         """Its arrays by the names of the kernels' parameters."""
         arrays = self.storage.arrays
-        return {"indptr": arrays["indptr"], "indices": arrays["indices"], VALUES: arrays["data"]}
+        return {
+            "indptr": arrays["indptr"],
+            "indices": arrays["indices"],
+            VALUES_PARAMETER: arrays["data"],
+        }
 
     @property
     def memory(self) -> tuple[Array, ...]:
@@ -94,7 +98,7 @@ class CsrMatrix(NamedTuple):
 
     @property
     def structure(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return POINTERS, SCALARS
+        return POINTERS, SIZES_OF_MATRIX
 
     @property
     def verified(self) -> tuple[str, ...]:
@@ -119,13 +123,13 @@ class CsrMatrix(NamedTuple):
         """Return all arguments of a kernel, with these `dense` ones."""
         arrays = self.arrays
         if not program.values:
-            del arrays[VALUES]
+            del arrays[VALUES_PARAMETER]
         return {**arrays, **dense}
 
     def has_long_rows(self, dtype: str) -> bool:
         """Return whether there are rows whose elements cannot be added one by one in this dtype."""
-        is_possible = dtype == "float32" and self.nnz > LONG_ROW
-        return is_possible and self.stats().longest_row > LONG_ROW
+        is_possible = dtype == "float32" and self.nnz > LONGEST_SUM
+        return is_possible and self.stats().longest_row > LONGEST_SUM
 
     def cut_rows(self) -> tuple[CsrMatrix, Array]:
         """Return the matrix with a row for each block of a row, and the number of the first block of each

@@ -165,7 +165,7 @@ def _transpose_reduce(node: TransposeReduce, translator: Translator) -> Eval:
     return lambda frame: np.array([function(value) for value in values(frame)])
 
 
-EXPRESSIONS: dict[type, Callable[[Any, Translator], Eval]] = {
+EXPRESSION_TRANSLATIONS: dict[type, Callable[[Any, Translator], Eval]] = {
     Const: _const,
     Var: _var,
     Unary: _unary,

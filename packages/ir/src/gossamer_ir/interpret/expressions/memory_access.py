@@ -13,7 +13,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.expressions.coordinates import coordinate_load, coordinate_store
 from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialized
 from gossamer_ir.interpret.memory.values import Array, is_vector
-from gossamer_ir.interpret.memory.views import Indices, View
+from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
 
@@ -118,7 +118,7 @@ def _scatter(node: Store, translator: Translator) -> Exec:
     return run
 
 
-def _new_lanes(done: Initialized, view: View, indices: Indices, mask: Array | None) -> Array:
+def _new_lanes(done: Initialized, view: View, indices: ViewIndices, mask: Array | None) -> Array:
     """Return a mask of the lanes whose elements no earlier run of the init has written."""
     *outer, lanes = indices
     are_new = [

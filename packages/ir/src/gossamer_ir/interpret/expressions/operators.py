@@ -11,14 +11,14 @@ import numpy as np
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interpret.memory.values import with_rounding
 
-Operator = Callable[..., Any]
+NumericFunction = Callable[..., Any]
 
-UNARY: dict[str, Operator] = {
+UNARY: dict[str, NumericFunction] = {
     "neg": operator.neg,
     "not": np.logical_not,
     "bitnot": operator.invert,
 }
-BINARY: dict[str, Operator] = {
+BINARY: dict[str, NumericFunction] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -35,7 +35,7 @@ BINARY: dict[str, Operator] = {
     "shl": operator.lshift,
     "shr": operator.rshift,
 }
-COMPARE: dict[str, Operator] = {
+COMPARE: dict[str, NumericFunction] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -45,12 +45,12 @@ COMPARE: dict[str, Operator] = {
 }
 
 
-def unary(op: str, dtype: str) -> Operator:
+def unary(op: str, dtype: str) -> NumericFunction:
     """Return the function of a unary operator, for values of a dtype."""
     return with_rounding(dtype, UNARY[op])
 
 
-def binary(op: str, dtype: str) -> Operator:
+def binary(op: str, dtype: str) -> NumericFunction:
     """Return the function of a binary operator, for values of a dtype."""
     kind = DType.parse(dtype)
     if kind.is_integer and op in ("floordiv", "floormod"):
@@ -60,7 +60,7 @@ def binary(op: str, dtype: str) -> Operator:
     return with_rounding(dtype, BINARY[op])
 
 
-def _total_division(function: Operator) -> Operator:
+def _total_division(function: NumericFunction) -> NumericFunction:
     """Return integer division or remainder in which division by zero gives 0."""
 
     def divide(lhs: Any, rhs: Any) -> Any:
@@ -73,7 +73,7 @@ def _total_division(function: Operator) -> Operator:
     return divide
 
 
-def _total_shift(function: Operator, op: str, dtype: str) -> Operator:
+def _total_shift(function: NumericFunction, op: str, dtype: str) -> NumericFunction:
     """Return a shift by an unsigned count. If the count is at least the number of bits, the result is 0, or
     -1 for a right shift of a negative value."""
     bits = DType.parse(dtype).bits

@@ -14,7 +14,7 @@ from gossamer_ir.interpret.interpreter_errors import out_of_bounds
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.nodes import SparseBuffer
 
-Elements = tuple[int, ...]
+ElementNumbers = tuple[int, ...]
 
 
 class Layout:
@@ -30,7 +30,7 @@ class Layout:
         self.parents = tuple(_parent_index(buffer, levels[axis]) for axis in buffer.axes)
         self._extra = buffer.extra_storage
         self._is_rigid = tuple(not self._has_varied_below(d) for d in range(len(self.levels)))
-        self._sums: dict[tuple[int, Elements], list[int]] = {}
+        self._sums: dict[tuple[int, ElementNumbers], list[int]] = {}
         self._tails = self._fixed_tails()
         self.size = self._size(0, ())
 
@@ -108,7 +108,7 @@ class Layout:
             tails.append(None if tail is None or level.width is None else tail * level.width)
         return tails[::-1]
 
-    def _elements_before(self, axis: int, elements: Elements, position: int) -> int:
+    def _elements_before(self, axis: int, elements: ElementNumbers, position: int) -> int:
         if position == 0:
             return 0
         if not self._is_rigid[axis]:
@@ -116,7 +116,7 @@ class Layout:
             return sums[min(position, len(sums) - 1)]
         return position * self._size_under(axis, elements, 0)
 
-    def _size(self, axis: int, elements: Elements) -> int:
+    def _size(self, axis: int, elements: ElementNumbers) -> int:
         tail = self._tails[axis]
         if tail is not None:
             return tail
@@ -125,11 +125,11 @@ class Layout:
         count = self.levels[axis].count(self.parent_element(axis, elements))
         return count * self._size_under(axis, elements, 0) if count else 0
 
-    def _size_under(self, axis: int, elements: Elements, position: int) -> int:
+    def _size_under(self, axis: int, elements: ElementNumbers, position: int) -> int:
         first = self.levels[axis].first(self.parent_element(axis, elements))
         return self._size(axis + 1, (*elements, first + position))
 
-    def _sums_of(self, axis: int, elements: Elements) -> list[int]:
+    def _sums_of(self, axis: int, elements: ElementNumbers) -> list[int]:
         sums = self._sums.get((axis, elements))
         if sums is None:
             count = self.levels[axis].count(self.parent_element(axis, elements))

@@ -110,7 +110,7 @@ class Levels(dict[str, Level]):
 
     def __missing__(self, name: str) -> Level:
         axis = self._axes[name]
-        level = LEVELS[type(axis)](axis, self)
+        level = AXIS_LEVELS[type(axis)](axis, self)
         self[name] = level
         return level
 
@@ -223,7 +223,7 @@ def _bitmask_varied(axis: BitmaskVaried, levels: Levels) -> Level:
     return Level(axis.name, axis.parent, length, indptr[-1], indptr=indptr, indices=indices)
 
 
-LEVELS: dict[type, Callable[[Any, Levels], Level]] = {
+AXIS_LEVELS: dict[type, Callable[[Any, Levels], Level]] = {
     DenseFixed: _dense_fixed,
     DenseVaried: _dense_varied,
     CompressedFixed: _compressed_fixed,

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds
 from gossamer_ir.interpret.memory.values import Array, decode_bfloat16, encode_bfloat16
 
-Indices = tuple[Any, ...]
+ViewIndices = tuple[Any, ...]
 
 
 def _identity(value: Any) -> Any:
@@ -33,7 +33,7 @@ class View:
         array: Array,
         *,
         dtype: str,
-        locate: Callable[[Indices], Indices | None] | None = None,
+        locate: Callable[[ViewIndices], ViewIndices | None] | None = None,
         fill: Any = None,
     ) -> None:
         self.name = name
@@ -44,19 +44,19 @@ class View:
         self.decode = decode_bfloat16 if is_bfloat else _identity
         self.encode = encode_bfloat16 if is_bfloat else _identity
 
-    def read(self, indices: Indices) -> Any:
+    def read(self, indices: ViewIndices) -> Any:
         """Return the element at indices."""
         where = self.locate(indices)
         return self.fill if where is None else self.decode(self.array[where])
 
-    def write(self, indices: Indices, value: Any) -> None:
+    def write(self, indices: ViewIndices, value: Any) -> None:
         """Set the element at indices; raise `GuardFailed` if there is none."""
         where = self.locate(indices)
         if where is None:
             raise GuardFailed(self.name, ": a store to an absent element")
         self.array[where] = self.encode(value)
 
-    def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
+    def gather(self, indices: ViewIndices, mask: Array | None, passthrough: Any) -> Any:
         """Return the elements at vector indices; lanes where `mask` is false give those of `passthrough`."""
         lanes = self._lanes(indices, mask)
         if mask is None:
@@ -67,13 +67,13 @@ class View:
         result[mask] = self.decode(self.array[lanes])
         return result
 
-    def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
+    def scatter(self, indices: ViewIndices, value: Any, mask: Array | None) -> None:
         """Set the elements at vector indices where `mask` is true, in the order of the lanes."""
         if mask is None or mask.any():
             values = self.encode(value if mask is None else value[mask])
             self.array[self._lanes(indices, mask)] = values
 
-    def window(self, prefix: Indices, begin: int, end: int) -> Array:
+    def window(self, prefix: ViewIndices, begin: int, end: int) -> Array:
         """Return the elements at the last indices begin, ..., end - 1, as int64."""
         if begin >= end:
             return np.empty(0, np.int64)
@@ -83,13 +83,13 @@ class View:
         row = self.array[first[:-1]]
         return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
 
-    def _checked_indices(self, indices: Indices) -> Indices:
+    def _checked_indices(self, indices: ViewIndices) -> ViewIndices:
         for index, size in zip(indices, self.array.shape, strict=True):
             if not 0 <= index < size:
                 raise out_of_bounds(self.name, indices, self.array.shape)
         return indices
 
-    def _lanes(self, indices: Indices, mask: Array | None) -> Indices:
+    def _lanes(self, indices: ViewIndices, mask: Array | None) -> ViewIndices:
         """Return the indices in the lanes that `mask` selects, after checking that they are in bounds."""
         lanes = tuple(
             index[mask] if mask is not None and np.ndim(index) else index for index in indices

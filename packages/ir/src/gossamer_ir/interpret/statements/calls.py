@@ -13,7 +13,7 @@ from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_we
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
 
-Arguments = Callable[[Frame], list[Any]]
+ArgumentsOf = Callable[[Frame], list[Any]]
 
 
 def parallel_for(node: ParallelFor, translator: Translator) -> Exec:
@@ -45,7 +45,7 @@ def launch(node: Launch, translator: Translator) -> Exec:
     return run
 
 
-def _arguments(nodes: tuple[Expr, ...], translator: Translator) -> Arguments:
+def _arguments(nodes: tuple[Expr, ...], translator: Translator) -> ArgumentsOf:
     parts = tuple(_argument(node, translator) for node in nodes)
     return lambda frame: [part(frame) for part in parts]
 

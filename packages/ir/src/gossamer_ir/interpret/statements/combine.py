@@ -10,7 +10,7 @@ from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Combine, Expr, Load, Reducer, Store, Var
 
 
-def combine(node: Combine, translator: Translator) -> Exec:
+def combine_elements(node: Combine, translator: Translator) -> Exec:
     """Return a combination: reads all elements and values, computes all results, then stores them.
 
     Raises `InterpreterError` if combining the reducer's identity with itself gives another value.

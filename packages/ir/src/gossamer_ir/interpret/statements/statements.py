@@ -17,7 +17,7 @@ from gossamer_ir.interpret.memory.values import garbage_array, is_vector
 from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.statements.blocks import block
 from gossamer_ir.interpret.statements.calls import launch, parallel_for
-from gossamer_ir.interpret.statements.combine import combine
+from gossamer_ir.interpret.statements.combine import combine_elements
 from gossamer_ir.interpret.statements.iterations import iteration
 from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_weight
 from gossamer_ir.interpret.translator import EnclosingStatement, Translator
@@ -147,9 +147,9 @@ def _guard(node: Guard, translator: Translator) -> Exec:
     return run
 
 
-STATEMENTS: dict[type, Callable[[Any, Translator], Exec]] = {
+STATEMENT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
     Store: store,
-    Combine: combine,
+    Combine: combine_elements,
     Atomic: _atomic,
     Let: _let,
     Allocate: _allocate,

@@ -33,7 +33,7 @@ from gossamer_ir.script.printer.writer import Writer
 def write_axis(w: Writer, axis: Any) -> None:
     """Write `I = T.sp.dense_fixed(m)`."""
     w.put(f"{axis.name} = T.sp.")
-    AXES[type(axis)](w, axis)
+    AXIS_PRINTERS[type(axis)](w, axis)
 
 
 def write_buffer(w: Writer, buffer: AnyBuffer) -> None:
@@ -74,7 +74,7 @@ def write_reducer(w: Writer, reducer: Reducer) -> None:
 def write_fact(w: Writer, fact: Any) -> None:
     """Write `T.assume(monotone(X))`."""
     w.put("T.assume(")
-    FACTS[type(fact)](w, fact)
+    FACT_PRINTERS[type(fact)](w, fact)
     w.put(")")
 
 
@@ -203,14 +203,14 @@ def _padded_slots(w: Writer, fact: PaddedSlots) -> None:
     w.put(")")
 
 
-AXES: Mapping[type, Callable[[Writer, Any], None]] = {
+AXIS_PRINTERS: Mapping[type, Callable[[Writer, Any], None]] = {
     DenseFixed: _dense_fixed,
     DenseVaried: _dense_varied,
     CompressedFixed: _compressed_fixed,
     CompressedVaried: _compressed_varied,
     BitmaskVaried: _bitmask_varied,
 }
-FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
+FACT_PRINTERS: Mapping[type, Callable[[Writer, Any], None]] = {
     Relation: _relation,
     InRange: _in_range,
     Monotone: _monotone,

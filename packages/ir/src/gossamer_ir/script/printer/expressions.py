@@ -64,7 +64,7 @@ def write_expr(
     if item >= 0:
         w.path.append(item)
     start = w.start()
-    EXPRESSIONS[type(node)](w, node, expected, level)
+    EXPRESSION_PRINTERS[type(node)](w, node, expected, level)
     w.close(start)
     del w.path[-2 if item >= 0 else -1 :]
 
@@ -262,7 +262,7 @@ def _transpose_reduce(w: Writer, node: TransposeReduce, expected: str | None, le
     w.put(")")
 
 
-EXPRESSIONS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
+EXPRESSION_PRINTERS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
     Const: _const,
     Var: _var,
     Unary: _unary,

@@ -64,7 +64,7 @@ def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     for number, node in enumerate(body):
         w.path += (step, number)
         start = w.start()
-        STATEMENTS[type(node)](p, node)
+        STATEMENT_PRINTERS[type(node)](p, node)
         w.close(start)
         del w.path[-2:]
 
@@ -204,7 +204,7 @@ def _iteration(p: Printer, node: Iteration) -> None:
         w.put(", " if number else "")
         w.path += ("axes", number)
         start = w.start()
-        w.put(ITERATION_AXES[type(axis)](axis))
+        w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
         w.close(start)
         del w.path[-2:]
     names = ", ".join(node.vars)
@@ -271,7 +271,7 @@ def _launch(p: Printer, node: Launch) -> None:
     w.end_line(")")
 
 
-ITERATION_AXES: Mapping[type, Callable[[Any], str]] = {
+ITERATION_AXIS_TEXTS: Mapping[type, Callable[[Any], str]] = {
     OverAxis: lambda axis: axis.axis,
     FuseAxes: lambda axis: f"T.sp.fuse({', '.join(axis.axes)})",
     AttachAxis: lambda axis: f"T.sp.attach({axis.axis}, {axis.parent})",
@@ -279,7 +279,7 @@ ITERATION_AXES: Mapping[type, Callable[[Any], str]] = {
 """The text of each type of entry in the axis list of an iteration."""
 
 
-STATEMENTS: Mapping[type, Callable[[Printer, Any], None]] = {
+STATEMENT_PRINTERS: Mapping[type, Callable[[Printer, Any], None]] = {
     Store: _store,
     Combine: _combine,
     Atomic: _atomic,

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.verify.context import At, IndexShape, VerifyContext
-from gossamer_ir.verify.expressions.dtype_queries import is_constant, is_vector, parse_dtype
+from gossamer_ir.verify.expressions.dtype_queries import is_constant_expr, is_vector, parse_dtype
 from gossamer_ir.verify.expressions.operand_dtypes import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)
@@ -68,7 +68,9 @@ def _check_sparse_buffer(ctx: VerifyContext, buffer: SparseBuffer, at: At) -> No
             at,
         )
     fill = buffer.fill
-    if fill is not None and (fill.dtype != buffer.dtype or not is_constant(fill.dtype, fill.text)):
+    if fill is not None and (
+        fill.dtype != buffer.dtype or not is_constant_expr(fill.dtype, fill.text)
+    ):
         ctx.report(
             "verify.buffer.fill",
             f"The fill value '{fill.text}' of '{buffer.name}' is not a constant of dtype {buffer.dtype}.",

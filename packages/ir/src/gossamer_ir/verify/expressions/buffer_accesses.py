@@ -87,7 +87,7 @@ def _check_access(
     ctx: VerifyContext, node: Load | Store | Prefetch, at: At
 ) -> tuple[KnownBuffer | None, str]:
     """Return the buffer (None if undefined), and int64 with the lanes of the access."""
-    buffer = find_buffer(ctx, node.buffer, at)
+    buffer = declared_buffer(ctx, node.buffer, at)
     if buffer is not None:
         _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
     lanes = "int64"
@@ -115,7 +115,7 @@ def _check_access(
     return buffer, lanes
 
 
-def find_buffer(ctx: VerifyContext, name: str, at: At) -> KnownBuffer | None:
+def declared_buffer(ctx: VerifyContext, name: str, at: At) -> KnownBuffer | None:
     """Return the buffer with this name, or None after reporting that it is not defined here."""
     buffer = ctx.buffers.get(name)
     if buffer is None:
@@ -147,7 +147,7 @@ def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
             f"'{node.kind}' is not a kind of search; expected one of {', '.join(SEARCH_KINDS)}.",
             at,
         )
-    buffer = find_buffer(ctx, node.buffer, at)
+    buffer = declared_buffer(ctx, node.buffer, at)
     if buffer is not None:
         _check_rank(ctx, node.buffer, len(node.prefix) + 1, buffer.rank, at)
     for count, index in enumerate(node.prefix):
@@ -167,7 +167,7 @@ def check_search(ctx: VerifyContext, node: Search, at: At) -> str:
 
 def check_region(ctx: VerifyContext, region: Region, at: At) -> None:
     """Check that a region has one int64 range for each dimension of its buffer."""
-    buffer = find_buffer(ctx, region.buffer, at)
+    buffer = declared_buffer(ctx, region.buffer, at)
     if buffer is not None:
         _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)
     for count, bounds in enumerate(region.ranges):

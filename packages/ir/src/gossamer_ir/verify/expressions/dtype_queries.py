@@ -69,6 +69,6 @@ def vector_of(scalar: str, lanes: Lanes) -> str:
 
 
 @lru_cache(maxsize=4096)
-def is_constant(dtype: str, text: str) -> bool:
+def is_constant_expr(dtype: str, text: str) -> bool:
     """Return whether the text is the canonical text of a constant of this dtype."""
     return is_canonical(Const(dtype, text))

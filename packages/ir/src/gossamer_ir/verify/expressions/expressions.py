@@ -25,7 +25,7 @@ from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_load
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_bool,
-    is_constant,
+    is_constant_expr,
     is_float,
     is_integer,
     is_number,
@@ -59,7 +59,7 @@ _COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), 
 
 def check_const(ctx: VerifyContext, node: Const, at: At) -> str:
     """Check that a constant has a scalar dtype and canonical text."""
-    if not is_constant(node.dtype, node.text):
+    if not is_constant_expr(node.dtype, node.text):
         ctx.report(
             "verify.const.text",
             f"'{node.text}' is not the canonical text of a constant of dtype {node.dtype}.",

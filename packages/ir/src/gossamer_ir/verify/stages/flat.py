@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import ROOT, At, Stage, VerifyContext
-from gossamer_ir.verify.expressions.buffer_accesses import find_buffer
+from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.expressions.vector_expressions import VECTOR_EXPRESSIONS, check_vscale
@@ -36,7 +36,7 @@ RANGE_PARAMS = 2
 def check_guard(ctx: VerifyContext, node: Guard, at: At) -> None:
     """Check that a guard has a scalar condition and names an existing buffer."""
     check_condition(ctx, node.condition, at.down("condition"))
-    find_buffer(ctx, node.buffer, at)
+    declared_buffer(ctx, node.buffer, at)
 
 
 def check_parallel_for(ctx: VerifyContext, node: ParallelFor, at: At) -> None:

@@ -10,8 +10,8 @@ from gossamer_ir.verify.expressions.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.expressions.vector_expressions import VECTOR_EXPRESSIONS, check_vscale
 from gossamer_ir.verify.stages.flat import check_guard
 from gossamer_ir.verify.statements.statements import (
+    LOOP_KINDS,
     LOOP_STATEMENTS,
-    LOOPS,
     PLAIN_STATEMENTS,
     check_block,
 )
@@ -25,5 +25,5 @@ LOOP = Stage(
     | LOOP_STATEMENTS
     | {Block: check_block, Combine: check_combine, Guard: check_guard},
     buffers=(Buffer,),
-    loops=LOOPS,
+    loops=LOOP_KINDS,
 )

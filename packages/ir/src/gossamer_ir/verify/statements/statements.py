@@ -34,7 +34,7 @@ from gossamer_ir.verify.statements.atomics import check_marked_loop
 from gossamer_ir.verify.statements.region_coverage import check_regions
 
 THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
-LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
+LOOP_KINDS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
 
 
 def check_body(ctx: VerifyContext, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
@@ -137,7 +137,7 @@ def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:
 
 
 def _check_loop_kind(ctx: VerifyContext, node: For, at: At) -> None:
-    if node.kind not in LOOPS:
+    if node.kind not in LOOP_KINDS:
         ctx.report("verify.for.kind", f"'{node.kind}' is not a kind of loop.", at)
     elif node.kind not in ctx.stage.loops:
         ctx.report(

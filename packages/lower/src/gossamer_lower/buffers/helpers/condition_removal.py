@@ -23,7 +23,7 @@ from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.position_conditions import PositionConditions, ProofGoal
 
-MAX_NESTING = 3
+MAX_PROOF_DEPTH = 3
 """The proof of a condition may need the proof of others, up to this depth; deeper ones stay."""
 
 
@@ -126,7 +126,7 @@ class ConditionRemover:
         if condition in self._known:
             return True
         # A condition that occurs in its own proof would recurse forever.
-        if self._nesting >= MAX_NESTING:
+        if self._nesting >= MAX_PROOF_DEPTH:
             return False
         self._nesting += 1
         is_proved = self._is_proved(self._conditions[condition])

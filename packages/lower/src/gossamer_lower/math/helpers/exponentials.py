@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gossamer_lower.math.helpers import coefficients as known
 from gossamer_lower.math.helpers.term_builder import Term
 
-LOG2_E = sum(known.LOG2_E)
+LOG2_E_ROUNDED = sum(known.LOG2_E)
 
 
 class FloatFormat(NamedTuple):
@@ -27,7 +27,7 @@ class FloatFormat(NamedTuple):
         return 1.5 * 2.0**self.fraction
 
 
-FORMATS = {
+FLOAT_FORMATS = {
     "float32": FloatFormat(23, 127, known.LN2_SINGLE),
     "float64": FloatFormat(52, 1023, known.LN2),
 }
@@ -42,14 +42,14 @@ class ReducedArgument(NamedTuple):
 
 def exp(x: Term, *, precise: bool) -> Term:
     """Return e^x; below 1 ulp."""
-    kind = FORMATS[x.scalar]
+    kind = FLOAT_FORMATS[x.scalar]
     bounded = clamped_value(x, -float(kind.bias + kind.fraction) * 0.7, kind.bias * 0.7)
     return scaled_by_power(reduced_argument(bounded, precise=precise))
 
 
 def exp2(x: Term, *, precise: bool) -> Term:
     """Return 2^x; below 1 ulp, exact for whole x."""
-    kind = FORMATS[x.scalar]
+    kind = FLOAT_FORMATS[x.scalar]
     # Beyond these bounds the result is 0 or infinite anyway, and n would not fit the exponent arithmetic.
     x = clamped_value(x, -float(kind.bias + kind.fraction + 3), float(kind.bias + 2))
     n = rounded_small(x)
@@ -91,16 +91,16 @@ def clamped_value(x: Term, low: float, high: float) -> Term:
 
 def rounded_small(x: Term) -> Term:
     """Return the nearest integer of a number that is small enough for the fraction."""
-    magic = FORMATS[x.scalar].round
+    magic = FLOAT_FORMATS[x.scalar].round
     return (x + magic) - magic
 
 
 def reduced_argument(x: Term, *, precise: bool) -> ReducedArgument:
     """Return n and s of e^x."""
-    kind = FORMATS[x.scalar]
+    kind = FLOAT_FORMATS[x.scalar]
     # Adding the constant rounds to the nearest integer:
     # conversions to integers are slow for vectors.
-    n = x.code.fma(x, LOG2_E, kind.round) - kind.round
+    n = x.code.fma(x, LOG2_E_ROUNDED, kind.round) - kind.round
     # ln 2 in two parts: n times the first is exact, so the cancellation loses nothing.
     r = x.code.fma(n, -kind.ln2[0], x)
     r = x.code.fma(n, -kind.ln2[1], r)
@@ -123,6 +123,6 @@ def scaled_by_power(reduction: ReducedArgument) -> Term:
 
 def power_of_two(n: Term) -> Term:
     """Return 2^n of an integer n that is the exponent of a normal number."""
-    kind = FORMATS[n.scalar]
+    kind = FLOAT_FORMATS[n.scalar]
     number = (n + kind.round).bits() + kind.bias
     return (number << kind.fraction).read_as(n.scalar)

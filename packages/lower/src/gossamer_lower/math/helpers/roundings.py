@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_lower.math.helpers.exponentials import FORMATS
+from gossamer_lower.math.helpers.exponentials import FLOAT_FORMATS
 from gossamer_lower.math.helpers.term_builder import Term
 
 
@@ -30,7 +30,7 @@ def trunc(x: Term) -> Term:
 
 
 def _nearest_size(x: Term) -> Term:
-    size, limit = x.magnitude(), 2.0 ** FORMATS[x.scalar].fraction
+    size, limit = x.magnitude(), 2.0 ** FLOAT_FORMATS[x.scalar].fraction
     return x.code.select(size < limit, (size + limit) - limit, size)
 
 

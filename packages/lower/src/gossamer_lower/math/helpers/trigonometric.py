@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from gossamer_lower.math.helpers import coefficients as known
 from gossamer_lower.math.helpers.compensated import quick_two_sum, two_product, two_sum
-from gossamer_lower.math.helpers.exponentials import FORMATS
+from gossamer_lower.math.helpers.exponentials import FLOAT_FORMATS
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 
 LARGEST_BY_PARTS = 2.0**20
 """Up to here n has 20 bits, so that its products with numbers of 33 bits are exact."""
 
-_MAGIC = FORMATS["float64"].round
+_MAGIC = FLOAT_FORMATS["float64"].round
 # The multiplication works with 32-bit limbs in 64-bit integers, so that products and carries fit.
 # Six of them hold the 192 bits that remain after cancellation: 53 for the result, the rest for
 # arguments that are closest to a multiple of pi / 2 (about 61 bits cancel, see Payne and Hanek).

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
-from gossamer_ir.dependence.disjointness import verdict
+from gossamer_ir.dependence.disjointness import disjointness
 from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
@@ -153,7 +153,9 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
     accesses = list(access_forms(parts, buffers, values=values, function=cursor.function))
     varying = loops_within((top.node,))
     is_disjoint = all(
-        verdict(loop, _accesses_to(buffer, accesses), varying=varying, function=cursor.function)
+        disjointness(
+            loop, _accesses_to(buffer, accesses), varying=varying, function=cursor.function
+        )
         == "disjoint"
         for loop in between
         for buffer in buffers

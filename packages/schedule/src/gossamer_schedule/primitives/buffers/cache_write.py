@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Store
 from gossamer_ir.traversal.effects import buffers_accessed
@@ -206,7 +206,7 @@ def _is_loaded_once(cursor: Cursor, store: Store) -> bool:
     varying = {loop.var for loop in nest.loops} | loops_within(cursor.node.body)
     accesses = written_accesses((cursor.node,), values=values, function=cursor.function)
     return not nest.has_let and all(
-        verdict(loop, accesses[store.buffer], varying=varying, function=cursor.function)
+        disjointness(loop, accesses[store.buffer], varying=varying, function=cursor.function)
         == "disjoint"
         for loop in outside
     )

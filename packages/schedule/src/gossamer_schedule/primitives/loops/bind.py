@@ -21,7 +21,7 @@ from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, require_reducers
 
 THREAD_AXES: tuple[str, ...] = get_args(ThreadTag)
-MAX_THREADS = 1024
+MAX_BOUND_THREADS = 1024
 """The largest number of threads of a block along one axis."""
 
 
@@ -115,11 +115,11 @@ def _require_extent(cursor: Cursor, *, thread: str) -> None:
     block are limited, so their number must be a known constant.
     """
     count = integer_value(cursor.node.extent)
-    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_THREADS):
+    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MAX_BOUND_THREADS):
         raise schedule_error(
             "bind.extent",
             f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, and '{thread}' needs "
-            f"a constant from 1 to {MAX_THREADS}.",
+            f"a constant from 1 to {MAX_BOUND_THREADS}.",
             hint="Split it by a constant factor and bind the inner loop.",
             place=cursor.place,
         )

@@ -12,7 +12,7 @@ from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
-from gossamer_ir.dependence.disjointness import verdict, without_changing
+from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Allocate, Block, For, Let, Stmt
 from gossamer_ir.support.counted import counted
@@ -161,7 +161,7 @@ def _require_independent(before: BodyPart, part: BodyPart, cursor: Cursor) -> No
             pair = (later, earlier)
             # The cheap proof first; a distance of 0 says that the later iteration never meets the element
             # again.
-            if verdict(loop, pair, varying=varying, function=cursor.function) == "disjoint":
+            if disjointness(loop, pair, varying=varying, function=cursor.function) == "disjoint":
                 continue
             distance = dependence_distance(later, earlier, cursor.node, varying=varying)
             if distance == 0:

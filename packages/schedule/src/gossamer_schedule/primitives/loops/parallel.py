@@ -9,7 +9,11 @@ from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_stage
+from gossamer_schedule.cursor.requirements import (
+    LOOP_STAGES,
+    require_scheduled_stage,
+    require_serial,
+)
 from gossamer_schedule.cursor.resolve import find_function, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
@@ -155,7 +159,7 @@ def _require_accumulation_form(
 
 def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) -> Change:
     """Run equal parts of a reduction in parallel, and combine their results afterward."""
-    require_stage(root.module, root.primitive, stages=("loop",))
+    require_scheduled_stage(root.module, root.primitive, stages=("loop",))
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)

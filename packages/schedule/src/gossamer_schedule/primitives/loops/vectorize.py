@@ -8,7 +8,11 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import For, VScale
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
-from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_stage
+from gossamer_schedule.cursor.requirements import (
+    LOOP_STAGES,
+    require_scheduled_stage,
+    require_serial,
+)
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -104,7 +108,7 @@ def _require_form(accumulate: str, rest: str) -> None:
 
 def _vectorize_terms(root: Cursor, loop: str) -> Change:
     """Compute the terms of a reduction in lanes, and combine them one by one."""
-    require_stage(root.module, root.primitive, stages=("loop",))
+    require_scheduled_stage(root.module, root.primitive, stages=("loop",))
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)

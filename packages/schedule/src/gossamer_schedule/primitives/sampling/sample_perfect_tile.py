@@ -18,7 +18,7 @@ from gossamer_schedule.errors import schedule_error
 
 TileFactors = tuple[int | None, ...]
 
-MAX_PARTS = 16
+MAX_FACTORS = 16
 """The largest number of factors, each of which becomes a loop: more than nests have, not a measured limit."""
 MAX_FACTOR = 2**16
 """The largest factor to draw: divisors of the extent are found by trying all numbers up to it."""
@@ -83,11 +83,11 @@ def sample_perfect_tile(
 def _require_parts(parts: int, largest: int) -> None:
     """Refuse one part, which is the whole extent, and factors so large that the search for divisors would be
     slow."""
-    if not 2 <= parts <= MAX_PARTS:
+    if not 2 <= parts <= MAX_FACTORS:
         raise schedule_error(
             "sample_perfect_tile.parts",
             f"sample_perfect_tile does not support parts={parts}.",
-            hint=f"Expected from 2 to {MAX_PARTS}.",
+            hint=f"Expected from 2 to {MAX_FACTORS}.",
         )
     if not 1 <= largest <= MAX_FACTOR:
         raise schedule_error(

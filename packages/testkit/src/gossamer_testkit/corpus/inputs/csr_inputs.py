@@ -24,7 +24,7 @@ def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         for features in options["features"]:
             dense = integers((matrix.shape[1], features), dtype)
             c = np.full((matrix.shape[0], features), UNTOUCHED, dtype)
-            values = {**matrix_values(matrix), "b": dense, "c": c}
+            values = {**random_values(matrix), "b": dense, "c": c}
             name = matrix.name
             if options["symbolic"]:
                 name, values = f"{name}, {features} features", {**values, "feat_size": features}
@@ -37,10 +37,10 @@ def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):
         y = np.full(matrix.shape[0], UNTOUCHED, dtype)
         x = integers((matrix.shape[1],), dtype)
-        yield Case(matrix.name, {**matrix_values(matrix), "x": x, "y": y})
+        yield Case(matrix.name, {**random_values(matrix), "x": x, "y": y})
 
 
-def matrix_values(matrix: Csr) -> dict[str, Any]:
+def random_values(matrix: Csr) -> dict[str, Any]:
     """The arrays and sizes of a CSR matrix by parameter name."""
     return {
         "a": matrix.data,

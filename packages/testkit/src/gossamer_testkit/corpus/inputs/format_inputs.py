@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from gossamer_testkit.corpus.case import Case
-from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, matrix_values
+from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, random_values
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Array, Csr
 
-LARGEST = 1000
-TILE_COLUMNS = 16
+LARGEST_VALUE = 1000
+COLUMNS_OF_TILE = 16
 """The columns of a tile in the script `tiled_csr_spmm`."""
 GROUP_ROWS = 3
 """The rows of a group in the script `row_groups_spmm`."""
@@ -77,7 +77,7 @@ def tiled_csr_cases(options: Options) -> Iterator[Case]:
 def _cases(options: Options, make: _Make) -> Iterator[Case]:
     """The cases for matrices with finite values and at most `options["most"]` elements, a limit because
     interpreters are slow."""
-    most = options.get("most", LARGEST)
+    most = options.get("most", LARGEST_VALUE)
     for matrix in csr_cases(dtype=options["dtype"], index_dtype=options["index_dtype"]):
         if np.isfinite(matrix.data).all() and matrix.nnz <= most:
             yield Case(matrix.name, make(matrix, options))
@@ -93,14 +93,14 @@ def _without_names(values: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _sddmm(matrix: Csr, options: Options) -> dict[str, Any]:
     x, y = (integers((size, options["features"]), options["dtype"]) for size in matrix.shape)
-    values = _without_names(matrix_values(matrix), "a")
+    values = _without_names(random_values(matrix), "a")
     return {**values, "x": x, "y": y, "out": _untouched_values((matrix.nnz,), matrix)}
 
 
 def _elements(matrix: Csr, options: Options) -> dict[str, Any]:
     r, x = (integers((size,), options["dtype"]) for size in matrix.shape)
     return {
-        **matrix_values(matrix),
+        **random_values(matrix),
         "r": r,
         "x": x,
         "out": _untouched_values((matrix.nnz,), matrix),
@@ -108,7 +108,7 @@ def _elements(matrix: Csr, options: Options) -> dict[str, Any]:
 
 
 def _sums(matrix: Csr, _options: Options) -> dict[str, Any]:
-    return {**matrix_values(matrix), "y": _untouched_values(matrix.shape[:1], matrix)}
+    return {**random_values(matrix), "y": _untouched_values(matrix.shape[:1], matrix)}
 
 
 def _product(matrix: Csr, options: Options) -> dict[str, Any]:
@@ -166,19 +166,19 @@ def _bitmask(matrix: Csr, options: Options) -> dict[str, Any]:
 
 
 def _tiled_csr(matrix: Csr, options: Options) -> dict[str, Any]:
-    rows, tiles = matrix.shape[0], -(-matrix.shape[1] // TILE_COLUMNS)
-    fibers = matrix.indices // TILE_COLUMNS * rows + matrix.rows
+    rows, tiles = matrix.shape[0], -(-matrix.shape[1] // COLUMNS_OF_TILE)
+    fibers = matrix.indices // COLUMNS_OF_TILE * rows + matrix.rows
     order = np.argsort(fibers, kind="stable")
     kind, features, dtype = matrix.indptr.dtype, options["features"], options["dtype"]
     lengths = np.bincount(fibers, minlength=tiles * rows)
     return {
         "m": rows,
-        "n": tiles * TILE_COLUMNS,
+        "n": tiles * COLUMNS_OF_TILE,
         "nnz": matrix.nnz,
         "a": matrix.data[order],
         "indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(kind),
-        "indices": (matrix.indices[order] % TILE_COLUMNS).astype(kind),
-        "b": integers((tiles * TILE_COLUMNS, features), dtype),
+        "indices": (matrix.indices[order] % COLUMNS_OF_TILE).astype(kind),
+        "b": integers((tiles * COLUMNS_OF_TILE, features), dtype),
         "c": integers((rows, features), dtype),
     }
 

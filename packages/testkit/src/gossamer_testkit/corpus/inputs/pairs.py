@@ -11,7 +11,7 @@ from gossamer_testkit.corpus.case import Case, stored_dtype
 from gossamer_testkit.matrices.csr_matrix import Array
 
 INF, NAN = float("inf"), float("nan")
-FLOATS = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)
+FLOAT_VALUES = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)
 WHOLE = (0.0, -0.0, 0.5, 1.0, 1.5, 2.75, 99.25, 126.999)
 """Floats whose integral part fits every integer type."""
 
@@ -41,7 +41,7 @@ def special_values(dtype: str) -> Array:
     if dtype.startswith(("float", "bfloat")):
         kept = "float32" if dtype == "bfloat16" else dtype
         with np.errstate(over="ignore", under="ignore"):
-            return np.array(FLOATS, np.float64).astype(kept)
+            return np.array(FLOAT_VALUES, np.float64).astype(kept)
     limits = np.iinfo(dtype)
     small = (-7, -3, -2, -1, 0, 1, 2, 3, 7) if limits.min < 0 else (0, 1, 2, 3, 7, 8)
     return np.array((limits.min, limits.min + 1, *small, limits.max - 1, limits.max), dtype)

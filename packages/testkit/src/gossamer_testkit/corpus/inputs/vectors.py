@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.matrices.csr_matrix import Array
 
-SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
+VECTOR_SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
 
 _ROWS_OF_FLAGS = np.array([[0] * 8, [1] * 8, [0, 0, 0, 1] * 2, [1] * 7 + [0], [0] * 7 + [1]])
 """Rows of eight flags: none set, all set, some set, or only the last one different."""
@@ -38,7 +38,7 @@ def vectors(options: Mapping[str, Any]) -> Iterator[Case]:
     `arrays` gives for each parameter a key of `_RECIPES`, a dtype and optionally a shape, as pairs
     (factor, addend) that stand for the extents factor * n + addend. The default shape is (n,).
     """
-    for size in options.get("sizes", SIZES):
+    for size in options.get("sizes", VECTOR_SIZES):
         values: dict[str, Any] = {
             name: _array(*recipe, size=size) for name, recipe in options["arrays"].items()
         }

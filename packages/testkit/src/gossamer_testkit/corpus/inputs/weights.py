@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_testkit.corpus.case import Case
 
-SIZES = (0, 1, 2, 16, 17, 1000)
+WEIGHT_SIZES = (0, 1, 2, 16, 17, 1000)
 
 _WEIGHTS: dict[str, Callable[[int], list[int]]] = {
     "even": lambda size: list(range(size + 1)),
@@ -25,7 +25,7 @@ def weight_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     """Arguments for OUT[i] += i + 1 over `start` <= i < `start` + n; with `weighted`, W has the cumulative
     weight before each i."""
     start = options["start"]
-    for size in SIZES:
+    for size in WEIGHT_SIZES:
         for name, weigh in _WEIGHTS.items():
             values: dict[str, Any] = {"out": np.zeros(start + size + 1, np.int64), "n": size}
             if options["weighted"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer_testkit.corpus.case import Expected, Values
 from gossamer_testkit.corpus.oracles.elementwise_results import casts, elementwise
-from gossamer_testkit.corpus.oracles.program_results import PROGRAMS
+from gossamer_testkit.corpus.oracles.program_results import RESULTS_OF_PROGRAMS
 from gossamer_testkit.corpus.oracles.sparse_results import (
     bitmask,
     bsr,
@@ -26,7 +26,7 @@ from gossamer_testkit.corpus.oracles.sparse_results import (
 Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
 
 ORACLES: dict[str, Oracle] = {
-    **PROGRAMS,
+    **RESULTS_OF_PROGRAMS,
     "bsr": bsr,
     "casts": casts,
     "bitmask": bitmask,

@@ -227,7 +227,7 @@ def math_function(values: Values, options: Options) -> dict[str, Expected]:
     return {"y": Expected(y, np.abs(y) + np.finfo(values["y"].dtype).tiny, _LAST_BITS)}
 
 
-PROGRAMS = {
+RESULTS_OF_PROGRAMS = {
     function.__name__: function
     for function in (
         collatz, combined, copied, counted, doubled, every_third, every_third_stored, exact_positions,

@@ -11,7 +11,7 @@ from gossamer_formats.conversion.compiled.axes.places import (
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     IndexArray,
-    Place,
+    SlotPlace,
     TargetAxes,
     run_query,
 )
@@ -31,7 +31,7 @@ WORD = "uint64"
 
 
 def add_bits(
-    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: Place
+    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: SlotPlace
 ) -> None:
     """Add an axis with a word for each fiber. The slot of a coordinate follows from the bits below it."""
     require_word(axis, indices, length=state.sizes.value(axis.length))

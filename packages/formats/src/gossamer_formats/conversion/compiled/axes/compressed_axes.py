@@ -16,9 +16,9 @@ from gossamer_formats.conversion.compiled.axes.places import (
 from gossamer_formats.conversion.compiled.axes.shared_slots import add_shared_slots
 from gossamer_formats.conversion.compiled.axes.tables import number_of, occurring, require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import (
-    ROOT,
+    ROOT_PLACE,
     IndexArray,
-    Place,
+    SlotPlace,
     TargetAxes,
     axes_after,
     length_of,
@@ -35,7 +35,7 @@ from gossamer_ir.nodes import Axis
 
 
 def add_compressed(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: Place
+    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: SlotPlace
 ) -> None:
     """Add an axis that stores coordinates."""
     place = state.places_in_fiber.get(axis.name)
@@ -52,7 +52,7 @@ def add_compressed(
         add_own_slots(state, axis, indptr, indices, parent)
     elif not indices.unique:
         raise NotDirectError("slots are repeated as often as the axes below need it")
-    elif parent == ROOT:
+    elif parent == ROOT_PLACE:
         _add_numbered(state, axis, indptr, indices)
     elif indptr is not None:
         add_shared_slots(state, axis, indptr, indices, parent)

@@ -17,7 +17,7 @@ from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     size_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import increment, let
@@ -56,7 +56,7 @@ def set_contents(state: TargetAxes, load: Load, solved: Solved, size: Size, low:
 
 def _listed(
     state: TargetAxes, load: Load, solved: Solved, value: Expr, size: Size, low: int
-) -> Value:
+) -> PlanValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
     recorder, name = state.recorder, load.buffer
     if name not in state.target.orders:
@@ -71,7 +71,7 @@ def _listed(
     return recorder.compute(listed_contents, state.target, name, counts)
 
 
-def _store_contents(state: TargetAxes, load: Load, listed: Value, unused: int) -> None:
+def _store_contents(state: TargetAxes, load: Load, listed: PlanValue, unused: int) -> None:
     buffer = next(array for array in state.description.index_arrays if array.name == load.buffer)
     count = prod(state.sizes.value(size) for size in buffer.shape)
     contents = state.recorder.compute(_array, state.description, load.buffer, listed, count, unused)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.places import set_total, take_numbers_from
 from gossamer_formats.conversion.compiled.axes.tables import require_table
-from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, Place, TargetAxes
+from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, SlotPlace, TargetAxes
 from gossamer_formats.conversion.compiled.programs.loop_nest import renamed
 from gossamer_formats.conversion.compiled.programs.statements import (
     cell,
@@ -25,7 +25,7 @@ from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Stmt
 
 
-def take_counted(state: TargetAxes, axis: Axis, indptr: Indptr, parent: Place) -> Expr:
+def take_counted(state: TargetAxes, axis: Axis, indptr: Indptr, parent: SlotPlace) -> Expr:
     """Bind the slot of an element, if every value of the source is one: the fibers are counted before the
     loops of the last program, which also finds the offsets."""
     require_table(state, parent.size.value)

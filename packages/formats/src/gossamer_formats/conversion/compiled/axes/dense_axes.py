@@ -10,7 +10,7 @@ from gossamer_formats.conversion.compiled.axes.places import (
     set_place,
     set_varied_place,
 )
-from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, run_query
+from gossamer_formats.conversion.compiled.axes.target_axes import SlotPlace, TargetAxes, run_query
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     longest_of,
@@ -34,14 +34,16 @@ def add_fixed(state: TargetAxes, axis: Axis, place: Expr, width: Size) -> None:
         state.position = _numbered(state, f"N_values_{axis.name}", position, place, width)
 
 
-def _numbered(state: TargetAxes, name: str, parent: Place, digit: Expr, width: Size) -> Place:
+def _numbered(
+    state: TargetAxes, name: str, parent: SlotPlace, digit: Expr, width: Size
+) -> SlotPlace:
     if width.value == 1:
         return parent
     count = state.arguments.product(name, parent.size, width)
-    return Place(digits(parent.slot, width.expr, digit), count)
+    return SlotPlace(digits(parent.slot, width.expr, digit), count)
 
 
-def add_ragged(state: TargetAxes, axis: Axis, indptr: Indptr, parent: Place) -> None:
+def add_ragged(state: TargetAxes, axis: Axis, indptr: Indptr, parent: SlotPlace) -> None:
     """Add an axis with fibers up to the largest coordinate."""
     coordinate, recorder = state.coordinates[axis.name], state.recorder
     lengths = recorder.compute(np.zeros, parent.size.value, np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.tables import require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import (
-    Place,
+    SlotPlace,
     TargetAxes,
     axes_before,
     run_query,
@@ -17,7 +17,7 @@ from gossamer_formats.conversion.compiled.not_direct import NotDirectError, Unso
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     first_flag,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import (
     cell,
@@ -39,7 +39,7 @@ from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import Axis, Load, Stmt
 
 
-def fiber_counts(state: TargetAxes, place: Place, keys: Sequence[str]) -> Value:
+def fiber_counts(state: TargetAxes, place: SlotPlace, keys: Sequence[str]) -> PlanValue:
     """Return how many elements each fiber has.
 
     Within a fiber, elements must be sorted by the coordinates of some axes, and distinct. Raises
@@ -56,7 +56,7 @@ def fiber_counts(state: TargetAxes, place: Place, keys: Sequence[str]) -> Value:
     return counts
 
 
-def _no_counts(state: TargetAxes, place: Place) -> Value:
+def _no_counts(state: TargetAxes, place: SlotPlace) -> PlanValue:
     return state.recorder.compute(np.zeros, place.size.value, np.int32)
 
 
@@ -92,7 +92,7 @@ def is_grouped(state: TargetAxes, axis: Axis) -> bool:
     return is_grouped_by(state.order, [state.logical[name] for name in outer])
 
 
-def _counted_and_checked(state: TargetAxes, place: Place, keys: Sequence[str]) -> Value:
+def _counted_and_checked(state: TargetAxes, place: SlotPlace, keys: Sequence[str]) -> PlanValue:
     if len(keys) > 1:
         raise NotDirectError("elements are not in order", needs_order=True)
     recorder, size = state.recorder, place.size

@@ -14,7 +14,7 @@ import numpy as np
 from gossamer_formats.conversion.compiled.axes.places import offsets_of_ends
 from gossamer_formats.conversion.compiled.axes.tables import require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import (
-    Place,
+    SlotPlace,
     TargetAxes,
     axes_before,
     has_full_ancestors,
@@ -25,7 +25,7 @@ from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     first_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.loop_nest import hoisted
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.sort_fibers import sort_fibers
@@ -39,7 +39,7 @@ from gossamer_formats.conversion.compiled.programs.statements import (
     set_cell,
     store,
 )
-from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_formats.conversion.compiled.source.element_order import is_grouped_by
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.conversion.target.dtypes import limits_of
@@ -52,14 +52,14 @@ class MarkedFibers(NamedTuple):
     """The first slot of each fiber and the coordinates of all fibers, of int32, and how many there are.
     `slots`: the slot of the element at each position of the source, if its fibers are not sorted."""
 
-    offsets: Value
-    coordinates: Value
-    total: Value
-    slots: Value | None
+    offsets: PlanValue
+    coordinates: PlanValue
+    total: PlanValue
+    slots: PlanValue | None
 
 
 def marked_fibers(
-    state: TargetAxes, axis: Axis, parent: Place, *, lists_slots: bool = False
+    state: TargetAxes, axis: Axis, parent: SlotPlace, *, lists_slots: bool = False
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
     found, with the slots of elements.
@@ -90,13 +90,13 @@ class _Lists(NamedTuple):
     """Results of the program that marks coordinates: the coordinates, the ends of fibers; the number of
     coordinates, and whether a fiber is less than the one before."""
 
-    coordinates: Value
-    capacity: Value
-    ends: Value
-    totals: Value
+    coordinates: PlanValue
+    capacity: PlanValue
+    ends: PlanValue
+    totals: PlanValue
 
 
-def _new_lists(state: TargetAxes, parent: Place) -> _Lists:
+def _new_lists(state: TargetAxes, parent: SlotPlace) -> _Lists:
     recorder = state.recorder
     capacity = recorder.compute(_capacity, state.source.value_count)
     return _Lists(
@@ -108,7 +108,7 @@ def _new_lists(state: TargetAxes, parent: Place) -> _Lists:
 
 
 def _marking_arguments(
-    state: TargetAxes, axis: Axis, parent: Place, lists: _Lists, slots: Value | None
+    state: TargetAxes, axis: Axis, parent: SlotPlace, lists: _Lists, slots: PlanValue | None
 ) -> dict[str, Any]:
     length = length_of(state, axis)
     marks = state.recorder.compute(np.zeros, length.value, np.int32)
@@ -124,7 +124,9 @@ def _marking_arguments(
     return found
 
 
-def _run_marking(state: TargetAxes, axis: Axis, parent: Place, arrays: Mapping[str, Any]) -> None:
+def _run_marking(
+    state: TargetAxes, axis: Axis, parent: SlotPlace, arrays: Mapping[str, Any]
+) -> None:
     """Run the program that lists the coordinate of an element unless it is marked in its fiber."""
     are_together = _are_together(state, axis)
     end = store("ENDS", parent.slot, get_cell("TOTAL"), "int32")
@@ -143,7 +145,7 @@ def _run_marking(state: TargetAxes, axis: Axis, parent: Place, arrays: Mapping[s
     run_query(state, statements, arrays, before=before, after=found, tail=tail)
 
 
-def _begin_fiber(parent: Place, *, may_go_back: bool) -> list[Stmt]:
+def _begin_fiber(parent: SlotPlace, *, may_go_back: bool) -> list[Stmt]:
     """Return the statements that notice another fiber, and whether it is less than the one before."""
     fiber, last = index_var("g_"), get_cell("LAST")
     goes_back = select(compare("lt", fiber, last), ONE, get_cell("BACKWARDS"))
@@ -171,7 +173,7 @@ def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
         store("MARK", found, add(slot, ONE), "int32"),
     ]
     if lists_slots:
-        statements.append(store("SLOTS", POSITION, slot, "int32"))
+        statements.append(store("SLOTS", POSITION_VAR, slot, "int32"))
     return statements
 
 
@@ -209,7 +211,7 @@ def _first(listed: Array, count: int) -> Array:
     return listed[:count]
 
 
-def _are_scattered(state: TargetAxes, axis: Axis, parent: Place) -> bool:
+def _are_scattered(state: TargetAxes, axis: Axis, parent: SlotPlace) -> bool:
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
     of_fiber = _dimensions_of_fiber(state, axis)

@@ -25,7 +25,7 @@ from gossamer_formats.conversion.compiled.axes.places import (
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     Appended,
-    Place,
+    SlotPlace,
     StoredCoordinate,
     TargetAxes,
     axes_after,
@@ -39,7 +39,7 @@ from gossamer_formats.conversion.compiled.plans.array_numbers import (
 from gossamer_formats.conversion.compiled.programs.arguments import product_value
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import store
-from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, width_of
@@ -65,7 +65,7 @@ def store_coordinate(
 
 
 def add_own_slots(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: Place
+    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: SlotPlace
 ) -> None:
     """Add an axis with a slot for each element."""
     keys = [axis.name, *(other.name for other in axes_after(state, axis) if indices_of(other))]
@@ -96,7 +96,7 @@ def _takes_any_number(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> b
 
 
 def _append(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: Place
+    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: SlotPlace
 ) -> None:
     """Add an axis to which the last program appends the elements."""
     appended = Appended(axis, indptr, parent)
@@ -111,7 +111,7 @@ def _scatter(
     axis: Axis,
     indptr: Indptr,
     indices: Indices,
-    parent: Place,
+    parent: SlotPlace,
     keys: Sequence[str],
 ) -> None:
     """Add an axis whose fibers are filled side by side."""
@@ -131,7 +131,7 @@ def _scatter(
 
 
 def _add_list(
-    state: TargetAxes, axis: Axis, indices: Indices, parent: Place, elements: _Elements
+    state: TargetAxes, axis: Axis, indices: Indices, parent: SlotPlace, elements: _Elements
 ) -> None:
     """Add an axis whose only fiber has all elements."""
     if parent != state.position:
@@ -150,7 +150,7 @@ def _add_list(
 
 
 def _add_slots_of_width(
-    state: TargetAxes, axis: Axis, indices: Indices, parent: Place, elements: _Elements
+    state: TargetAxes, axis: Axis, indices: Indices, parent: SlotPlace, elements: _Elements
 ) -> None:
     """Add an axis with fibers of equal width."""
     recorder = state.recorder
@@ -185,15 +185,15 @@ def _starts_of_rows(rows: int, width: int) -> Array:
 def _add_positions(state: TargetAxes, axis: Axis, indices: Indices) -> None:
     """Add an axis whose slots are the positions of the source."""
     state.slots = state.slots._replace(are_of_source=True, are_filled=True)
-    set_varied_place(state, axis, POSITION, state.source.value_count, state.loop.size.expr)
+    set_varied_place(state, axis, POSITION_VAR, state.source.value_count, state.loop.size.expr)
     store_coordinate(state, axis, indices)
 
 
-def _set_offsets_in_order(state: TargetAxes, indptr: Indptr, parent: Place) -> None:
+def _set_offsets_in_order(state: TargetAxes, indptr: Indptr, parent: SlotPlace) -> None:
     """Find the first slot of each fiber, if slots are the positions of the source."""
     recorder = state.recorder
     dtype = recorder.decide(native_index_dtype, state.source.value_count)
     ends = recorder.compute(np.zeros, parent.size.value, dtype)
     query = {"ENDS": ArrayArgument(ends, dtype, (parent.size.expr,))}
-    run_query(state, [store("ENDS", parent.slot, add(POSITION, ONE), dtype)], query)
+    run_query(state, [store("ENDS", parent.slot, add(POSITION_VAR, ONE), dtype)], query)
     set_offsets(state, indptr, recorder.compute(offsets_of_ends, ends), dtype)

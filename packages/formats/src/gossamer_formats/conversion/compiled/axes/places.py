@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, Place, TargetAxes
+from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, SlotPlace, TargetAxes
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.array_numbers import total_of
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import is_list
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.statements import let, load, store
@@ -18,25 +18,27 @@ from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Axis, Const, Expr, Var
 
 
-def set_place(state: TargetAxes, axis: Axis, place: Place) -> None:
+def set_place(state: TargetAxes, axis: Axis, place: SlotPlace) -> None:
     """Bind the slot of an axis."""
     slot = place.slot
     if not isinstance(slot, Var | Const):
         slot = index_var(f"t_{axis.name}")
         state.bindings.append(let(slot.name, place.slot))
-    state.places[axis.name] = Place(slot, place.size)
+    state.places[axis.name] = SlotPlace(slot, place.size)
 
 
 def set_varied_place(
-    state: TargetAxes, axis: Axis, slot: Expr, count: int | Value, size: Expr | None = None
+    state: TargetAxes, axis: Axis, slot: Expr, count: int | PlanValue, size: Expr | None = None
 ) -> None:
     """Bind the slot of an axis that the values of the elements have as well."""
     found = state.arguments.integer(f"N_{axis.name}", count) if size is None else Size(size, count)
-    set_place(state, axis, Place(slot, found))
+    set_place(state, axis, SlotPlace(slot, found))
     state.position = state.places[axis.name]
 
 
-def add_offsets(state: TargetAxes, indptr: Indptr, lengths: Value, most: Value) -> IndexArray:
+def add_offsets(
+    state: TargetAxes, indptr: Indptr, lengths: PlanValue, most: PlanValue
+) -> IndexArray:
     """Return the first slots of fibers with known lengths; there are at most `most` slots."""
     dtype = state.recorder.decide(native_index_dtype, most)
     return set_offsets(
@@ -44,7 +46,7 @@ def add_offsets(state: TargetAxes, indptr: Indptr, lengths: Value, most: Value) 
     )
 
 
-def set_offsets(state: TargetAxes, indptr: Indptr, offsets: Value, dtype: str) -> IndexArray:
+def set_offsets(state: TargetAxes, indptr: Indptr, offsets: PlanValue, dtype: str) -> IndexArray:
     """Add the first slots of fibers to the storage."""
     total = state.recorder.compute(total_of, offsets)
     found = state.arrays[indptr.handle] = IndexArray(offsets, dtype, total)
@@ -52,7 +54,7 @@ def set_offsets(state: TargetAxes, indptr: Indptr, offsets: Value, dtype: str) -
     return found
 
 
-def set_total(state: TargetAxes, indptr: Indptr, total: Value) -> None:
+def set_total(state: TargetAxes, indptr: Indptr, total: PlanValue) -> None:
     """Set the number of all slots of an axis whose fibers vary."""
     if isinstance(indptr.nnz, Var) and not state.sizes.is_known(indptr.nnz):
         state.slot_counts.setdefault(indptr.nnz.name, total)
@@ -69,7 +71,7 @@ def is_unknown_list(state: TargetAxes, axis: Axis) -> bool:
     return is_unknown and is_list(state.description, axis)
 
 
-def set_list_size(state: TargetAxes, axis: Axis, count: Value) -> None:
+def set_list_size(state: TargetAxes, axis: Axis, count: PlanValue) -> None:
     """Set the number of slots of an axis with a single fiber."""
     width = width_of(axis)
     assert isinstance(width, Var)
@@ -80,14 +82,14 @@ def _are_equal(first: int, second: int) -> bool:
     return first == second
 
 
-def pass_offsets(state: TargetAxes, axis: Axis, offsets: IndexArray, parent: Place) -> Expr:
+def pass_offsets(state: TargetAxes, axis: Axis, offsets: IndexArray, parent: SlotPlace) -> Expr:
     """Pass an array of offsets to the programs, and return the first slot of the element's fiber."""
     name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
     state.arguments.array(name, offsets.array, offsets.dtype, size)
     return load(name, parent.slot, offsets.dtype)
 
 
-def take_numbers(state: TargetAxes, name: str, at: Place, starts: Value) -> Expr:
+def take_numbers(state: TargetAxes, name: str, at: SlotPlace, starts: PlanValue) -> Expr:
     """Bind a number that counts the elements at a place from a start, and return it."""
     # The last fiber begins last.
     dtype = state.recorder.decide(_cursor_dtype, starts, state.source.value_count)
@@ -96,7 +98,7 @@ def take_numbers(state: TargetAxes, name: str, at: Place, starts: Value) -> Expr
     return take_numbers_from(state, name, at, dtype)
 
 
-def take_numbers_from(state: TargetAxes, name: str, at: Place, dtype: str) -> Expr:
+def take_numbers_from(state: TargetAxes, name: str, at: SlotPlace, dtype: str) -> Expr:
     """Bind a number that counts the elements at a place, from the array of cursors."""
     cursors, place, taken = f"CURSOR_{name}", index_var(f"at_{name}"), index_var(f"r_{name}")
     state.bindings += [

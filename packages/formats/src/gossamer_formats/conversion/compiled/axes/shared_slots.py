@@ -5,16 +5,16 @@ from __future__ import annotations
 from gossamer_formats.conversion.compiled.axes.fiber_ranks import add_ranks
 from gossamer_formats.conversion.compiled.axes.marked_fibers import marked_fibers
 from gossamer_formats.conversion.compiled.axes.places import set_offsets, set_varied_place
-from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, Place, TargetAxes
+from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, SlotPlace, TargetAxes
 from gossamer_formats.conversion.compiled.programs.statements import load
-from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_ir.core.axis_kinds import Indices, Indptr
 from gossamer_ir.core.build import ZERO, add, index_var
 from gossamer_ir.nodes import Axis, InRange
 
 
 def add_shared_slots(
-    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: Place
+    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: SlotPlace
 ) -> None:
     """Add an axis whose slots are shared by elements."""
     name, length = axis.name, state.sizes.value(axis.length)
@@ -28,4 +28,4 @@ def add_shared_slots(
     array, size = f"SLOTS_{name}", state.loop.size.expr
     count = state.arguments.integer(f"N_{name}", fibers.total).expr
     state.arguments.array(array, fibers.slots, "int32", size, (InRange(array, ZERO, count),))
-    set_varied_place(state, axis, load(array, POSITION, "int32"), fibers.total, count)
+    set_varied_place(state, axis, load(array, POSITION_VAR, "int32"), fibers.total, count)

@@ -15,13 +15,13 @@ from gossamer_formats.conversion.compiled.axes.places import (
     set_varied_place,
     take_numbers,
 )
-from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, length_of
+from gossamer_formats.conversion.compiled.axes.target_axes import SlotPlace, TargetAxes, length_of
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     longest_of,
     sum_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.statements import digits
 from gossamer_formats.conversion.maps.slot_axes import axes_between
 from gossamer_formats.storage import Array, ancestors
@@ -37,7 +37,7 @@ class _Below(NamedTuple):
     axis: Axis
     width: int
     is_shared: bool
-    group: Place
+    group: SlotPlace
 
 
 def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> None:
@@ -66,7 +66,9 @@ def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> None:
     set_varied_place(state, axis, slot, offsets.largest)
 
 
-def _numbered_elements(state: TargetAxes, axis: Axis, below: _Below) -> tuple[Value, Expr | None]:
+def _numbered_elements(
+    state: TargetAxes, axis: Axis, below: _Below
+) -> tuple[PlanValue, Expr | None]:
     """Return how many slots each group needs, and the number of the element's slot if some share one."""
     if not below.is_shared:
         return fiber_counts(state, below.group, [below.axis.name]), None
@@ -110,11 +112,11 @@ def _below(state: TargetAxes, axis: Axis) -> _Below:
     return _Below(below, width, is_shared, _group(state, axis, between))
 
 
-def _group(state: TargetAxes, axis: Axis, between: list[str]) -> Place:
+def _group(state: TargetAxes, axis: Axis, between: list[str]) -> SlotPlace:
     """Return the place of the fiber in which elements are numbered."""
     group = state.places[axis.parent]
     for name in between:
         size = length_of(state, state.axes[name])
         count = state.arguments.product(f"N_{axis.name}_{name}", group.size, size)
-        group = Place(digits(group.slot, size.expr, state.coordinates[name]), count)
+        group = SlotPlace(digits(group.slot, size.expr, state.coordinates[name]), count)
     return group

@@ -6,7 +6,7 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.target_axes import TargetAxes, run_query
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import load, store
@@ -22,7 +22,7 @@ MIN_TABLE = 2**16
 """The size up to which every table is made."""
 
 
-def require_table(state: TargetAxes, size: int | Value) -> None:
+def require_table(state: TargetAxes, size: int | PlanValue) -> None:
     """Raise `NotDirectError` if a table of a size would be too large."""
     if isinstance(size, int) and size <= MIN_TABLE:
         return
@@ -34,7 +34,7 @@ def _is_suitable(size: int, value_count: int) -> bool:
     return size <= max(MIN_TABLE, TABLE_FACTOR * value_count)
 
 
-def occurring(state: TargetAxes, value: Expr, size: Size) -> Value:
+def occurring(state: TargetAxes, value: Expr, size: Size) -> PlanValue:
     """Return the values less than a size that occur among the elements, in ascending order."""
     marks = state.recorder.compute(np.zeros, size.value, np.uint8)
     marked = {"MARK": ArrayArgument(marks, "uint8", (size.expr,))}
@@ -42,7 +42,7 @@ def occurring(state: TargetAxes, value: Expr, size: Size) -> Value:
     return state.recorder.compute(np.flatnonzero, marks)
 
 
-def number_of(state: TargetAxes, name: str, value: Expr, listed: Value, size: Size) -> Expr:
+def number_of(state: TargetAxes, name: str, value: Expr, listed: PlanValue, size: Size) -> Expr:
     """Add the table that has the number of each listed value, and return that of the element's value."""
     table = f"NUMBER_{name}"
     numbers = state.recorder.compute(_numbering, listed, size.value)

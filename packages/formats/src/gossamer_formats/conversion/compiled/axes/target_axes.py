@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.compiled.programs.arguments import (
@@ -16,7 +16,7 @@ from gossamer_formats.conversion.compiled.programs.arguments import (
     Size,
 )
 from gossamer_formats.conversion.compiled.programs.loop_nest import Tail
-from gossamer_formats.conversion.compiled.programs.run_program import run_program
+from gossamer_formats.conversion.compiled.programs.run_program import run_conversion_program
 from gossamer_formats.conversion.compiled.source.element_loop import ElementLoop
 from gossamer_formats.conversion.compiled.source.element_order import ElementOrder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
@@ -27,14 +27,14 @@ from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Stmt
 
 
-class Place(NamedTuple):
+class SlotPlace(NamedTuple):
     """An element's slot of an axis, and the number of all slots."""
 
     slot: Expr
     size: Size
 
 
-ROOT = Place(ZERO, SINGLE)
+ROOT_PLACE = SlotPlace(ZERO, SINGLE)
 """The place of an element before all axes."""
 
 
@@ -42,9 +42,9 @@ class IndexArray(NamedTuple):
     """An index array that is complete: its dtype, and its largest number, if that is known; the least one is
     0 then."""
 
-    array: Value
+    array: PlanValue
     dtype: str
-    largest: int | Value | None = None
+    largest: int | PlanValue | None = None
 
 
 class StoredCoordinate(NamedTuple):
@@ -65,7 +65,7 @@ class Appended(NamedTuple):
 
     axis: Axis
     indptr: Indptr | None
-    parent: Place
+    parent: SlotPlace
 
 
 class ValueSlots(NamedTuple):
@@ -101,7 +101,7 @@ class TargetAxes:
     requires: Requirements
     sizes: KnownSizes
     """The sizes that are the same for all tensors of the kind."""
-    slot_counts: dict[str, Value] = field(default_factory=dict)
+    slot_counts: dict[str, PlanValue] = field(default_factory=dict)
     """The sizes that are numbers of slots."""
     coordinates: dict[str, Expr] = field(default_factory=dict)
     """An element's coordinate along an axis."""
@@ -117,8 +117,8 @@ class TargetAxes:
     """The statements that bind the slots of the axes so far."""
     starts: list[Stmt] = field(default_factory=list)
     """The statements before the loops."""
-    places: dict[str | None, Place] = field(default_factory=lambda: {None: ROOT})
-    position: Place = ROOT
+    places: dict[str | None, SlotPlace] = field(default_factory=lambda: {None: ROOT_PLACE})
+    position: SlotPlace = ROOT_PLACE
     """The place of the element's value, as far as axes are known."""
     slots: ValueSlots = field(default_factory=ValueSlots)
     arrays: dict[str, IndexArray] = field(default_factory=dict)
@@ -188,4 +188,4 @@ def run_query(
         raise NotDirectError("a query needs a program of its own")
     loops = state.loop.around([*state.bindings, *statements], tail)
     body = [*state.starts, *before, *loops, *after]
-    run_program(state.recorder, body, {**state.arguments.by_name, **arguments})
+    run_conversion_program(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from gossamer_ir.support.bounded_dict import put_bounded
 
 
-class Value(NamedTuple):
+class PlanValue(NamedTuple):
     """A value of a plan: an array or an integer that differs between tensors."""
 
     number: int
 
 
-class Step(NamedTuple):
+class PlannedCall(NamedTuple):
     """A call: the numbers of its arguments and of its result, and of values that no later step needs."""
 
     function: Callable[..., Any]
@@ -33,8 +33,8 @@ class Branch:
     """Steps with their constant arguments, then the value `result`, unless there is a decision."""
 
     constants: dict[int, Any] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    decision: Step | None = None
+    steps: list[PlannedCall] = field(default_factory=list)
+    decision: PlannedCall | None = None
     outcomes: dict[Any, Branch] = field(default_factory=dict)
     result: int = -1
 
@@ -43,12 +43,12 @@ class UnplannedError(Exception):
     """A decision has an outcome that was not recorded."""
 
 
-def replay(plan: Branch, inputs: Iterable[Any]) -> Any:
+def run_plan(plan: Branch, inputs: Iterable[Any]) -> Any:
     """Return the result for inputs; raises `UnplannedError`.
 
     >>> import operator
-    >>> double = Branch(steps=[Step(operator.add, (0, 0), 1)], result=1)
-    >>> replay(Branch(decision=Step(bool, (0,), 1), outcomes={True: double}), [4])
+    >>> double = Branch(steps=[PlannedCall(operator.add, (0, 0), 1)], result=1)
+    >>> run_plan(Branch(decision=PlannedCall(bool, (0,), 1), outcomes={True: double}), [4])
     8
     """
     values = dict(enumerate(inputs))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gossamer_formats.conversion.compiled.plans.array_numbers import size_of
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
@@ -30,8 +30,8 @@ class PlannedStorage(NamedTuple):
 
     description: FormatDescription
     sizes: dict[str, int]
-    arrays: dict[str, Value]
-    value_count: Value
+    arrays: dict[str, PlanValue]
+    value_count: PlanValue
     are_new: bool
 
     @property
@@ -40,7 +40,7 @@ class PlannedStorage(NamedTuple):
         return tuple(evaluate(size, self.sizes) for size in shape_of(self.description))
 
     @property
-    def values(self) -> Value:
+    def values(self) -> PlanValue:
         """The array of values."""
         return self.arrays[values_handle(self.description)]
 
@@ -49,8 +49,8 @@ class PlannedConversion(NamedTuple):
     """A storage that was planned, the values of all its sizes, and the permutation if there is one."""
 
     storage: PlannedStorage
-    sizes: dict[str, int | Value]
-    permutation: Value | None
+    sizes: dict[str, int | PlanValue]
+    permutation: PlanValue | None
 
 
 def kind_sizes(storage: Storage) -> tuple[tuple[str, int], ...]:
@@ -94,13 +94,13 @@ def is_list(description: FormatDescription, axis: Axis) -> bool:
 
 def planned_source(recorder: Recorder, storage: Storage) -> PlannedStorage:
     """Return the storage whose arrays are the inputs of a recording, in their order."""
-    arrays = {handle: Value(number) for number, handle in enumerate(storage.arrays)}
+    arrays = {handle: PlanValue(number) for number, handle in enumerate(storage.arrays)}
     count = recorder.compute(size_of, arrays[values_handle(storage.description)])
     return PlannedStorage(
         storage.description, dict(kind_sizes(storage)), arrays, count, are_new=False
     )
 
 
-def is_shareable(recorder: Recorder, storage: PlannedStorage, array: Value) -> bool:
+def is_shareable(recorder: Recorder, storage: PlannedStorage, array: PlanValue) -> bool:
     """Return whether other storages may share an array."""
     return storage.are_new or bool(recorder.decide(is_owned, array))

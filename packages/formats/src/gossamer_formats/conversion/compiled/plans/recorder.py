@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.plans.plan import Branch, Step, Value
+from gossamer_formats.conversion.compiled.plans.plan import Branch, PlannedCall, PlanValue
 from gossamer_formats.registry.compiler import Compile
 
 
@@ -15,14 +15,14 @@ class Recorder:
     """The steps so far for some inputs, and the values for these. `compile` compiles the programs.
 
     Only what is equal for all inputs of a kind is an argument of the caller's code; everything else is a
-    `Value`, and what the code does next depends on it by `decide` only.
+    `PlanValue`, and what the code does next depends on it by `decide` only.
 
     >>> import operator
     >>> recorder = Recorder(print, [4])
-    >>> if recorder.decide(operator.lt, Value(0), 10):
-    ...     doubled = recorder.compute(operator.add, Value(0), Value(0))
-    >>> from gossamer_formats.conversion.compiled.plans.plan import replay
-    >>> replay(recorder.finish(doubled), [7])
+    >>> if recorder.decide(operator.lt, PlanValue(0), 10):
+    ...     doubled = recorder.compute(operator.add, PlanValue(0), PlanValue(0))
+    >>> from gossamer_formats.conversion.compiled.plans.plan import run_plan
+    >>> run_plan(recorder.finish(doubled), [7])
     14
     """
 
@@ -33,19 +33,19 @@ class Recorder:
         self._path = [Branch()]
         self._decided: dict[tuple[Any, ...], Any] = {}
 
-    def compute(self, function: Callable[..., Any], *arguments: Any) -> Value:
+    def compute(self, function: Callable[..., Any], *arguments: Any) -> PlanValue:
         """Call a function of values and constants, and return its result as a value."""
         step = self._step(function, arguments)
         self._values[step.result] = self._call(step)
         self._path[-1].steps.append(step)
-        return Value(step.result)
+        return PlanValue(step.result)
 
     def decide(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of a function of values and constants, on which all that follows may depend.
 
         The result must be hashable. The values must not be changed later by a step.
         """
-        if not any(isinstance(argument, Value) for argument in arguments):
+        if not any(isinstance(argument, PlanValue) for argument in arguments):
             return function(*arguments)
         key = (function, *arguments)
         if key not in self._decided:
@@ -67,7 +67,7 @@ class Recorder:
                 del branch.steps[count:]
             raise
 
-    def finish(self, result: Value | None) -> Branch:
+    def finish(self, result: PlanValue | None) -> Branch:
         """Return the plan. It returns the value `result`, or None."""
         last = self._path[-1]
         if result is None:
@@ -76,23 +76,23 @@ class Recorder:
         _set_last_used(self._path)
         return self._path[0]
 
-    def value(self, value: Value | None) -> Any:
+    def value(self, value: PlanValue | None) -> Any:
         """Return a value for the inputs of the recording: the result."""
         return None if value is None else self._values[value.number]
 
-    def _step(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Step:
+    def _step(self, function: Callable[..., Any], arguments: Sequence[Any]) -> PlannedCall:
         numbers = []
         for argument in arguments:
-            if isinstance(argument, Value):
+            if isinstance(argument, PlanValue):
                 numbers.append(argument.number)
                 continue
             self._values[self._next] = self._path[-1].constants[self._next] = argument
             numbers.append(self._next)
             self._next += 1
         self._next += 1
-        return Step(function, tuple(numbers), self._next - 1)
+        return PlannedCall(function, tuple(numbers), self._next - 1)
 
-    def _call(self, step: Step) -> Any:
+    def _call(self, step: PlannedCall) -> Any:
         return step.function(*[self._values[number] for number in step.arguments])
 
 

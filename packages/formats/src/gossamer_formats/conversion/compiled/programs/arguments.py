@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import mul as multiplied
 from typing import Any, NamedTuple
 
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_ir.core.build import ONE, index, index_var, mul
@@ -21,7 +21,7 @@ class Size(NamedTuple):
     tensors."""
 
     expr: Expr
-    value: int | Value
+    value: int | PlanValue
 
 
 SINGLE = Size(ONE, 1)
@@ -35,7 +35,7 @@ class SharedArguments:
         self.recorder = recorder
         self.by_name: dict[str, Any] = {}
 
-    def integer(self, name: str, value: int | Value) -> Size:
+    def integer(self, name: str, value: int | PlanValue) -> Size:
         """Add an integer."""
         self.by_name[name] = value
         return Size(index_var(name), value)
@@ -47,7 +47,7 @@ class SharedArguments:
         return self.integer(name, value)
 
     def array(
-        self, name: str, array: Value, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+        self, name: str, array: PlanValue, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
     ) -> None:
         """Add an array."""
         self.by_name[name] = ArrayArgument(array, dtype, (size,), facts)
@@ -62,7 +62,9 @@ class SharedArguments:
         return self.integer(name, value)
 
 
-def product_value(recorder: Recorder, first: int | Value, second: int | Value) -> int | Value:
+def product_value(
+    recorder: Recorder, first: int | PlanValue, second: int | PlanValue
+) -> int | PlanValue:
     """Return the product of two numbers."""
     if isinstance(first, int) and isinstance(second, int):
         return first * second

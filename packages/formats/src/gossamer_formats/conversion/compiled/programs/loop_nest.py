@@ -36,7 +36,7 @@ def is_level(statement: Stmt) -> bool:
     return False
 
 
-def depth_of(nest: Sequence[Stmt]) -> int:
+def depth_of_loops(nest: Sequence[Stmt]) -> int:
     """Return the number of levels of a nest."""
     return sum(map(is_level, nest))
 
@@ -53,7 +53,7 @@ def around(
     >>> [statement.var.name for statement in found.body]
     ['x', 'y']
     """
-    inner, depth = tuple(body), depth_of(nest)
+    inner, depth = tuple(body), depth_of_loops(nest)
     for statement in reversed(nest):
         if not is_level(statement):
             inner = (statement, *inner)
@@ -132,7 +132,7 @@ def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], statement: Stmt) -> 
     inlined = resolve(statement, values)
     needed = _depth_of_variables(inlined, depths)
     if any(_depth_of_variables(resolve(each, values), depths) <= needed for each in conditions):
-        return Tail(statement, depth_of(nest))
+        return Tail(statement, depth_of_loops(nest))
     return Tail(inlined, needed)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from gossamer_formats.registry.compiler import Compile, Program
+from gossamer_formats.registry.compiler import Compile, CompiledProgram
 from gossamer_ir.nodes import Buffer, Expr, Fact, Function, Module, Param, Stmt
 from gossamer_ir.traversal.effects import buffers_named
 from gossamer_ir.traversal.references import free_vars
@@ -25,7 +25,7 @@ class ArrayArgument(NamedTuple):
     facts: tuple[Fact, ...] = ()
 
 
-Arguments: TypeAlias = Mapping[str, Any]
+ProgramArguments: TypeAlias = Mapping[str, Any]
 """The arguments of a program by name: `ArrayArgument`s, and integers or their `Value`s, which may occur in
 the shapes of arrays."""
 
@@ -33,11 +33,13 @@ the shapes of arrays."""
 class ProgramCall(NamedTuple):
     """A program with its arguments."""
 
-    program: Program
+    program: CompiledProgram
     arguments: tuple[Any, ...]
 
 
-def program_call(compile: Compile, body: Sequence[Stmt], arguments: Arguments) -> ProgramCall:
+def program_call(
+    compile: Compile, body: Sequence[Stmt], arguments: ProgramArguments
+) -> ProgramCall:
     """Return the call of a program; arguments that it does not name are left out.
 
     >>> from gossamer_formats.conversion.compiled.programs.statements import loop, store
@@ -67,19 +69,19 @@ def program_call(compile: Compile, body: Sequence[Stmt], arguments: Arguments) -
     }
     parts = [node for array in arrays.values() for node in (*array.shape, *array.facts)]
     variables = free_vars(*body, *parts)
-    parameters: list[Parameter] = []
+    parameters: list[ProgramParameter] = []
     passed = []
     for name, value in arguments.items():
         if name in arrays:
-            parameters.append(Parameter(name, value.dtype, value.shape, value.facts))
+            parameters.append(ProgramParameter(name, value.dtype, value.shape, value.facts))
             passed.append(value.array)
         elif name in variables:
-            parameters.append(Parameter(name))
+            parameters.append(ProgramParameter(name))
             passed.append(value)
     return ProgramCall(_compiled(compile, tuple(body), tuple(parameters)), tuple(passed))
 
 
-class Parameter(NamedTuple):
+class ProgramParameter(NamedTuple):
     """A parameter: an array, or an integer if it has no dtype."""
 
     name: str
@@ -90,12 +92,12 @@ class Parameter(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _compiled(
-    compile: Compile, body: tuple[Stmt, ...], parameters: tuple[Parameter, ...]
-) -> Program:
+    compile: Compile, body: tuple[Stmt, ...], parameters: tuple[ProgramParameter, ...]
+) -> CompiledProgram:
     return compile(_module_of(body, parameters))
 
 
-def _module_of(body: tuple[Stmt, ...], parameters: tuple[Parameter, ...]) -> Module:
+def _module_of(body: tuple[Stmt, ...], parameters: tuple[ProgramParameter, ...]) -> Module:
     """Return the module of a program with these parameters."""
     params = [
         Param(name, "int64") if dtype is None else Param(f"{name}_", "handle")

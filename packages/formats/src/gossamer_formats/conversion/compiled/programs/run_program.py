@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
-from gossamer_formats.conversion.compiled.programs.program import Arguments, program_call
+from gossamer_formats.conversion.compiled.programs.program import ProgramArguments, program_call
 from gossamer_ir.nodes import Stmt
 
 
-def run_program(recorder: Recorder, body: Sequence[Stmt], arguments: Arguments) -> None:
+def run_conversion_program(
+    recorder: Recorder, body: Sequence[Stmt], arguments: ProgramArguments
+) -> None:
     """Run a program, whose arguments may be values of a plan.
 
     The arrays are those of a checked storage, or were made for the programs of the conversion.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
-from gossamer_formats.conversion.compiled.programs.run_program import run_program
+from gossamer_formats.conversion.compiled.programs.run_program import run_conversion_program
 from gossamer_formats.conversion.compiled.programs.statements import (
     both,
     cell,
@@ -29,7 +29,10 @@ from gossamer_ir.nodes import Expr, For, Let, Load, Stmt, Store, Var
 
 
 def sort_fibers(
-    recorder: Recorder, listed: tuple[Value, Value], dtype: str, offsets: tuple[Value, str]
+    recorder: Recorder,
+    listed: tuple[PlanValue, PlanValue],
+    dtype: str,
+    offsets: tuple[PlanValue, str],
 ) -> None:
     """Sort distinct numbers within each fiber, in place: merge pairs of ascending runs.
 
@@ -41,7 +44,7 @@ def sort_fibers(
     fibers, total = index_var("fibers"), index_var("count")
     facts = offsets_facts("OFFSETS", fibers, total)
     merged = recorder.compute(np.empty, longest, dtype)
-    run_program(
+    run_conversion_program(
         recorder,
         _merge_sort(dtype, offsets[1]),
         {

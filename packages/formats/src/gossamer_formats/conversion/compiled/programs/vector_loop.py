@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_formats.conversion.compiled.programs.loop_nest import depth_of
+from gossamer_formats.conversion.compiled.programs.loop_nest import depth_of_loops
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import For, Let, Stmt
 from gossamer_ir.traversal.references import free_vars
@@ -31,7 +31,7 @@ class VectorLoop(NamedTuple):
     @property
     def depth(self) -> int:
         """The number of levels outside of the loop."""
-        return depth_of(self.outer)
+        return depth_of_loops(self.outer)
 
     def of(self, body: Sequence[Stmt]) -> For:
         """Return the loop with a body."""

@@ -19,15 +19,15 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     first_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.loop_nest import (
     Tail,
     around,
-    depth_of,
+    depth_of_loops,
     hoisted,
 )
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
-from gossamer_formats.conversion.compiled.programs.run_program import run_program
+from gossamer_formats.conversion.compiled.programs.run_program import run_conversion_program
 from gossamer_formats.conversion.compiled.programs.statements import (
     cell,
     get_cell,
@@ -37,7 +37,7 @@ from gossamer_formats.conversion.compiled.programs.statements import (
     store,
 )
 from gossamer_formats.conversion.compiled.programs.vector_loop import VectorLoop, vector_loop
-from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Let, Stmt, Var
@@ -52,7 +52,7 @@ def append_elements(
     appended: Appended,
     stores: Sequence[Stmt],
     arguments: Mapping[str, ArrayArgument],
-) -> Value:
+) -> PlanValue:
     """Run the last program, which appends elements to an axis, and return how many there are."""
     axis, indptr, parent = appended
     recorder = state.recorder
@@ -66,7 +66,7 @@ def append_elements(
         tail = _tail(state, axis, store("ENDS", parent.slot, get_cell(TOTAL), dtype))
     loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
     body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
-    run_program(recorder, body, {**state.arguments.by_name, **found})
+    run_conversion_program(recorder, body, {**state.arguments.by_name, **found})
     total = recorder.compute(first_of, totals)
     if indptr is None:
         set_list_size(state, axis, total)
@@ -79,7 +79,7 @@ def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
     if has_full_ancestors(state, axis):
         return hoisted(state.loop.nest, state.bindings, statement)
-    return Tail(statement, depth_of(state.loop.nest))
+    return Tail(statement, depth_of_loops(state.loop.nest))
 
 
 def _one_by_one(
@@ -122,4 +122,4 @@ def _in_vectors(
 def _position(found: VectorLoop) -> Expr:
     """Return what the position of a value is bound to."""
     bindings = [each for each in (*found.outer, *found.bindings) if isinstance(each, Let)]
-    return next(each.value for each in bindings if each.var == POSITION)
+    return next(each.value for each in bindings if each.var == POSITION_VAR)

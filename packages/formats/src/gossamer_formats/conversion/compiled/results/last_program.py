@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.axes.target_axes import Place, TargetAxes, run_query
+from gossamer_formats.conversion.compiled.axes.target_axes import SlotPlace, TargetAxes, run_query
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.options import Options
+from gossamer_formats.conversion.compiled.options import ElementOptions
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     size_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedConversion,
     PlannedStorage,
@@ -31,7 +31,7 @@ from gossamer_formats.conversion.compiled.results.new_storage import (
     shared_arrays,
     typed_description,
 )
-from gossamer_formats.conversion.compiled.source.element_loop import POSITION
+from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_formats.conversion.target.dtypes import index_dtypes
 from gossamer_formats.memory.new_arrays import without_end
 from gossamer_formats.permutation import UNSTORED
@@ -47,11 +47,11 @@ class _ArrayStore(NamedTuple):
     """A new array, and what is stored for each element in which place."""
 
     wanted: WantedArray
-    place: Place
+    place: SlotPlace
     value: Expr
 
 
-def store_elements(state: TargetAxes, options: Options) -> PlannedConversion:
+def store_elements(state: TargetAxes, options: ElementOptions) -> PlannedConversion:
     """Store indices and values, and return the storage."""
     if not state.slots.are_own and not state.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
@@ -69,7 +69,9 @@ def store_elements(state: TargetAxes, options: Options) -> PlannedConversion:
     return PlannedConversion(storage, {**known, **state.slot_counts}, permutation)
 
 
-def _shared_results(state: TargetAxes, handle: str, options: Options) -> dict[str, Value]:
+def _shared_results(
+    state: TargetAxes, handle: str, options: ElementOptions
+) -> dict[str, PlanValue]:
     """Return what follows without a program if the slots are those of the source."""
     if not state.slots.are_of_source:
         return {}
@@ -92,24 +94,24 @@ def _coordinate_stores(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str
 
 
 def _value_stores(
-    state: TargetAxes, described: FormatDescription, options: Options
+    state: TargetAxes, described: FormatDescription, options: ElementOptions
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their positions in the source."""
     extra, place = described.buffer.extra_storage, state.position
     is_filled = state.slots.are_filled and not extra
     if extra:
         count = state.recorder.compute(plus, place.size.value, extra)
-        place = Place(place.slot, Size(add(place.size.expr, index(extra)), count))
+        place = SlotPlace(place.slot, Size(add(place.size.expr, index(extra)), count))
     size = place.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
     found = {values_handle(described): _ArrayStore(values, place, state.loop.value)}
     if options.wants_permutation:
         positions = WantedArray(size, "int64", None if is_filled else UNSTORED)
-        found[PERMUTATION] = _ArrayStore(positions, place, POSITION)
+        found[PERMUTATION] = _ArrayStore(positions, place, POSITION_VAR)
     return found
 
 
-def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, Value]:
+def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, PlanValue]:
     """Run the program, and return the new arrays."""
     if not stores:
         return {}

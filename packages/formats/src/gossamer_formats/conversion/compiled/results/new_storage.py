@@ -14,7 +14,7 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
     TargetAxes,
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import is_shareable
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.target.dtypes import index_dtypes, limits_of, with_index_dtype
@@ -58,7 +58,7 @@ def _is_within(array: Array, dtype: str) -> bool:
     return bool(least <= array.min(initial=0) and array.max(initial=0) <= most)
 
 
-def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Value]:
+def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, PlanValue]:
     """Return the index arrays that are not made of what the last program stores for each element."""
     return {
         handle: array.array
@@ -68,7 +68,7 @@ def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, V
     }
 
 
-def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Value]:
+def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, PlanValue]:
     """Return the index arrays of the source that the target shares."""
     found = {}
     for stored in state.stored:
@@ -78,7 +78,7 @@ def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Val
     return found
 
 
-def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> Value | None:
+def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> PlanValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
     source = state.source
     handle = state.loop.loaded.get(state.logical.get(stored.axis, -1))
@@ -94,12 +94,12 @@ class WantedArray(NamedTuple):
     """A new array: the number of its elements, its dtype, and what places of no element hold; None if each
     place has one."""
 
-    size: int | Value
+    size: int | PlanValue
     dtype: str
     unused: int | None
 
 
-def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str, Value]:
+def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str, PlanValue]:
     """Return new arrays by name."""
     if not wanted:
         return {}

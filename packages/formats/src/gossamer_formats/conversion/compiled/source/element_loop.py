@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
 from gossamer_formats.conversion.compiled.programs.arguments import SharedArguments, Size
 from gossamer_formats.conversion.compiled.programs.loop_nest import (
@@ -38,10 +38,10 @@ from gossamer_ir.nodes import Expr, For, Load, Stmt
 VALUES = "S_values"
 """The array of the values of the source."""
 
-POSITION = index_var("p")
+POSITION_VAR = index_var("p")
 """The position of an element's value."""
 
-_NOTHING: Mapping[str, Value] = MappingProxyType({})
+_NOTHING: Mapping[str, PlanValue] = MappingProxyType({})
 
 
 class ElementLoop(NamedTuple):
@@ -87,7 +87,7 @@ def element_loop(
     *,
     drop_zeros: bool,
     in_storage_order: bool = False,
-    sorted_slots: Mapping[str, Value] = _NOTHING,
+    sorted_slots: Mapping[str, PlanValue] = _NOTHING,
 ) -> ElementLoop:
     """Return the loops over the elements of a checked storage.
 
@@ -105,7 +105,7 @@ def element_loop(
     axes = SourceAxes(storage, arguments, sorted_slots)
     _open_loops(axes, loops, solved)
     position, size = position_of(axes)
-    axes.nest.append(let(POSITION.name, position))
+    axes.nest.append(let(POSITION_VAR.name, position))
     _bind_logical(axes, solved)
     value = _value_of(axes, solved, size)
     handles = {
@@ -148,7 +148,7 @@ def _open_loops(axes: SourceAxes, loops: Sequence[str], solved: SolvedAxis | Non
 def _value_of(axes: SourceAxes, solved: SolvedAxis | None, size: Size) -> Expr:
     """Add the array of values, and return the value of an element."""
     dtype = axes.storage.description.buffer.dtype
-    indices: tuple[Expr, ...] = (POSITION,)
+    indices: tuple[Expr, ...] = (POSITION_VAR,)
     shape: tuple[Expr, ...] = (size.expr,)
     if solved is not None:
         # Both coordinates are known to be in bounds, but not the position that is made of them.

@@ -16,7 +16,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import FormatDescription
 
 
-class Digit(NamedTuple):
+class NextDigit(NamedTuple):
     """The logical dimension whose coordinate has the coordinate of an axis as its next digit, and whether
     a fiber of the axis is visited in ascending order."""
 
@@ -28,7 +28,7 @@ class ElementOrder(NamedTuple):
     """The digits of the logical coordinates in the order of the loops, from the outermost; none if logical
     coordinates are not composed of digits. `are_distinct`: no two elements have equal coordinates."""
 
-    digits: tuple[Digit, ...]
+    digits: tuple[NextDigit, ...]
     are_distinct: bool
 
 
@@ -65,7 +65,7 @@ def declared_order(
         indices = stored[name]
         if name in dimensions:
             is_sorted = are_sorted or indices is None or indices.sorted
-            digits.append(Digit(dimensions[name], is_sorted))
+            digits.append(NextDigit(dimensions[name], is_sorted))
     are_distinct = all(indices is None or indices.unique for indices in stored.values())
     return ElementOrder(tuple(digits), are_distinct)
 
@@ -78,7 +78,7 @@ def order_of_loop(
     if loop.solved is not None:
         dimensions = (loop.solved.dimension, 1 - loop.solved.dimension)
         return ElementOrder(
-            tuple(Digit(number, ascends=True) for number in dimensions), are_distinct=True
+            tuple(NextDigit(number, ascends=True) for number in dimensions), are_distinct=True
         )
     layout = layout_sizes(source.description, source.sizes)
     return declared_order(source.description, layout, loop.axes, are_sorted=are_sorted)

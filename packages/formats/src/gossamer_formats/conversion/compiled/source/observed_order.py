@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion.compiled.plans.array_numbers import first_flag
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
-from gossamer_formats.conversion.compiled.programs.run_program import run_program
+from gossamer_formats.conversion.compiled.programs.run_program import run_conversion_program
 from gossamer_formats.conversion.compiled.programs.statements import (
     both,
     cell,
@@ -22,8 +22,8 @@ from gossamer_formats.conversion.compiled.programs.statements import (
 from gossamer_formats.conversion.compiled.source.element_loop import ElementLoop
 from gossamer_formats.conversion.compiled.source.element_order import (
     UNKNOWN,
-    Digit,
     ElementOrder,
+    NextDigit,
     without_repetitions,
 )
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
@@ -43,7 +43,7 @@ def observed_order(order: ElementOrder, loop: ElementLoop) -> ElementOrder:
     if not _is_ascending(loop, dimensions):
         return UNKNOWN
     return ElementOrder(
-        tuple(Digit(number, ascends=True) for number in dimensions), are_distinct=True
+        tuple(NextDigit(number, ascends=True) for number in dimensions), are_distinct=True
     )
 
 
@@ -58,7 +58,7 @@ def _is_ascending(loop: ElementLoop, dimensions: Sequence[int]) -> bool:
     updates = [set_cell(_last_name(number), logical_variable(number)) for number in dimensions]
     loops = loop.around([set_cell("UNSORTED", unsorted), *updates])
     flag = recorder.compute(np.zeros, 1, np.uint8)
-    run_program(
+    run_conversion_program(
         recorder,
         [*starts, *loops, store("FLAG", ZERO, get_cell("UNSORTED"), "uint8")],
         {**loop.arguments.by_name, "FLAG": ArrayArgument(flag, "uint8", (ONE,))},

@@ -8,7 +8,7 @@ from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     size_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import (
     PlannedStorage,
     is_list,
@@ -24,7 +24,7 @@ LARGEST_HALF = 2**31 - 1
 """The largest number in one half of an int64."""
 
 
-def sorted_slots(recorder: Recorder, source: PlannedStorage) -> dict[str, Value]:
+def sorted_slots(recorder: Recorder, source: PlannedStorage) -> dict[str, PlanValue]:
     """Return the slots of axes, fiber by fiber, in the order of their coordinates, which must be distinct.
 
     An axis whose fibers are sorted is left out. Only slots are sorted: those of a blocked format are much
@@ -42,7 +42,7 @@ def sorted_slots(recorder: Recorder, source: PlannedStorage) -> dict[str, Value]
 
 def _slots_in_order(
     recorder: Recorder, source: PlannedStorage, axis: Axis, indices: Indices
-) -> Value | None:
+) -> PlanValue | None:
     """Return the slots of an axis in order; None if they are in order."""
     indptr, length = indptr_of(axis), evaluate(axis.length, source.sizes)
     coordinates = source.arrays[indices.handle]

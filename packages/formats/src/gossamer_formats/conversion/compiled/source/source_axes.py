@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     size_of,
 )
-from gossamer_formats.conversion.compiled.plans.plan import Value
+from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import PlannedStorage
 from gossamer_formats.conversion.compiled.programs.arguments import (
     SINGLE,
@@ -34,7 +34,7 @@ class SourceAxes:
 
     storage: PlannedStorage
     arguments: SharedArguments
-    sorted_slots: Mapping[str, Value]
+    sorted_slots: Mapping[str, PlanValue]
     nest: list[Stmt] = field(default_factory=list)
     elements: dict[str | None, Expr] = field(default_factory=lambda: {None: ZERO})
     coordinates: dict[str, Expr] = field(default_factory=dict)

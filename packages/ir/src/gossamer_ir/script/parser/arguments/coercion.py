@@ -10,12 +10,12 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary, Var
-from gossamer_ir.script.parser.arguments.statics import Value
+from gossamer_ir.script.parser.arguments.statics import StaticValue
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.traversal.walk import walk
 
 
-def literal(ctx: ParserContext, node: ast.expr, value: Value, expected: str | None) -> Expr:
+def literal(ctx: ParserContext, node: ast.expr, value: StaticValue, expected: str | None) -> Expr:
     """Return a constant of the expected dtype. The default is int64 for integers and bool for bools."""
     if expected is None:
         if isinstance(value, float):
@@ -80,7 +80,7 @@ def matched(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr
     return value
 
 
-def require_dtype(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def require_dtype_text(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
 

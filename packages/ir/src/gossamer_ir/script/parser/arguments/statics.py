@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from gossamer_ir.script.parser.state.context import ParserContext
 
-Value: TypeAlias = bool | int | float
+StaticValue: TypeAlias = bool | int | float
 
 # Twice the word: sums and products of 64-bit constants may be intermediate results, and 2**128 is
 # still a cheap number. Without a limit, `9**9**9` would run forever.
@@ -37,7 +37,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def static_value(ctx: ParserContext, node: ast.expr) -> Value | None:
+def static_value(ctx: ParserContext, node: ast.expr) -> StaticValue | None:
     """Return the number or bool that an expression evaluates to in Python, None if it is not constant."""
     match node:
         case ast.Constant(value=value):
@@ -90,7 +90,7 @@ def require_bool(ctx: ParserContext, node: ast.expr, what: str) -> bool:
     return value
 
 
-def _captured_number(ctx: ParserContext, name: str) -> Value | None:
+def _captured_number(ctx: ParserContext, name: str) -> StaticValue | None:
     if ctx.lookup(name) is not None:
         return None
     value = ctx.captured.get(name)
@@ -98,8 +98,8 @@ def _captured_number(ctx: ParserContext, name: str) -> Value | None:
 
 
 def _apply(
-    ctx: ParserContext, node: ast.expr, function: Callable[..., Any], args: tuple[Value, ...]
-) -> Value:
+    ctx: ParserContext, node: ast.expr, function: Callable[..., Any], args: tuple[StaticValue, ...]
+) -> StaticValue:
     # These can make huge numbers, so that operands are checked before the result is computed.
     grows = function in (operator.pow, operator.lshift)
     if grows and (abs(args[1]) > _MAX_BITS or _bits(args[0]) > _MAX_BITS):
@@ -113,5 +113,5 @@ def _apply(
     return result
 
 
-def _bits(value: Value) -> int:
+def _bits(value: StaticValue) -> int:
     return value.bit_length() if isinstance(value, int) else 0

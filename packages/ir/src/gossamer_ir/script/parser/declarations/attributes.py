@@ -12,7 +12,7 @@ from gossamer_ir.script.parser.expressions.index_maps import set_map
 from gossamer_ir.script.parser.state.context import ParserContext
 
 STAGE_KEY = "sparse_tir_level"
-LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
+STAGES_OF_LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
 
 
 def read_annotations(ctx: ParserContext, node: ast.expr) -> Annotations:
@@ -33,11 +33,11 @@ def func_attr(ctx: ParserContext, call: ast.Call) -> None:
     for key, value in read_annotations(ctx, _without_map(ctx, node)):
         if key != STAGE_KEY:
             ctx.function.annotations.append((key, value))
-        elif not isinstance(value, int) or value not in LEVELS:
+        elif not isinstance(value, int) or value not in STAGES_OF_LEVELS:
             hint = "Expected 2 (coordinate), 1 (position) or 0 (loop)."
             raise ctx.error("stage", f"There is no level {value!r}.", call, hint=hint)
         else:
-            _set_stage(ctx, call, LEVELS[value])
+            _set_stage(ctx, call, STAGES_OF_LEVELS[value])
 
 
 def _without_map(ctx: ParserContext, node: ast.expr) -> ast.expr:

@@ -23,7 +23,7 @@ from gossamer_ir.script.parser.expressions.calls import dtype_argument
 from gossamer_ir.script.parser.expressions.expressions import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
-Arguments = dict[str, ast.expr]
+NamedArguments = dict[str, ast.expr]
 AxisReader = Callable[[ParserContext, str, ast.Call], Axis]
 
 _FLAGS = "sorted unique padded"
@@ -151,12 +151,12 @@ def _two_handles(ctx: ParserContext, node: ast.expr, expected: str) -> tuple[str
     return handle_argument(ctx, first), handle_argument(ctx, second)
 
 
-def _storage(ctx: ParserContext, given: Arguments, own: str) -> str:
+def _storage(ctx: ParserContext, given: NamedArguments, own: str) -> str:
     node = given.get(own, given.get("idtype"))
     return "int32" if node is None else dtype_argument(ctx, node)
 
 
-def _flags(ctx: ParserContext, given: Arguments) -> dict[str, bool]:
+def _flags(ctx: ParserContext, given: NamedArguments) -> dict[str, bool]:
     return {name: require_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
 
 

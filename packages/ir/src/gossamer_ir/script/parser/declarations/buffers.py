@@ -10,7 +10,11 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
 from gossamer_ir.script.parser.arguments.arguments import bind, items_or_one
 from gossamer_ir.script.parser.arguments.statics import require_int, require_text, static_value
-from gossamer_ir.script.parser.declarations.axes import Arguments, axis_argument, handle_argument
+from gossamer_ir.script.parser.declarations.axes import (
+    NamedArguments,
+    axis_argument,
+    handle_argument,
+)
 from gossamer_ir.script.parser.declarations.strides import read_layout, with_offset
 from gossamer_ir.script.parser.expressions.calls import value_dtype
 from gossamer_ir.script.parser.expressions.expressions import expr, index_expr
@@ -67,7 +71,9 @@ def shape_argument(ctx: ParserContext, node: ast.expr) -> tuple[Expr, ...]:
     return tuple([index_expr(ctx, item) for item in items_or_one(node)])
 
 
-def _sparse(ctx: ParserContext, name: str, given: Arguments, handle: str | None) -> SparseBuffer:
+def _sparse(
+    ctx: ParserContext, name: str, given: NamedArguments, handle: str | None
+) -> SparseBuffer:
     dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
     extra = given.get("extra_storage")
     offsets = given.get("offsets")
@@ -83,7 +89,7 @@ def _sparse(ctx: ParserContext, name: str, given: Arguments, handle: str | None)
     )
 
 
-def _dense(ctx: ParserContext, name: str, given: Arguments, handle: str | None) -> Buffer:
+def _dense(ctx: ParserContext, name: str, given: NamedArguments, handle: str | None) -> Buffer:
     dtype = value_dtype(ctx, given["dtype"]) if "dtype" in given else "float32"
     shape = shape_argument(ctx, given["shape"])
     _require_hints(ctx, given)
@@ -99,14 +105,14 @@ def _dense(ctx: ParserContext, name: str, given: Arguments, handle: str | None) 
     return Buffer(name, shape, dtype, handle, _scope(ctx, given))
 
 
-def _require_hints(ctx: ParserContext, given: Arguments) -> None:
+def _require_hints(ctx: ParserContext, given: NamedArguments) -> None:
     """Check `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
         if name in given and require_int(ctx, given[name], name) < -1:
             raise ctx.error("alignment", f"{name} is not a size.", given[name])
 
 
-def _offset(ctx: ParserContext, given: Arguments) -> Expr:
+def _offset(ctx: ParserContext, given: NamedArguments) -> Expr:
     """Return the number of elements of the array before the first one of the buffer (`elem_offset`)."""
     node = given.get("elem_offset")
     if node is None or _is_none(node):
@@ -122,7 +128,7 @@ def _offset(ctx: ParserContext, given: Arguments) -> Expr:
     return offset
 
 
-def _fill(ctx: ParserContext, given: Arguments, dtype: str) -> Const | None:
+def _fill(ctx: ParserContext, given: NamedArguments, dtype: str) -> Const | None:
     node = given.get("default", given.get("default_value"))
     if node is None or _is_none(node):
         return None
@@ -132,7 +138,7 @@ def _fill(ctx: ParserContext, given: Arguments, dtype: str) -> Const | None:
     return value
 
 
-def _scope(ctx: ParserContext, given: Arguments) -> Scope:
+def _scope(ctx: ParserContext, given: NamedArguments) -> Scope:
     node = given.get("scope")
     if node is None:
         return "global"

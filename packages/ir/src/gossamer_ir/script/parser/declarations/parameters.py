@@ -13,7 +13,7 @@ from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
 from gossamer_ir.script.parser.declarations.buffers import BUFFERS, parameter_buffer
 from gossamer_ir.script.parser.expressions.calls import dtype_argument, known_dtype
 from gossamer_ir.script.parser.state.context import ParserContext
-from gossamer_ir.script.syntax import child_nodes, walk
+from gossamer_ir.script.syntax import child_nodes, syntax_nodes
 
 _SIZED = {*AXIS_READERS, *BUFFERS, "alloc_buffer", "Buffer"}
 
@@ -49,7 +49,7 @@ def _is_dtype(node: ast.expr) -> bool:
 def size_names(node: ast.AST) -> frozenset[str]:
     """Return the names that occur in a length, nnz, width or shape."""
     names: set[str] = set()
-    for call in walk(node):
+    for call in syntax_nodes(node):
         if isinstance(call, ast.Call) and call_name(call) in _SIZED:
             stack: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
             while stack:

@@ -27,7 +27,7 @@ from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, FlatLayout, NestedLayout, span
 from gossamer_ir.support.counted import counted
 
-MOST_ELEMENTS = 1 << 14
+ENUMERATED_ELEMENTS = 1 << 14
 """Maximum number of elements of a buffer of more than two dimensions whose positions are enumerated."""
 
 Monomial = tuple[int, "Counter[Expr]"]
@@ -84,7 +84,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
     """Return whether no two elements of a buffer are proved to coincide.
 
     Two dimensions are decided by their extents; more of them by enumeration, if there are at most
-    `MOST_ELEMENTS` elements.
+    `ENUMERATED_ELEMENTS` elements.
     """
     pairs = zip(strides, map(integer_value, shape), strict=True)
     sizes = [(stride, extent) for stride, extent in pairs if extent != 1]
@@ -97,7 +97,7 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
         )
     offsets = [0]
     for stride, extent in sizes:
-        if extent is None or extent * len(offsets) > MOST_ELEMENTS:
+        if extent is None or extent * len(offsets) > ENUMERATED_ELEMENTS:
             return False
         offsets = [offset + stride * at for offset in offsets for at in range(extent)]
     return len(set(offsets)) == len(offsets)

@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.script.parser.arguments.arguments import bind, call_name
-from gossamer_ir.script.parser.arguments.coercion import literal, require_dtype
+from gossamer_ir.script.parser.arguments.coercion import literal, require_dtype_text
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
@@ -237,7 +237,7 @@ def _load(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, named, "predicate passthrough", required=2)
     predicate = expr(ctx, given["predicate"], "bool")
     node = given["passthrough"]
-    passthrough = require_dtype(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
+    passthrough = require_dtype_text(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
 
 
@@ -261,7 +261,7 @@ def _limit(op: ReduceOp, ctx: ParserContext, call: ast.Call, expected: str | Non
     return identity(op, dtype)
 
 
-CALLS: Mapping[str, Handler] = {
+CALL_PARSERS: Mapping[str, Handler] = {
     **{name: partial(_convert, name) for name in SCALARS if name != "handle"},
     **{name: partial(_math, name) for name in FUNCTIONS},
     **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},

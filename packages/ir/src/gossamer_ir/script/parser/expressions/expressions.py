@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.limits import MAX_DEPTH
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import (
     Binary,
@@ -28,7 +29,6 @@ from gossamer_ir.nodes import (
     UnaryOp,
     Var,
 )
-from gossamer_ir.script.limits import MAX_DEPTH
 from gossamer_ir.script.parser.arguments.arguments import dotted
 from gossamer_ir.script.parser.arguments.coercion import (
     common_dtype,

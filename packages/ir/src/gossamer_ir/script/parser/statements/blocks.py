@@ -24,7 +24,7 @@ AXIS_CALLS = {
 }
 
 
-def require_parts(ctx: ParserContext, node: ast.AST) -> BlockParts:
+def require_block_parts(ctx: ParserContext, node: ast.AST) -> BlockParts:
     """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
     does."""
     if ctx.parts is None or ctx.parts.kind != "block":
@@ -34,7 +34,7 @@ def require_parts(ctx: ParserContext, node: ast.AST) -> BlockParts:
 
 def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None:
     """Read `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
-    parts = require_parts(ctx, call)
+    parts = require_block_parts(ctx, call)
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if name == "axis.remap":
@@ -52,7 +52,7 @@ def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None
 
 def where(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.where(predicate)`."""
-    parts = require_parts(ctx, call)
+    parts = require_block_parts(ctx, call)
     if parts.predicate is not None:
         raise ctx.error("duplicate", "T.where is given twice.", call)
     parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
@@ -60,7 +60,7 @@ def where(ctx: ParserContext, call: ast.Call) -> None:
 
 def reads(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.reads(A[i, 0:n], ...)`."""
-    parts = require_parts(ctx, call)
+    parts = require_block_parts(ctx, call)
     if parts.reads is not None:
         raise ctx.error("duplicate", "T.reads is given twice.", call)
     parts.reads = _regions(ctx, call)
@@ -68,7 +68,7 @@ def reads(ctx: ParserContext, call: ast.Call) -> None:
 
 def writes(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.writes(C[i, k])`."""
-    parts = require_parts(ctx, call)
+    parts = require_block_parts(ctx, call)
     if parts.writes is not None:
         raise ctx.error("duplicate", "T.writes is given twice.", call)
     parts.writes = _regions(ctx, call)

@@ -17,7 +17,7 @@ from gossamer_ir.script.parser.expressions.expressions import expr
 from gossamer_ir.script.parser.expressions.range_arguments import read_range
 from gossamer_ir.script.parser.state.context import ParserContext
 
-LOOPS: Mapping[str, str] = {
+LOOP_CALLS: Mapping[str, str] = {
     "serial": "serial",
     "parallel": "parallel",
     "vectorized": "vectorized",
@@ -49,7 +49,7 @@ class LoopHead(msgspec.Struct, frozen=True):
             self.range.start,
             self.range.extent,
             body,
-            self.kind,  # type: ignore[arg-type]  # one of the values of LOOPS
+            self.kind,  # type: ignore[arg-type]  # one of the values of LOOP_CALLS
             self.thread,
             self.weight,
             self.grain,
@@ -64,16 +64,16 @@ def read_heads(ctx: ParserContext, node: ast.For) -> list[LoopHead]:
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
         name = "serial"
     if not isinstance(call, ast.Call) or name is None:
-        hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOPS)}."
+        hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOP_CALLS)}."
         raise ctx.error("loop", "A for cannot iterate over this.", call, hint=hint)
-    if name not in LOOPS:
-        raise unknown_member(ctx, call.func, name, LOOPS)
+    if name not in LOOP_CALLS:
+        raise unknown_member(ctx, call.func, name, LOOP_CALLS)
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if name == "grid":
         return _grid(ctx, call, targets)
     if len(targets) != 1:
         raise ctx.error("target", f"T.{name} defines one variable.", node.target)
-    return [_single(ctx, call, targets[0], LOOPS[name])]
+    return [_single(ctx, call, targets[0], LOOP_CALLS[name])]
 
 
 def _grid(ctx: ParserContext, call: ast.Call, targets: list[ast.expr]) -> list[LoopHead]:
