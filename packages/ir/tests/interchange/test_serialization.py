@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -157,6 +158,30 @@ def test_hostile_strings_are_scanned_in_linear_time():
     text = b'"' + b'\\"' * 500_000
     assert serialization.nesting_of(text) == 0
     assert serialization.nesting_of(b'{"a":"]]]","b":[[]]}') == 3
+
+
+def depth_by_characters(text):
+    depth = deepest = 0
+    is_string = is_escaped = False
+    for character in text:
+        if is_string:
+            is_string = is_escaped or character != '"'
+            is_escaped = character == "\\" and not is_escaped
+        else:
+            is_string = character == '"'
+            depth += (character in "[{") - (character in "]}")
+            deepest = max(deepest, depth)
+    return deepest
+
+
+@pytest.mark.parametrize("largest", [0, 1000], ids=["in pieces", "in one step"])
+def test_the_nesting_of_any_characters_is_that_of_a_scan_by_characters(monkeypatch, largest):
+    monkeypatch.setattr(serialization, "_SINGLE_STEP_BYTES", largest)
+    random = Random(0)
+    for alphabet in ('["]', '[]{}"x', '[]"\\', '[{"\\x'):
+        for length in range(100):
+            text = "".join(random.choices(alphabet, k=length))
+            assert serialization.nesting_of(text.encode()) == depth_by_characters(text), text
 
 
 def test_no_recursion_error_leaks_from_a_deep_stack():

@@ -214,8 +214,15 @@ def nesting_of(data: bytes) -> int:
     """
     if len(data) > _SINGLE_STEP_BYTES:
         return _nesting_of_large(data)
-    brackets = _STRING.sub(b"", data).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_DEPTH_CHANGE.__getitem__, brackets)), default=0)
+    brackets = _outside_strings(data).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_DEPTH_CHANGE.__getitem__, brackets), initial=0))
+
+
+def _outside_strings(data: bytes) -> bytes:
+    if b"\\" in data:
+        return _STRING.sub(b"", data)
+    # Without escapes, every second piece between quotes is a string. Splitting takes a third of the time.
+    return b"".join(data.split(b'"')[::2])
 
 
 def _nesting_of_large(data: bytes) -> int:
