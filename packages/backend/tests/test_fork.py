@@ -9,7 +9,7 @@ import sys
 import pytest
 
 SETUP = """
-import os, sys, threading, time, warnings
+import os, signal, sys, threading, time, warnings
 from gossamer_backend.fork import Exclusion
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
@@ -35,6 +35,7 @@ FORK = """
 thread = started(HELD)
 child = os.fork()
 if not child:
+    signal.alarm(30)
     with exclusion, library:
         os._exit(5 if state == ["begun", "done"] else 6)
 thread.join()
@@ -46,6 +47,7 @@ NESTED = """
 with exclusion, library:
     child = os.fork()
     if not child:
+        signal.alarm(30)
         thread = threading.Thread(target=hold, args=(exclusion,), daemon=True)
         thread.start()
         thread.join(0.1)
@@ -62,6 +64,8 @@ def hook():
 os.register_at_fork(before=hook)
 sys.unraisablehook = lambda error: os._exit(6)
 child = os.fork()
+if not child:
+    signal.alarm(30)
 thread = threading.Thread(target=hold, args=(late,), daemon=True)
 thread.start()
 thread.join()
@@ -83,7 +87,7 @@ started(HELD)
 """
 
 INTERRUPT = """
-import inspect, itertools, signal
+import inspect, itertools
 
 def is_free(lock):
     def take():
@@ -107,6 +111,7 @@ def fork():
     child = os.fork()
     if not child:
         sys.setprofile(None)
+        signal.alarm(30)
         os._exit(0 if is_free(exclusion) and is_free(library) else 1)
     status.append(os.waitpid(child, 0)[1])
 

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import random
+import signal
 import sys
 import threading
 import traceback
@@ -82,6 +83,7 @@ def forked(work):
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
         child = os.fork()
     if child == 0:
+        signal.alarm(100)
         with contextlib.ExitStack() as last:
             last.callback(os._exit, 1)
             last.callback(sys.stderr.flush)

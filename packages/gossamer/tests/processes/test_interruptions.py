@@ -150,6 +150,7 @@ def test_control_c_stops_a_kernel_of_a_forked_child():
     kernel(x[:1], y)
     child = os.fork()
     if not child:
+        signal.alarm(60)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         status = 1
         try:

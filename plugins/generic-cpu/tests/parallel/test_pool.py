@@ -175,6 +175,7 @@ try:
             regions(100, threads=3)
             inner = os.fork()
             if inner == 0:
+                signal.alarm(20)  # a child does not inherit that of its parent
                 regions(100, threads=2)
                 os._exit(0)
             succeeds(inner)

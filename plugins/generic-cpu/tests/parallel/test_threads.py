@@ -83,12 +83,13 @@ def test_libgomp_stands_in_for_the_pool(monkeypatch, no_pool, choice):
 
 
 CHILD = """
-import ctypes, os, sys, warnings
+import ctypes, os, signal, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
 BEFORE
 child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(30)
 from gossamer_generic_cpu.parallel import threads
 found = threads.parallel_function()
 os._exit(8 if found == threads.gomp_parallel() else 7)
