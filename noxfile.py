@@ -38,7 +38,8 @@ from packaging.version import Version
 
 nox.needs_version = ">=2026.10.20"
 nox.options.sessions = ["lint", "types", "tests"]
-nox.options.default_venv_backend = "virtualenv"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
@@ -180,14 +181,17 @@ def install(
 ) -> None:
     """Install `wanted` from local wheels, with `extra` of each, and their requirements."""
     closure = needed_by(wanted, extra)
-    session.run_install(
-        "python", "-m", "pip", "uninstall", "-qq", "-y", *(d.name for d in closure), silent=True
-    )
+    session.run_install(*pip(session), "uninstall", *(d.name for d in closure), silent=True)
     paths = []
     for distribution in closure:
         path = os.path.join(".", wheel_of(session, distribution).relative_to(ROOT))
         paths.append(f"{path}[{extra}]" if extra and distribution in wanted else path)
     session.install(*paths, *others)
+
+
+def pip(session: nox.Session) -> tuple[str, ...]:
+    """Return the command of pip, or of uv, which does the same for environments that it makes."""
+    return ("uv", "pip") if session.venv_backend == "uv" else ("python", "-m", "pip")
 
 
 def wheel_of(session: nox.Session, distribution: Distribution) -> Path:
@@ -204,7 +208,7 @@ def build(session: nox.Session) -> None:
     if not stale:
         session.log("all wheels are up to date")
         return
-    session.install("hatchling>=1.27")
+    session.install("hatchling>=1.27", "pip")
     built = session.create_tmp()
     build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", built]
     session.run("python", "-m", *build, *(f"./{distribution.path}" for distribution in stale))
@@ -307,7 +311,7 @@ def require_complete(session: nox.Session, distribution: Distribution) -> None:
         shutil.copy(wheel_of(session, built), wheelhouse)
     session.install(*sorted({str(requirement) for requirement in third_party(closure)}))
     session.install("--no-index", "--find-links", str(wheelhouse), distribution.name)
-    session.run("python", "-m", "pip", "check")
+    session.run(*pip(session), "check")
     ours = str(session.run("python", "-c", INSTALLED, silent=True))
     if ours.split() != sorted(needed.name for needed in closure):
         session.error(f"{distribution.name} came with {ours}")
