@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gossamer as gs
+from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import run
-from gossamer_ir.interpret.memory.values import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.script import parse_module
 
 TARGETS = ("generic-cpu", "generic-cpu:cpu=x86-64")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
+from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.interpret import run
-from gossamer_ir.interpret.memory.values import decode_bfloat16, encode_bfloat16, round_bfloat16
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 

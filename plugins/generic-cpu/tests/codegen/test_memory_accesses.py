@@ -5,9 +5,9 @@ import mmap
 import numpy as np
 import pytest
 
+from gossamer_ir.core.bfloat16 import encode_bfloat16
 from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interpret.memory.values import encode_bfloat16
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

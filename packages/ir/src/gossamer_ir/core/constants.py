@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from gossamer_ir.core.bfloat16 import round_bfloat16
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Const
@@ -83,15 +84,9 @@ def _float_text(value: float, dtype: str) -> str:
     if dtype == "float64" or (value.is_integer() and abs(value) <= _EXACT):
         return repr(value)
     with np.errstate(over="ignore"):
-        rounded = _round_bfloat16(value) if dtype == "bfloat16" else None
+        rounded = round_bfloat16(value) if dtype == "bfloat16" else None
         narrow = np.float16(value) if dtype == "float16" else np.float32(value)
     text = str(rounded if rounded is not None else narrow)
     if text.lstrip("-") == "inf":
         return text
     return text if any(mark in text for mark in ".en") else text + ".0"
-
-
-def _round_bfloat16(value: float) -> np.float32:
-    bits = int(np.float32(value).view(np.uint32))
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    return np.uint32(bits & 0xFFFFFFFF).view(np.float32)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.core.bfloat16 import round_bfloat16
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interpret.memory.values import round_bfloat16, value_type
+from gossamer_ir.interpret.memory.values import value_type
 from gossamer_ir.nodes import Function, Param
 
 Argument = Any

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16
 from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds
-from gossamer_ir.interpret.memory.values import Array, decode_bfloat16, encode_bfloat16
+from gossamer_ir.interpret.memory.values import Array
 
 ViewIndices = tuple[Any, ...]
 
