@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_otherwise
 from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.nodes import For, Function, Module
-from gossamer_schedule.cursor.cursor import addressable_statements_of, cursor_at
+from gossamer_schedule.cursor.cursor import addressable_statements_of
 from gossamer_schedule.definition.thread_scopes import escaping_private_buffers
 from gossamer_schedule.errors import schedule_error
 
@@ -26,16 +26,16 @@ def require_no_private_copies(changed: Module, module: Module, name: str) -> Non
     """Require that no thread-private buffer is used outside its thread loop, unless it was before the
     step."""
     for function in changed.functions:
-        for cursor, buffer in escaping_private_buffers(cursor_at(changed, function)):
+        for loop, buffer in escaping_private_buffers(function):
             if any(
-                old_split[1] == buffer
+                other == buffer
                 for old in module.functions
-                for old_split in escaping_private_buffers(cursor_at(module, old))
+                for _, other in escaping_private_buffers(old)
             ):
                 continue
             raise schedule_error(
                 f"{name}.threads",
-                f"Each thread of loop '{cursor.node.var}' would have its own '{buffer}', which is also "
+                f"Each thread of loop '{loop.var}' would have its own '{buffer}', which is also "
                 "used outside the loop.",
                 hint="Use set_scope to choose a scope that the threads share.",
             )

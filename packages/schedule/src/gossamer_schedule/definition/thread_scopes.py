@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from gossamer_ir.nodes import For, Stmt
+from gossamer_ir.nodes import For, Function, Node
 from gossamer_ir.traversal.effects import INDEXED_NODES, all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import (
-    Cursor,
-    addressable_statements_of,
-    find_by_name,
-    function_with_replaced,
-)
+from gossamer_schedule.cursor.cursor import addressable_statements_of
 
 PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
     "global": (),
@@ -24,19 +20,17 @@ PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
 """For each scope, the thread axes along which every thread has its own copy of a buffer."""
 
 
-def escaping_private_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
+def escaping_private_buffers(function: Function) -> Iterator[tuple[For, str]]:
     """Return pairs of a thread loop and a buffer that its threads do not share, used inside and outside it.
 
     A value that one thread stores is then not the value used outside the loop.
 
     >>> from gossamer_schedule import bind
     >>> from gossamer_testkit.examples import STAGED
-    >>> from gossamer_schedule.cursor.cursor import cursor_at
     >>> made = bind(STAGED, "i", thread="blockIdx.x").module
-    >>> [*escaping_private_buffers(cursor_at(made, made.functions[0]))]
+    >>> [*escaping_private_buffers(made.functions[0])]
     []
     """
-    function = top.function
     loops = [
         statement
         for statement in addressable_statements_of(function)
@@ -48,19 +42,20 @@ def escaping_private_buffers(top: Cursor) -> Iterator[tuple[Cursor, str]]:
     scopes = {
         buffer.name: buffer.scope for buffer in all_buffers(function) if buffer.scope != "global"
     }
+    if not scopes:
+        return
+    everywhere = _accesses(*function.body)
     for loop in loops:
-        private = [buffer for buffer, scope in scopes.items() if _is_private(loop, scope)]
-        if not private:
-            continue
-        cursor = find_by_name(top, For, loop.var)[0]
-        outside = _accessed_buffers(function_with_replaced(cursor, ()).body).intersection(private)
-        inside = _accessed_buffers(loop.body) if outside else set()
-        yield from [(cursor, buffer) for buffer in private if buffer in outside & inside]
+        outside = everywhere - _accesses(loop)
+        private = [name for name, scope in scopes.items() if _is_private(loop, scope)]
+        if outside.keys() & private:
+            inside = _accesses(*loop.body)
+            yield from [(loop, name) for name in private if outside[name] and inside[name]]
 
 
-def _accessed_buffers(body: tuple[Stmt, ...]) -> set[str]:
-    """Return the names of the buffers that statements access."""
-    return {access.buffer for access in collect(INDEXED_NODES, *body)}
+def _accesses(*nodes: Node) -> Counter[str]:
+    """Return how often each buffer is accessed below nodes."""
+    return Counter([access.buffer for access in collect(INDEXED_NODES, *nodes)])
 
 
 def _is_private(loop: For, scope: str) -> bool:
