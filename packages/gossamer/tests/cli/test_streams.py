@@ -41,7 +41,7 @@ BAD = {"unknown": "solve", "missing": "run spmm --matrix none.npz", "stdin": "op
 # Each command is run in a fork, since starting Python takes longer than most commands. The fork has the
 # streams that Python would make of its descriptors, and ends as a process does.
 DRIVER = """
-import contextlib, io, json, os, sys
+import contextlib, gc, io, json, os, sys
 from gossamer.cli import app, main
 
 def with_streams(closed, broken):
@@ -70,8 +70,12 @@ def run(words, errors, closed, broken):
         sys.exit(main(words))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
-with contextlib.redirect_stdout(io.StringIO()):
-    main(["show", "spmm", "--stage", "asm"])  # so that forks need not import the compiler
+with contextlib.redirect_stdout(io.StringIO()):  # so that forks need not import what these import
+    main(["show", "spmm", "--stage", "asm"])
+    main(["opt", "--list"])
+    main(["export", "spmv", "-o", "exported"])
+gc.collect()
+gc.freeze()  # so that forks need not look for garbage in it at their end
 
 folder, closed, broken, commands = json.loads(sys.argv[1])
 found = {}
