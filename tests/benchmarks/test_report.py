@@ -11,7 +11,14 @@ from rich.console import Console
 
 from benchmarks import goals, records
 from benchmarks.operators import OPERATORS
-from benchmarks.report import roofline_picture, run_report, stored_runs
+from benchmarks.report import (
+    cell_tables,
+    goal_tables,
+    ratio_tables,
+    roofline_picture,
+    run_report,
+    stored_runs,
+)
 from tests.support.benchmark_cases import cell, figure, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -48,7 +55,7 @@ def test_the_parts_of_a_goal_that_were_not_measured_are_named():
     found = [cell(features=size) for size in (16, 32, 64, 128, 256, 512)]
     outcome = goals.main_goal("spmm").outcome(found)
     assert outcome.absent == ["numba", "torch", "K=1024", "float64", "threads=1"]
-    assert run_report.verdict_of(outcome) == (
+    assert goal_tables.verdict_of(outcome) == (
         "met, not measured: numba torch K=1024 float64 threads=1"
     )
 
@@ -62,7 +69,7 @@ def test_goals_of_prepared_matrices_are_about_groups_of_matrices():
     ]
     rows = {
         row[2]: row
-        for row in run_report.goals_sheet(found, ["gossamer"], goals.goals_for("Intel")).rows
+        for row in goal_tables.goals_sheet(found, ["gossamer"], goals.goals_for("Intel")).rows
     }
     pruned = rows["pruned weights"]
     assert pruned[:2] == ("gossamer_prepared", "spmm")
@@ -107,7 +114,7 @@ def test_the_calls_that_pay_for_a_conversion_are_counted():
         )
         for one in (fast, slow)
     ]
-    sheet = run_report.conversion_pays_sheet("spmv", [*found, cell()], "gossamer_sell")
+    sheet = cell_tables.conversion_pays_sheet("spmv", [*found, cell()], "gossamer_sell")
     assert [row[3:] for row in sheet.rows] == [
         ("1", "0.5", "2.00", "1.50", "10", "20 calls"),
         ("1", "2", "0.50", "0.38", "10", "never"),
@@ -116,7 +123,9 @@ def test_the_calls_that_pay_for_a_conversion_are_counted():
 
 def test_means_are_apart_for_what_caches_hold():
     figures = {"gossamer": figure(1.0), "mkl": figure(4.0)}
-    sheet = run_report.means_sheet([cell(), cell(working_bytes=2000, figures=figures)], "gossamer")
+    sheet = ratio_tables.means_sheet(
+        [cell(), cell(working_bytes=2000, figures=figures)], "gossamer"
+    )
     assert [row[:5] for row in sheet.rows] == [
         ("spmm", "float32", "in cache", "2", "1"),
         ("spmm", "float32", "beyond cache", "2", "1"),
@@ -126,13 +135,13 @@ def test_means_are_apart_for_what_caches_hold():
 
 def test_ratios_to_the_fastest_other_contender_are_apart_for_dtypes_threads_and_sizes():
     found = [cell(), cell(features=9), cell(dtype="float64"), cell(threads=1)]
-    rows = run_report.best_sheet(found, "gossamer").rows
+    rows = ratio_tables.best_sheet(found, "gossamer").rows
     assert [row[1:4] for row in rows] == [
         ("float32", "2", "2"),
         ("float64", "2", "1"),
         ("float32", "1", "1"),
     ]
-    sheet = run_report.sizes_sheet(found, "gossamer")
+    sheet = ratio_tables.sizes_sheet(found, "gossamer")
     assert sheet.columns[3:] == ("3", "9")
     assert [row[4] for row in sheet.rows] == ["1.50 (1.50)", "-", "-"]
 
