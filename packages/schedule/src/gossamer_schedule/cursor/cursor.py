@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -49,8 +49,12 @@ class PathStep(msgspec.Struct, frozen=True):
         return self.body[: self.index]
 
 
-class Cursor(msgspec.Struct, frozen=True):
-    """A reference to a statement or a function of a module.
+N_co = TypeVar("N_co", covariant=True)
+K = TypeVar("K", For, Block, Iteration)
+
+
+class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
+    """A reference to a statement or a function of a module, of type `N_co`. `Cursor` is one at any node.
 
     `path` holds the steps from the function down to the node; it is empty for the function itself.
     `primitive` is the name of the primitive that is applied. Checks that are given a cursor take from it
@@ -64,16 +68,17 @@ class Cursor(msgspec.Struct, frozen=True):
 
     module: Module
     primitive: str
-    node: Any
+    node: N_co
     path: tuple[PathStep, ...]
 
     @property
     def function(self) -> Function:
-        owner: Function = self.path[0].parent if self.path else self.node
-        return owner
+        owner: Any = self.path[0].parent if self.path else self.node
+        function: Function = owner
+        return function
 
     @property
-    def top(self) -> Cursor:
+    def top(self) -> CursorAt[Function]:
         """The cursor at the function."""
         return self.up(len(self.path))
 
@@ -125,12 +130,12 @@ class Cursor(msgspec.Struct, frozen=True):
         if count == 0:
             return self
         cut = len(self.path) - count
-        return Cursor(self.module, self.primitive, self.path[cut].parent, self.path[:cut])
+        return CursorAt(self.module, self.primitive, self.path[cut].parent, self.path[:cut])
 
     def down(self, body: str, index: int) -> Cursor:
         """Return the cursor at statement `index` of one of the bodies."""
         step = PathStep(self.node, body, index)
-        return Cursor(self.module, self.primitive, step.body[index], (*self.path, step))
+        return CursorAt(self.module, self.primitive, step.body[index], (*self.path, step))
 
     def steps_from(self, ancestor: Cursor) -> tuple[PathStep, ...]:
         """Return the steps down from an ancestor to the statement."""
@@ -148,7 +153,7 @@ class Cursor(msgspec.Struct, frozen=True):
         """Return cursors at the child statements, last one first."""
         module, primitive, node, path = self.module, self.primitive, self.node, self.path
         return [
-            Cursor(module, primitive, child, (*path, PathStep(node, name, index)))
+            CursorAt(module, primitive, child, (*path, PathStep(node, name, index)))
             for name in ADDRESSABLE_BODIES.get(type(node), ())
             for index, child in enumerate(getattr(node, name))
         ][::-1]
@@ -166,24 +171,28 @@ class Cursor(msgspec.Struct, frozen=True):
         """Return the statements between the statement and a later one in the same body."""
         return self.siblings[self.index + 1 : other.index]
 
-    def with_function(self, new: Function) -> Cursor:
+    def with_function(self, new: Function) -> CursorAt[Function]:
         """Return the cursor at `new`, in the module in which it replaces the function."""
         module = module_with_function(self.module, self.function, new)
-        return Cursor(module, self.primitive, new, ())
+        return CursorAt(module, self.primitive, new, ())
 
-    def replaced_by(self, new: tuple[Stmt, ...]) -> Cursor:
+    def replaced_by(self, new: tuple[Stmt, ...]) -> CursorAt[Function]:
         """Return the cursor at the function with the statement replaced, in the module with that function."""
         return self.siblings_replaced(1, new)
 
-    def siblings_replaced(self, count: int, new: tuple[Stmt, ...]) -> Cursor:
+    def siblings_replaced(self, count: int, new: tuple[Stmt, ...]) -> CursorAt[Function]:
         """Return the cursor at the function with `count` statements replaced, of which the statement is the
         first, in the module with that function."""
         return self.with_function(function_with_replaced(self, new, count=count))
 
 
-def cursor_at(module: Module, function: Function, *, primitive: str = "") -> Cursor:
+Cursor: TypeAlias = CursorAt[Any]
+"""A cursor at a node of any type."""
+
+
+def cursor_at(module: Module, function: Function, *, primitive: str = "") -> CursorAt[Function]:
     """Return the cursor at a function of a module."""
-    return Cursor(module, primitive, function, ())
+    return CursorAt(module, primitive, function, ())
 
 
 def nest_depth(cursor: Cursor) -> int:
@@ -196,20 +205,20 @@ def nest_depth(cursor: Cursor) -> int:
     return count
 
 
-def find_by_name(top: Cursor, kind: type, name: str) -> list[Cursor]:
+def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
     """Return cursors at the statements below with a kind and a name.
 
     A schedule looks up names in each step, so no cursors are made at other statements.
     """
-    cursors: list[Cursor] = []
+    cursors: list[CursorAt[K]] = []
     naming = _NAME_FIELDS[kind]
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
     while stack:
-        entry = stack.pop()
+        entry: tuple[Any, Any, str, int] = stack.pop()
         node = entry[0]
         if type(node) is kind and getattr(node, naming) == name:
             cursors.append(
-                Cursor(top.module, top.primitive, node, (*top.path, *_path_of_entry(entry)))
+                CursorAt(top.module, top.primitive, node, (*top.path, *_path_of_entry(entry)))
             )
         for field in ADDRESSABLE_BODIES[type(node)]:
             for at, child in enumerate(getattr(node, field)):

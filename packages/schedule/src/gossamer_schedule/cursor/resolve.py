@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import AnyBuffer, Block, For, Iteration, Module
+from typing import Any
+
+from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, find_by_name, name_of
+from gossamer_schedule.cursor.cursor import (
+    Cursor,
+    CursorAt,
+    K,
+    addressable_statements,
+    find_by_name,
+    name_of,
+)
 from gossamer_schedule.errors import listing, schedule_error
 
 
-def find_function(module: Module, primitive: str, *, function: str | None) -> Cursor:
+def find_function(module: Module, primitive: str, *, function: str | None) -> CursorAt[Function]:
     """Return a cursor for a primitive, at the named function or, without a name, at the entry."""
     wanted = module.entry if function is None else function
     for candidate in module.functions:
         if candidate.name == wanted:
-            return Cursor(module, primitive, candidate, ())
+            return CursorAt(module, primitive, candidate, ())
     names = [candidate.name for candidate in module.functions]
     raise schedule_error(
         f"{primitive}.no_function",
@@ -22,22 +31,22 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Cu
     )
 
 
-def find_loop(top: Cursor, *, loop: str) -> Cursor:
+def find_loop(top: Cursor, *, loop: str) -> CursorAt[For]:
     """Return the cursor at a loop."""
     return _find_statement(top, For, loop, reason="no_loop")
 
 
-def find_block(top: Cursor, *, block: str) -> Cursor:
+def find_block(top: Cursor, *, block: str) -> CursorAt[Block]:
     """Return the cursor at a block."""
     return _find_statement(top, Block, block, reason="no_block")
 
 
-def find_iteration(top: Cursor, *, iteration: str) -> Cursor:
+def find_iteration(top: Cursor, *, iteration: str) -> CursorAt[Iteration]:
     """Return the cursor at a sparse iteration."""
     return _find_statement(top, Iteration, iteration, reason="no_iteration")
 
 
-def find_named(top: Cursor, *, name: str) -> Cursor:
+def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
     """Return the cursor at a loop, block or iteration."""
     cursors = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
     if len(cursors) == 1:
@@ -56,7 +65,7 @@ _STATEMENT_WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "it
 """The word for each kind of statement in errors."""
 
 
-def _find_statement(top: Cursor, kind: type, name: str, *, reason: str) -> Cursor:
+def _find_statement(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorAt[K]:
     cursors = find_by_name(top, kind, name)
     if len(cursors) == 1:
         return cursors[0]

@@ -132,7 +132,7 @@ def without_features():
 
 
 def test_a_vector_has_no_features():
-    assert block_reduction(parse_module(without_features())).feature == ""
+    assert block_reduction(parse_module(without_features())).feature is None
 
 
 OTHER = {

@@ -74,7 +74,7 @@ def test_partial_results_and_copied_regions_return_the_names_of_the_primitives()
     partial = trace.rfactor("product", buffer="C", loop=position, elements=("i", "k"))
     copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
     _, factored, cached = applied(trace)
-    assert {partial.block, partial.buffer, *partial.combining.values()} <= {*factored}
+    assert {partial.block, partial.buffer, *partial.combining.loops.values()} <= {*factored}
     assert cached == ("B_local", copy.block, *copy.loops)
 
 
@@ -90,7 +90,7 @@ def test_names_that_are_taken_are_numbered_as_primitives_number_them(number):
     copy = trace.cache_region("product_rf", buffer="B", loop="i", scope="local", dimensions=2)
     loops = trace.split("k", factors=(5, 8))
     _, factored, cached, split = applied(trace, module=parse_module(text))
-    assert {partial.block, partial.buffer, *partial.combining.values()} <= {*factored}
+    assert {partial.block, partial.buffer, *partial.combining.loops.values()} <= {*factored}
     assert (cached[1:], split) == ((copy.block, *copy.loops), loops)
     assert (partial.buffer == "C_rf_1", loops[0] == "k_0_1") == (not number, not number)
 
@@ -117,7 +117,7 @@ def test_loops_of_one_iteration_are_not_made():
     assert trace.split_in_vectors("k", VectorTiles(1, 1, 8, is_exact=True)).lane == "k"
     assert trace.steps == ()
     found = trace.split_in_vectors("k", VectorTiles(2, 1, 20, is_exact=True))
-    assert found == VectorLoops("k_0", "", "k_1")
+    assert found == VectorLoops("k_0", None, "k_1")
     assert applied(trace) == [(found.tile, found.lane)]
 
 

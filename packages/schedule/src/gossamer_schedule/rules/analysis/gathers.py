@@ -16,15 +16,15 @@ from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class Gather(NamedTuple):
-    """Rows of a dense operand that a block gathers in a loop over nonzeros; the operand is "" if there is not
-    exactly one."""
+    """Rows of a dense operand that a block gathers in a loop over nonzeros. The operand is None if there is
+    not exactly one."""
 
-    operand: str
+    operand: str | None
     features: int | None
     dtype: str
     block: str
     loop: str
-    feature: str
+    feature: str | None
 
     @property
     def row_bytes(self) -> int:
@@ -37,10 +37,17 @@ class Gather(NamedTuple):
 
 
 def gather_of(
-    function: Function, iteration: Iteration, output: SparseBuffer, *, column: str, feature: str
+    function: Function,
+    iteration: Iteration,
+    output: SparseBuffer,
+    *,
+    column: str,
+    feature: str | None,
 ) -> Gather:
     """Return the rows that the loop over columns gathers for an output: those of the one buffer with dense
     axes that is read at [column, feature], if its name at the loop stage is free."""
+    if feature is None:
+        return Gather(None, None, output.dtype, iteration.name, column, None)
     wanted = (index_var(column), index_var(feature))
     loads = (load for stmt in iteration.body for load in collect(Load, stmt))
     found = {load.buffer for load in loads if load.indices == wanted}
@@ -50,8 +57,8 @@ def gather_of(
         for name, buffer in buffers_by_name(function).items()
         if name in found and dense.issuperset(buffer.axes)
     ]
-    if len(names) != 1 or has_taken(function, iteration, names=names):
-        names = [""]
+    is_one = len(names) == 1 and not has_taken(function, iteration, names=names)
     extents = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
-    features = integer_value(extents[feature].length) if feature else None
-    return Gather(names[0], features, output.dtype, iteration.name, column, feature)
+    features = integer_value(extents[feature].length)
+    operand = names[0] if is_one else None
+    return Gather(operand, features, output.dtype, iteration.name, column, feature)

@@ -25,20 +25,21 @@ def is_dense_root(axis: Axis) -> bool:
     return is_full(axis) and axis.parent is None
 
 
-def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> bool:
-    """Return whether all loads are in bounds, and contiguous or gathered in the variable `lane`.
+def reads_regularly(function: Function, iteration: Iteration, *, lane: str | None) -> bool:
+    """Return whether all loads are in bounds, and contiguous or gathered in the variable `lane`, if any.
 
     Each index must be a variable of the iteration, in its own axis or in a dense one of the same length, or a
     constant within a dense axis. Only the last index may be `lane`.
     """
     buffers, axes = buffers_by_name(function), _axes_by_name(function)
     iterated = _iterated_axes(function, iteration)
+    wanted = None if lane is None else index_var(lane)
 
     def is_regular(load: Load) -> bool:
         buffer = buffers.get(load.buffer)
         return (
             buffer is not None
-            and index_var(lane) not in load.indices[:-1]
+            and wanted not in load.indices[:-1]
             and all(
                 _is_within(index, axes[name], iterated)
                 for name, index in zip(buffer.axes, load.indices, strict=True)
@@ -48,7 +49,7 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
     return all(map(is_regular, _loads(iteration)))
 
 
-def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str) -> bool:
+def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str | None) -> bool:
     """Return whether each load has the variable `lane` at most as its last index, in a dense axis as long as
     that of the lanes: all lanes of a load are then in bounds, or none is."""
     buffers, axes = buffers_by_name(function), _axes_by_name(function)

@@ -8,8 +8,8 @@ from gossamer_ir.core.lowered_names import indptr_name
 from gossamer_ir.nodes import Axis, Var
 
 
-def slots_before(fiber: Axis, row: str, *, element: str) -> str:
-    """Return the text of the number of slots before a row at the loop stage; "" if it is unknown.
+def slots_before(fiber: Axis, row: str, *, element: str) -> str | None:
+    """Return the text of the number of slots before a row at the loop stage; None if it is unknown.
 
     `row` is the variable of the row, `element` its position among all elements of the row's axis.
     """
@@ -19,4 +19,4 @@ def slots_before(fiber: Axis, row: str, *, element: str) -> str:
         return load if indptr.dtype == "int64" else f"T.int64({load})"
     fixed = width_of(fiber)
     width = fixed.name if isinstance(fixed, Var) else integer_value(fixed)
-    return "" if width is None else f"{width} * {row}"
+    return None if width is None else f"{width} * {row}"

@@ -45,7 +45,9 @@ def tile_packing(
     return _packing(pattern.operand, size, room=hardware.private_cache, stats=stats, uses=MANY_USES)
 
 
-def _packing(operand: str, size: int, *, room: int, stats: Stats | None, uses: int) -> Verdict:
+def _packing(
+    operand: str | None, size: int, *, room: int, stats: Stats | None, uses: int
+) -> Verdict:
     """Decide whether a copy of so many bytes pays, which has so much room in the private cache, if rows are
     used so often."""
     if not operand:

@@ -13,12 +13,12 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
 def run_rows_in_parallel(
-    trace: TraceBuilder, row: str, *, before: str, vectors: int, per_row: int = WORK_PER_ROW
+    trace: TraceBuilder, row: str, *, before: str | None, vectors: int, per_row: int = WORK_PER_ROW
 ) -> None:
     """Run the loop `row` in parallel, in chunks of equal weight.
 
     A row weighs as much as its slots and `per_row` slots more; `vectors` is the work per slot. `before` is
-    the text of the number of slots before a row ("": unknown, so that all rows weigh the same).
+    the text of the number of slots before a row (None: unknown, so that all rows weigh the same).
     """
     least = grain(vectors)
     args: dict[str, Arg] = {"loop": row, "grain": least}

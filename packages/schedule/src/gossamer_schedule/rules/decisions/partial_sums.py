@@ -43,8 +43,9 @@ def add_side_by_side(trace: TraceBuilder, pattern: RowReduction, sums: PartialSu
     )
     run_tile_in_vectors(trace, nests.all, what="features in lanes, and partial sums unrolled")
     what = "the dense operand is read where it is"
-    if sums.packing.pays:
-        unit, operand = trace.add_unit_loop(pattern.row), pattern.gather.operand
+    operand = pattern.gather.operand
+    if sums.packing.pays and operand is not None:
+        unit = trace.add_unit_loop(pattern.row)
         pack_operand(trace, partial.block, sums.tile, operand=operand, loop=unit, dimensions=2)
         what = f"{operand} packed at aligned addresses"
     trace.decide(what, sums.packing.why)

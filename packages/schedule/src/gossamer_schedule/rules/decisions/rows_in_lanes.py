@@ -45,4 +45,4 @@ def run_rows_in_lanes(
     init = trace.decompose_reduction(pattern.block, loop=pattern.position, elements=(row,))
     trace.vectorize(longest, init.loops[row], row, copy.loops[pattern.row])
     trace.decide("rows in lanes, until the longest of them ends", verdict.why)
-    run_rows_in_parallel(trace, group, before="", vectors=WORK_PER_GROUP)
+    run_rows_in_parallel(trace, group, before=None, vectors=WORK_PER_GROUP)

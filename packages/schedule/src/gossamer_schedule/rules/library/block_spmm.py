@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.cost.packing import tile_packing
 from gossamer_schedule.rules.cost.register_tiles import RegisterTile, best_tile, tile_reason
@@ -61,7 +61,7 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     hardware, trace = hardware_params(target), context.new_trace()
     tile = best_tile(pattern, hardware)
     packing = tile_packing(pattern, tile.features, hardware, context.stats)
-    if packing.pays and not may_pack(*program, block=pattern.block, operand=pattern.operand):
+    if packing.pays and not _may_pack(*program, pattern):
         packing = pays_not("the program uses a name of the copy")
     loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)
     trace.decide(tile.text, tile_reason(pattern, hardware))
@@ -74,11 +74,19 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
 
 
 class _Loops(NamedTuple):
-    """The loops over panels, the rows of a panel, and features; "" for a loop that does not exist."""
+    """The loops over panels, the rows of a panel, and features; None for a loop that does not exist."""
 
-    panel: str
-    row: str
+    panel: str | None
+    row: str | None
     features: VectorLoops
+
+
+def _may_pack(function: Function, iteration: Iteration, pattern: BlockReduction) -> bool:
+    """Return whether there is an operand, and the program leaves free the names that packing it makes."""
+    operand = pattern.operand
+    return operand is not None and may_pack(
+        function, iteration, block=pattern.block, operand=operand
+    )
 
 
 def _order_loops(
@@ -86,7 +94,7 @@ def _order_loops(
 ) -> _Loops:
     """Order the loops as tile, panel, position, inner position, row, vector, lane, and the block row around
     the tile of features, or inside of it if the operand is packed. Loops of one iteration are not made."""
-    features = VectorLoops(pattern.feature, "", "")
+    features = VectorLoops(pattern.feature, None, None)
     if tile.features.lanes > 1:
         features = trace.split_in_vectors(pattern.feature, tile.features)
     panel, row = _split_rows(trace, pattern, tile)
@@ -99,13 +107,13 @@ def _order_loops(
 
 def _split_rows(
     trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile
-) -> tuple[str, str]:
+) -> tuple[str | None, str | None]:
     """Return the loop over panels and the loop over the rows of a panel."""
     # One panel: splitting would only add a loop with one iteration.
     if tile.rows == pattern.height:
-        return "", pattern.inner_row
+        return None, pattern.inner_row
     if tile.rows == 1:
-        return pattern.inner_row, ""
+        return pattern.inner_row, None
     panel, row = trace.split(pattern.inner_row, factors=(None, tile.rows))
     return panel, row
 
@@ -123,8 +131,8 @@ def _accumulate_tile(
         trace,
         pattern,
         tile.features,
-        update=TileNest(loops.row if tile.rows > 1 else "", loops.features),
-        holder=loops.panel or ("" if is_packed else loops.features.tile) or pattern.row,
+        update=TileNest(loops.row if tile.rows > 1 else None, loops.features),
+        holder=loops.panel or (None if is_packed else loops.features.tile) or pattern.row,
         reduction=pattern.position,
         row=pattern.inner_row,
     )
@@ -138,8 +146,8 @@ def _accumulate_tile(
     return nests
 
 
-def _is_outside(pattern: BlockReduction, outer: str, inner: str) -> bool:
-    return pattern.order.index(outer) < pattern.order.index(inner)
+def _is_outside(pattern: BlockReduction, outer: str, inner: str | None) -> bool:
+    return inner is None or pattern.order.index(outer) < pattern.order.index(inner)
 
 
 def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, nests: TileNests) -> None:
@@ -156,7 +164,7 @@ def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, nests: TileNes
 
 
 def _run_panels(
-    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile, loop: str
+    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile, loop: str | None
 ) -> None:
     """Decide whether the panels of a block row are unrolled."""
     height = pattern.height or tile.rows
@@ -175,11 +183,11 @@ def _pack_tiles(
     tile: RegisterTile,
     packing: Verdict,
     *,
-    loop: str,
+    loop: str | None,
 ) -> None:
     """Pack the operand in each iteration of the loop over tiles of features, if that pays."""
     what = "the dense operand is read where it is"
-    if packing.pays:
+    if packing.pays and pattern.operand is not None and loop is not None:
         pack_operand(
             trace,
             pattern.block,

@@ -70,17 +70,17 @@ def _run_row_by_row(
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
-def _why_scalar(context: RuleContext) -> str:
-    """Return the reason to run the elements of a row one at a time; "" if there is none."""
+def _why_scalar(context: RuleContext) -> str | None:
+    """Return the reason to run the elements of a row one at a time; None if there is none."""
     stats = context.stats
     if stats is None:
-        return ""
+        return None
     mean, short_row = stats.mean_row, context.thresholds.short_row
     if context.is_part and mean <= short_row:
         return f"rows have {mean:.3g} elements on average; vectors pay above {short_row}"
     if stats.longest_row <= SHORT_ROW:
         return f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"
-    return ""
+    return None
 
 
 def _run_in_vectors(trace: TraceBuilder, pattern: Elementwise, lanes: int, *, loop: str) -> str:

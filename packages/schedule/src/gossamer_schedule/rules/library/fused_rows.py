@@ -155,7 +155,7 @@ def _run_in_parallel(
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
     fibers = [over[1] for over in axes if len(over) > 1 and not is_full(over[1])]
-    before = slots_before(fibers[0], row, element=row) if fibers else ""
+    before = slots_before(fibers[0], row, element=row) if fibers else None
     dtypes = [buffer.dtype for buffer in buffers_by_name(function).values()]
     lanes = hardware.lanes(dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)

@@ -61,7 +61,7 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     elif sums := _partial_sums(*program, pattern, hardware, context):
         vectors = add_side_by_side(trace, pattern, sums)
     elif pattern.features == 1:
-        vectors = _accumulate_feature(trace, pattern)
+        vectors = _accumulate_feature(trace, pattern, pattern.feature)
     else:
         # In a part, the row is an iterator of the block around all parts.
         has_rows = not context.is_part and has_rows_and_init(*program)
@@ -105,7 +105,7 @@ def _accumulate_tile(trace: TraceBuilder, pattern: RowReduction, tiling: GatherT
         trace,
         pattern,
         tiling.tiles,
-        update=TileNest("", loops),
+        update=TileNest(None, loops),
         holder=loops.tile or pattern.row,
         reduction=pattern.reduction,
         over_iterators=tiling.aligning.pays,
@@ -133,14 +133,14 @@ def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, s
     return f"features in {counted(count, 'tile')} of {tile}", why
 
 
-def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction) -> int:
+def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction, feature: str) -> int:
     """Compute the one feature of a row as a dot product. Return the vectors of work per element."""
     # The reduction must be innermost for the accumulator to be a scalar.
-    trace.reorder(pattern.feature, *pattern.words, pattern.position)
+    trace.reorder(feature, *pattern.words, pattern.position)
     trace.accumulate_locally(
         pattern.block,
         buffer=pattern.output,
-        holder=pattern.feature,
+        holder=feature,
         reduction=pattern.reduction,
     )
     trace.decide(

@@ -94,11 +94,11 @@ def _run_row_by_row(
 
 
 class _Lanes(NamedTuple):
-    """The number of partial results in lanes, and how the remainder runs ("": in a loop), with the reason.
+    """The number of partial results in lanes, and how the remainder runs (None: in a loop), with the reason.
     One lane stands for scalar code."""
 
     lanes: int
-    rest: str
+    rest: str | None
     why: str
 
     @property
@@ -109,7 +109,7 @@ class _Lanes(NamedTuple):
 
 
 def _scalar(why: str) -> _Lanes:
-    return _Lanes(1, "", why)
+    return _Lanes(1, None, why)
 
 
 def _lanes(pattern: RowReduction, hardware: HardwareParams, context: RuleContext) -> _Lanes:
@@ -140,14 +140,14 @@ def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | No
     return _Lanes(GATHERED_LANES, rest, f"rows have {mean:.3g} terms on average, {why}")
 
 
-def _rest(mean: float, hardware: HardwareParams) -> tuple[str, str]:
+def _rest(mean: float, hardware: HardwareParams) -> tuple[str | None, str]:
     """Return how the remainder of a row runs, and why."""
     if hardware.gathers == "fast":
         return "masked", "and gathers are fast on this machine: the remainder is one of them"
     if mean >= LONG_ROW:
-        return "", f"{LONG_ROW} or more: a remainder loop costs little"
+        return None, f"{LONG_ROW} or more: a remainder loop costs little"
     if hardware.gathers == "slow":
-        return "", "and gathers are slow on this machine: a remainder loop costs less than one"
+        return None, "and gathers are slow on this machine: a remainder loop costs less than one"
     return "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
 
 

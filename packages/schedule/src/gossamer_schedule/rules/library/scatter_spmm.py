@@ -66,7 +66,7 @@ def _accumulate_slots(
 ) -> tuple[TileNest, ...]:
     """Sum the slots of a fiber in a local buffer, which is added to the row, if there are several. Return the
     nests over a tile."""
-    update = TileNest("", loops)
+    update = TileNest(None, loops)
     if not pattern.reduction or len(pattern.outer) < 2:
         return (update,)
     nests = accumulate_tile(

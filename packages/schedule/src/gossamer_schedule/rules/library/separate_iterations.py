@@ -47,7 +47,9 @@ def separate_iterations(
         if own is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
             trace.adopt(_without_streaming(own.decisions, later), names=own.names)
-            rows[iteration.name] = _rows_in_parallel(function, iteration, own)
+            loop = _rows_in_parallel(function, iteration, own)
+            if loop is not None:
+                rows[iteration.name] = loop
     if not trace.decisions:
         return None
     _fuse_rows(trace, function, iterations, rows)
@@ -108,9 +110,9 @@ def _without_streaming(decisions: Iterable[Decision], buffers: Set[str]) -> Iter
             yield decision
 
 
-def _rows_in_parallel(function: Function, iteration: Iteration, trace: TraceBuilder) -> str:
+def _rows_in_parallel(function: Function, iteration: Iteration, trace: TraceBuilder) -> str | None:
     """Return the loop over stored rows of an iteration if it is parallel and initializes these rows, those of
-    one fiber of a fixed axis; else ""."""
+    one fiber of a fixed axis; else None."""
     axes = axes_of(function, iteration)
     is_stored = (
         len(axes) > 2
@@ -121,7 +123,7 @@ def _rows_in_parallel(function: Function, iteration: Iteration, trace: TraceBuil
     loops = [step.args["loop"] for step in trace.steps if step.op == "parallel"]
     if is_stored and integer_value(axes[0].length) == 1 and loops == [iteration.vars[1]]:
         return iteration.vars[1]
-    return ""
+    return None
 
 
 def _fuse_rows(
@@ -151,12 +153,13 @@ def _runs_of_disjoint_rows(
         if found.kind == "disjoint"
     }
     run: dict[str, str] = {}
-    for iteration in (*iterations, None):
-        name = "" if iteration is None else iteration.name
-        axis = axes_of(function, iteration)[1].name if iteration and rows.get(name) else ""
+    for iteration in iterations:
+        axis = axes_of(function, iteration)[1].name if iteration.name in rows else None
         if axis and all(frozenset((axis, other)) in disjoint for other in run.values()):
-            run[name] = axis
+            run[iteration.name] = axis
             continue
         if len(run) > 1:
             yield tuple(run)
-        run = {name: axis} if axis else {}
+        run = {iteration.name: axis} if axis else {}
+    if len(run) > 1:
+        yield tuple(run)

@@ -74,7 +74,7 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) ->
     init = trace.decompose_reduction(pattern.block, loop=slot, elements=(row,))
     vectors = tiles_holding(pattern.height, vectors=pattern.height // lanes, lanes=lanes)
     rows = (init.loops[row], row, copy.loops[row])
-    run_in_vectors(trace, [TileNest("", trace.split_in_vectors(loop, vectors)) for loop in rows])
+    run_in_vectors(trace, [TileNest(None, trace.split_in_vectors(loop, vectors)) for loop in rows])
     trace.decide(
         f"the {pattern.height} rows of a slice in vectors of {lanes}",
         "rows of a slice have the same number of slots, so that no branch depends on the length of a row; "

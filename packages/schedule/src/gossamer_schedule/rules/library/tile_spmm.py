@@ -181,7 +181,7 @@ def _run_in_vectors(
             pattern,
             tiling.features,
             partial=partial,
-            update=TileNest("", loops.features),
+            update=TileNest(None, loops.features),
             reduction=pattern.position,
         )
         what = "features in lanes, and the vectors of a tile unrolled"

@@ -38,10 +38,10 @@ class BlockReduction(msgspec.Struct, frozen=True):
     `counts_rows`, the element is `out[io * height + ii, k...]`.
 
     Names of loops, the block and the output are those of the loop stage. `height`, `width` and `features` are
-    the extents of `inner_row`, `inner_position` and `feature` ("": there is no such loop), None if symbolic.
-    `before` is the text of the number of blocks before a block row. `order` are the loops, outermost first.
-    `operand` is the one dense buffer that is read at a feature, with `operand_rank` dimensions ("": there is
-    none, or several).
+    the extents of `inner_row`, `inner_position` and `feature`, None if symbolic. `feature` is None if there
+    is no such loop. `before` is the text of the number of blocks before a block row (None: unknown). `order`
+    are the loops, outermost first. `operand` is the one dense buffer that is read at a feature, with
+    `operand_rank` dimensions (None: there is none, or several).
     """
 
     block: str
@@ -49,16 +49,16 @@ class BlockReduction(msgspec.Struct, frozen=True):
     position: str
     inner_row: str
     inner_position: str
-    feature: str
+    feature: str | None
     height: int | None
     width: int | None
     features: int | None
     output: str
     dtype: str
-    before: str
+    before: str | None
     order: tuple[str, ...]
     counts_rows: bool
-    operand: str
+    operand: str | None
     operand_rank: int
 
     @property
@@ -163,7 +163,7 @@ def _pattern(
     function: Function, iteration: Iteration, *, roles: _Roles, store: Store
 ) -> BlockReduction | None:
     output = dense_buffer(function, store.buffer)
-    feature = roles.feature.var if roles.feature else ""
+    feature = roles.feature.var if roles.feature else None
     made = accumulator_names(iteration.name, store.buffer) | {indptr_name(roles.fiber.name)}
     if output is None or has_taken(function, iteration, names=made):
         return None
@@ -185,12 +185,12 @@ def _pattern(
         before=slots_before(roles.fiber, roles.row.var, element=roles.row.var),
         order=iteration.vars,
         counts_rows=len(store.indices) < (3 if feature else 2),
-        operand=data_name(operand.name) if operand else "",
+        operand=data_name(operand.name) if operand else None,
         operand_rank=len(operand.axes) if operand else 0,
     )
 
 
-def _operand(function: Function, store: Store, feature: str) -> SparseBuffer | None:
+def _operand(function: Function, store: Store, feature: str | None) -> SparseBuffer | None:
     """Return the one buffer with dense axes that is read at a feature; None if there is none or several."""
     loads = collect(Load, store.value)
     read = {load.buffer for load in loads if feature in free_vars(*load.indices)} - {store.buffer}
@@ -198,7 +198,7 @@ def _operand(function: Function, store: Store, feature: str) -> SparseBuffer | N
     return dense_buffer(function, read.pop()) if len(read) == 1 else None
 
 
-def _is_contiguous(store: Store, feature: str) -> bool:
+def _is_contiguous(store: Store, feature: str | None) -> bool:
     """Return whether the feature only occurs as the last index of loads, so that features are contiguous."""
     loads = collect(Load, store.value)
     return all(

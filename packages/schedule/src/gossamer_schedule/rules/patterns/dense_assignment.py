@@ -18,10 +18,10 @@ from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class DenseAssignment(NamedTuple):
-    """`out[i, k] = ...` or `out[k] = ...`: the loop over rows ("": there is none), the loop over contiguous
+    """`out[i, k] = ...` or `out[k] = ...`: the loop over rows (None: there is none), the loop over contiguous
     elements with its extent (None: symbolic), and the dtype of the output."""
 
-    row: str
+    row: str | None
     feature: str
     features: int | None
     dtype: str
@@ -39,7 +39,7 @@ def dense_assignment(function: Function, iteration: Iteration) -> DenseAssignmen
     if has_taken(function, iteration, names=[data_name(store.buffer)]):
         return None
     return DenseAssignment(
-        row=rows[0] if rows else "",
+        row=rows[0] if rows else None,
         feature=feature,
         features=integer_value(axes[-1].length),
         dtype=buffers_by_name(function)[store.buffer].dtype,

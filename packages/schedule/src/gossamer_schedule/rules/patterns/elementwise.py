@@ -33,8 +33,9 @@ from gossamer_schedule.rules.analysis.taken_names import has_taken
 class Elementwise(msgspec.Struct, frozen=True):
     """`out[i, j] = ...` with j in the fiber of a dense row i.
 
-    Names of loops are those of the loop stage. `before` is the text of the number of slots before a row ("":
-    unknown). `is_flat` is true if one loop can run over all elements, since no value depends on its row.
+    Names of loops are those of the loop stage. `before` is the text of the number of slots before a row
+    (None: unknown). `is_flat` is true if one loop can run over all elements, since no value depends on its
+    row.
     """
 
     iteration: str
@@ -42,7 +43,7 @@ class Elementwise(msgspec.Struct, frozen=True):
     row: str
     position: str
     dtype: str
-    before: str
+    before: str | None
     is_flat: bool
 
     @property

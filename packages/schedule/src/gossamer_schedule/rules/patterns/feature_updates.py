@@ -37,12 +37,12 @@ class FeatureUpdates(msgspec.Struct, frozen=True):
 
     Names of loops, the block and the output are those of the loop stage. `outer` are the loops before
     `feature`, whose extent is `features` (None: symbolic). `reduction` is the innermost of them if the
-    element does not depend on it and it has several slots, else "".
+    element does not depend on it and it has several slots, else None.
     """
 
     block: str
     outer: tuple[str, ...]
-    reduction: str
+    reduction: str | None
     feature: str
     features: int | None
     output: str
@@ -123,19 +123,19 @@ def _is_over_features(
     )
 
 
-def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str:
+def _reduction(iteration: Iteration, axes: Sequence[Axis], store: Store) -> str | None:
     """Return the innermost loop before the features if several of its slots update one element."""
     variable, axis = iteration.vars[-2], axes[-2]
     if variable in free_vars(*store.indices) or axis.parent is None:
-        return ""
+        return None
     # Conditions on it are predicates of the block; a sum in a cache must run in any case.
     if not isinstance(iteration.body[0], Store) or indices_of(axis) is None:
-        return ""
+        return None
     # A cache over loops that select no element, as tiles of columns, is not proved to be filled.
     if not {*iteration.vars[:-2]} & free_vars(*store.indices) >= _reduced_outside(iteration):
-        return ""
+        return None
     width = None if is_varied(axis) else integer_value(width_of(axis))
-    return "" if width is not None and width <= 1 else variable
+    return None if width is not None and width <= 1 else variable
 
 
 def _reduced_outside(iteration: Iteration) -> set[str]:

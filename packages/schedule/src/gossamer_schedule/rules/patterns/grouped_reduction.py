@@ -42,7 +42,7 @@ class GroupedReduction(msgspec.Struct, frozen=True):
     features: int
     output: str
     dtype: str
-    before: str
+    before: str | None
     gather: Gather
     is_initialized: bool
 

@@ -39,21 +39,21 @@ class RowReduction(msgspec.Struct, frozen=True):
     (CSR, ragged) or of fixed width (ELL). A row may have several varied fibers, one for each word of columns
     (a bitmask): `words` are the loops over these, and their body may have a condition, since the last word
     extends beyond the row. Names of loops, the block and the output are those of the loop
-    stage. `features` is the extent of the loop `feature` (None: symbolic), which is "" if there is no such
-    loop. `before` is the text of the number of slots before a row ("": unknown), `gather` are the rows of the
-    dense operand, `width` the slots of each row (None: they vary, or are symbolic). `is_contiguous` is true
-    if terms are read from consecutive positions, `is_regular` if vectors can read (`reads_regularly`) and
-    combine them.
+    stage. `features` is the extent of the loop `feature` (None: symbolic), which is None if there is no such
+    loop. `before` is the text of the number of slots before a row (None: unknown), `gather` are the rows of
+    the dense operand, `width` the slots of each row (None: they vary, or are symbolic). `is_contiguous` is
+    true if terms are read from consecutive positions, `is_regular` if vectors can read (`reads_regularly`)
+    and combine them.
     """
 
     block: str
     row: str
     position: str
-    feature: str
+    feature: str | None
     features: int | None
     output: str
     dtype: str
-    before: str
+    before: str | None
     gather: Gather
     width: int | None
     is_contiguous: bool
@@ -162,7 +162,7 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowRedu
     names |= {words_name(roles.fiber.name)} if roles.words else set()
     if has_taken(function, iteration, names=names):
         return None
-    feature = features[0] if features else ""
+    feature = features[0] if features else None
     extent = integer_value(roles.features[0].length) if features else None
     return RowReduction(
         block=iteration.name,
@@ -193,11 +193,11 @@ def _is_regular(function: Function, iteration: Iteration, roles: _Roles, *, lane
     )
 
 
-def _before(roles: _Roles, variables: tuple[str, ...]) -> str:
+def _before(roles: _Roles, variables: tuple[str, ...]) -> str | None:
     row = variables[len(roles.roots)]
     # The number of words is a size of the program, whose product with the row no proof of order knows.
     if roles.words:
-        return ""
+        return None
     if not is_varied(roles.row):
         return slots_before(roles.fiber, row, element=row)
     element = f"{slots_before(roles.row, row, element=variables[0])} + {row}"

@@ -35,7 +35,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
     feature: str
     features: int | None
     dtype: str
-    before: str
+    before: str | None
     gather: Gather
     is_regular: bool
     is_padded: bool

@@ -23,7 +23,7 @@ class SlicedReduction(msgspec.Struct, frozen=True):
     j of the row in the slot, where the values of ROWS are distinct.
 
     Names of loops, the block and the output are those of the loop stage. `height` is the number of rows of a
-    slice. `before` is the text of the number of slots before a slice ("": unknown).
+    slice. `before` is the text of the number of slots before a slice (None: unknown).
     """
 
     block: str
@@ -33,7 +33,7 @@ class SlicedReduction(msgspec.Struct, frozen=True):
     element: str
     height: int
     output: str
-    before: str
+    before: str | None
 
     @property
     def text(self) -> str:
@@ -60,7 +60,7 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
         return None
     # The element of the output is proved to exist above; the other loads are checked here.
     terms = (replace(reduction.store, indices=(), value=reduction.value),)
-    if not reads_regularly(function, replace(iteration, body=terms), lane=""):
+    if not reads_regularly(function, replace(iteration, body=terms), lane=None):
         return None
     names = accumulator_names(iteration.name, reduction.store.buffer)
     names |= {indptr_name(axis.name) for axis in (slices, slots)}

@@ -28,15 +28,15 @@ class Accumulated(Protocol):
         ...
 
     @property
-    def feature(self) -> str:
+    def feature(self) -> str | None:
         """The loop over features."""
         ...
 
 
 class TileNest(NamedTuple):
-    """The loops of a nest over a tile: over its rows ("": none, or not unrolled), and over its features."""
+    """The loops of a nest over a tile: over its rows (None: none, or not unrolled), and over its features."""
 
-    row: str
+    row: str | None
     features: VectorLoops
 
 
@@ -55,7 +55,7 @@ class TileNests(NamedTuple):
 
 
 def tile_around(
-    trace: TraceBuilder, loop: str, tiles: VectorTiles, *, inner: Sequence[str]
+    trace: TraceBuilder, loop: str | None, tiles: VectorTiles, *, inner: Sequence[str]
 ) -> VectorLoops:
     """Split a loop into tiles of vectors. The loop over tiles, if there are several, runs around the loops
     `inner`, and its vectors inside of them."""
@@ -73,7 +73,7 @@ def accumulate_tile(
     update: TileNest,
     holder: str,
     reduction: str,
-    row: str = "",
+    row: str | None = None,
     over_iterators: bool = False,
 ) -> TileNests:
     """Accumulate a tile in a local buffer during each iteration of loop `holder`, over the loop `reduction`.
@@ -92,13 +92,13 @@ def accumulate_tile(
         elements=(row, pattern.feature),
         over_iterators=over_iterators,
     )
-    copied = VectorLoops("", "", "")
+    copied = VectorLoops(None, None, None)
     if vectors.lane:
-        copied = trace.split_in_vectors(copy.loops[pattern.feature], tiles.of_one_tile)
+        copied = trace.split_in_vectors(copy.loop(pattern.feature), tiles.of_one_tile)
     return TileNests(
         update,
-        TileNest(init.loops.get(update.row, ""), init.vectors(vectors)),
-        TileNest(copy.loops[row] if update.row else "", copied),
+        TileNest(init.loop(update.row), init.vectors(vectors)),
+        TileNest(copy.loop(row) if update.row else None, copied),
         copy.block,
     )
 
@@ -126,11 +126,11 @@ def partial_tile(
     init = trace.decompose_reduction(
         partial.block, loop=reduction, elements=(update.row, vectors.vector, vectors.lane)
     )
-    combined = trace.split_in_vectors(partial.combining[pattern.feature], tiles.of_one_tile)
+    combined = trace.split_in_vectors(partial.combining.loop(pattern.feature), tiles.of_one_tile)
     return TileNests(
         update,
-        TileNest(init.loops.get(update.row, ""), init.vectors(vectors)),
-        TileNest(partial.combining.get(update.row, ""), combined),
+        TileNest(init.loop(update.row), init.vectors(vectors)),
+        TileNest(partial.combining.loop(update.row), combined),
         pattern.block,
     )
 
@@ -160,5 +160,5 @@ def copy_in_vectors(
     if tiles.lanes == 1:
         return copy
     features = trace.split_in_vectors(copy.loops[-1], tiles.of_one_tile)
-    run_in_vectors(trace, [TileNest("", features)])
+    run_in_vectors(trace, [TileNest(None, features)])
     return copy

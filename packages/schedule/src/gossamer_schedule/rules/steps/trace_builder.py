@@ -37,7 +37,11 @@ class MadeNest(NamedTuple):
 
     def vectors(self, loops: VectorLoops) -> VectorLoops:
         """Return the loops that were copied from those over vectors and lanes."""
-        return VectorLoops("", self.loops.get(loops.vector, ""), self.loops.get(loops.lane, ""))
+        return VectorLoops(None, self.loop(loops.vector), self.loop(loops.lane))
+
+    def loop(self, copied: str | None) -> str | None:
+        """Return the loop that was copied from this one; None if there is none."""
+        return None if copied is None else self.loops.get(copied)
 
 
 class Accumulator(NamedTuple):
@@ -48,12 +52,11 @@ class Accumulator(NamedTuple):
 
 
 class PartialResults(NamedTuple):
-    """The block and the buffer of partial results, and the loops that combine these, by the loops that they
-    were copied from."""
+    """The block and the buffer of partial results, and the nest that combines these."""
 
     block: str
     buffer: str
-    combining: Mapping[str, str]
+    combining: MadeNest
 
 
 class RegionCopy(NamedTuple):
@@ -67,8 +70,8 @@ class TraceBuilder:
     """A list of steps. A method records a step of one primitive, or a few that belong together, and returns
     the names that they will make. `decide` gives the reason for the steps since the last decision.
 
-    Loops that do not exist ("") are passed over. A primitive numbers a name that is `taken` already; so does
-    its method.
+    Loops that do not exist (None) are passed over. A primitive numbers a name that is `taken` already; so
+    does its method.
 
     >>> trace = TraceBuilder()
     >>> outer, lane = trace.split("j", factors=(None, 8))
@@ -135,21 +138,23 @@ class TraceBuilder:
         self._names.discard(loop)
         return made
 
-    def split_in_vectors(self, loop: str, tiles: VectorTiles) -> VectorLoops:
+    def split_in_vectors(self, loop: str | None, tiles: VectorTiles) -> VectorLoops:
         """Split a loop into tiles of vectors of lanes. Return the loops.
 
         Loops of one iteration are not made. The loop is not split if it is exactly one vector.
         """
+        if loop is None:
+            return VectorLoops(None, None, None)
         outer = tuple(count for count in (tiles.tiles, tiles.vectors) if count != 1)
         if not outer and tiles.is_exact:
-            return VectorLoops("", "", loop)
+            return VectorLoops(None, None, loop)
         made = iter(self.split(loop, factors=(*outer, tiles.lanes)))
-        tile = next(made) if tiles.tiles != 1 else ""
-        vector = next(made) if tiles.vectors != 1 else ""
+        tile = next(made) if tiles.tiles != 1 else None
+        vector = next(made) if tiles.vectors != 1 else None
         return VectorLoops(tile, vector, next(made))
 
     def run_in_lanes(
-        self, loop: str, *, lanes: int, vectors: int | None = None, rest: str = ""
+        self, loop: str, *, lanes: int, vectors: int | None = None, rest: str | None = None
     ) -> str:
         """Split a loop into vectors (None: as many as needed) of lanes. Return the loop over the vectors."""
         outer, lane = self.split(loop, factors=(vectors, lanes))
@@ -164,17 +169,17 @@ class TraceBuilder:
         self._fresh(longest_name(loop))
         return made
 
-    def reorder(self, *loops: str) -> None:
+    def reorder(self, *loops: str | None) -> None:
         """Order loops, outermost first."""
         self.add("reorder", loops=tuple(filter(None, loops)))
 
-    def vectorize(self, *loops: str, rest: str = "") -> None:
-        """Make the iterations of each loop lanes. `rest` is how a remainder runs ("": in a loop)."""
+    def vectorize(self, *loops: str | None, rest: str | None = None) -> None:
+        """Make the iterations of each loop lanes. `rest` is how a remainder runs (None: in a loop)."""
         for loop in filter(None, loops):
             args: dict[str, Arg] = {"loop": loop, "rest": rest} if rest else {"loop": loop}
             self.add("vectorize", **args)
 
-    def unroll(self, *loops: str) -> None:
+    def unroll(self, *loops: str | None) -> None:
         """Unroll each loop."""
         for loop in filter(None, loops):
             self.add("unroll", loop=loop)
@@ -197,7 +202,7 @@ class TraceBuilder:
         *,
         buffer: str,
         scope: str,
-        elements: Sequence[str],
+        elements: Sequence[str | None],
         over_iterators: bool = False,
     ) -> MadeNest:
         """Let a block write a cache of a buffer. Return the nest that copies the cache to the buffer.
@@ -212,7 +217,7 @@ class TraceBuilder:
         return MadeNest(self._fresh(copy_block_name(block, cache)), loops)
 
     def decompose_reduction(
-        self, block: str, *, loop: str, elements: Sequence[str] = ()
+        self, block: str, *, loop: str, elements: Sequence[str | None] = ()
     ) -> MadeNest:
         """Move the init of a block into its own nest before `loop`. Return that nest.
 
@@ -223,7 +228,7 @@ class TraceBuilder:
         return MadeNest(self._fresh(init_name(block)), loops)
 
     def rfactor(
-        self, block: str, *, buffer: str, loop: str, elements: Sequence[str]
+        self, block: str, *, buffer: str, loop: str, elements: Sequence[str | None]
     ) -> PartialResults:
         """Compute a partial result of a block in each iteration of a loop. The block of this name then
         combines them, in loops over the `elements`, whose iterators select an element, and over the partial
@@ -231,7 +236,8 @@ class TraceBuilder:
         self.add("rfactor", loop=loop)
         partial = self._fresh(partial_name(buffer))
         made = self._fresh(partial_name(block))
-        return PartialResults(made, partial, self._copies((*elements, loop)))
+        combining = MadeNest(block, self._copies((*elements, loop)))
+        return PartialResults(made, partial, combining)
 
     def cache_region(
         self, block: str, *, buffer: str, loop: str, scope: str, dimensions: int
@@ -251,8 +257,8 @@ class TraceBuilder:
         buffer: str,
         holder: str,
         reduction: str,
-        inside: Sequence[str] = (),
-        elements: Sequence[str] = (),
+        inside: Sequence[str | None] = (),
+        elements: Sequence[str | None] = (),
         over_iterators: bool = False,
     ) -> Accumulator:
         """Accumulate the results of a block in a local buffer during each iteration of loop `holder`.
@@ -269,7 +275,7 @@ class TraceBuilder:
         init = self.decompose_reduction(block, loop=reduction, elements=inside)
         return Accumulator(init, copy)
 
-    def _copies(self, loops: Sequence[str]) -> dict[str, str]:
+    def _copies(self, loops: Sequence[str | None]) -> dict[str, str]:
         return {loop: self._fresh(copy_name(loop)) for loop in filter(None, loops)}
 
     def _fresh(self, name: str) -> str:

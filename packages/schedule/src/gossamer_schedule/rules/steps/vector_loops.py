@@ -26,11 +26,11 @@ class VectorTiles(NamedTuple):
 
 
 class VectorLoops(NamedTuple):
-    """The loops over tiles, over the vectors of a tile and over lanes; "" for a loop that does not exist."""
+    """The loops over tiles, over the vectors of a tile and over lanes; None for one that does not exist."""
 
-    tile: str
-    vector: str
-    lane: str
+    tile: str | None
+    vector: str | None
+    lane: str | None
 
 
 def tiles_holding(count: int | None, *, vectors: int, lanes: int) -> VectorTiles:
