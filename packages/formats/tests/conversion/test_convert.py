@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreted_program import InterpretedProgram
+from msgspec.structs import replace
 from scipy import sparse
 
 from gossamer_formats import (
@@ -295,7 +295,7 @@ def test_orders_that_are_none_are_refused(buffer, order):
     tensor = from_scipy(sparse.eye_array(3))
     sizes = {} if name == "dia" else {"height": 2}
     with pytest.raises(FormatError) as caught:
-        convert_storage(tensor.storage, replace(target, parameters=sizes))
+        convert_storage(tensor.storage, replace(target, parameters=sizes, memo={}))
     assert caught.value.code == "format.order"
 
 

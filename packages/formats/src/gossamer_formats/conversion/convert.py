@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
@@ -75,8 +74,7 @@ def convert_storage(
     return store_elements(source, elements, target, duplicates=duplicates, index_dtype=index_dtype)
 
 
-@dataclass
-class ConversionKind:
+class ConversionKind(msgspec.Struct, eq=False):
     """Conversions between two formats with equal options. `value_count`: the number of values so far. The
     time that NumPy takes is at most the time that was saved by not compiling sooner."""
 

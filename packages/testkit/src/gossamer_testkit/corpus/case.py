@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from gossamer_testkit.matrices.csr_matrix import Array
@@ -15,8 +15,7 @@ Values: TypeAlias = Mapping[str, Any]
 """An array or a number for each parameter."""
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
+class Case(msgspec.Struct, frozen=True, eq=False):
     """The arguments of one call.
 
     `raises` is the code of the error that the call must raise ("": none), `names` a text that its message

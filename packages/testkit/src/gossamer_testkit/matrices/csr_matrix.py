@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 from gossamer_ir.support.typed_calls import typed
@@ -13,8 +13,7 @@ from gossamer_ir.support.typed_calls import typed
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Csr:
+class Csr(msgspec.Struct, frozen=True, eq=False):
     """A named CSR matrix: row i has the columns `indices[indptr[i]:indptr[i + 1]]`, with values in `data`.
 
     >>> matrix = from_rows("small", 4, rows=[[(1, 2.0)], [], [(3, 5.0), (0, 1.0)]])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_formats.conversion.elements.distinct import distinct
 from gossamer_formats.conversion.elements.stored_elements import Elements, select_elements
@@ -52,7 +52,7 @@ def store_elements(
     if repeats:
         elements, values = _merged(elements, values, duplicates)
     if repeats and duplicates == "keep":
-        target = replace(target, description=_with_repetitions(target.description))
+        target = replace(target, description=_with_repetitions(target.description), memo={})
     found = assemble(target, elements.coordinates, source.shape)
     permutation = np.full(found.value_count, UNSTORED)
     permutation[found.positions] = elements.positions

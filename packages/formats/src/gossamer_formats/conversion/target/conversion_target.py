@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from gossamer_formats.conversion.target.known_sizes import KnownSizes, size_names
@@ -18,8 +18,7 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted
 
 
-@dataclass(frozen=True, eq=False)
-class ConversionTarget:
+class ConversionTarget(msgspec.Struct, frozen=True, eq=False):
     """The format of a conversion's result: its description, the parameters, and the functions that order the
     contents of index arrays (`Format.orders`). `memo` has what earlier conversions have found out.
 
@@ -29,9 +28,9 @@ class ConversionTarget:
     """
 
     description: FormatDescription
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    orders: Mapping[str, ContentsOrder] = field(default_factory=dict)
-    memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    parameters: Mapping[str, int] = {}
+    orders: Mapping[str, ContentsOrder] = {}
+    memo: dict[Hashable, Any] = {}
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.plan import PlanValue
@@ -86,8 +87,7 @@ class Requirements(NamedTuple):
     one_program: bool
 
 
-@dataclass
-class TargetAxes:
+class TargetAxes(msgspec.Struct, eq=False):
     """The axes so far.
 
     Statements of all programs see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
@@ -101,28 +101,28 @@ class TargetAxes:
     requires: Requirements
     sizes: KnownSizes
     """The sizes that are the same for all tensors of the kind."""
-    slot_counts: dict[str, PlanValue] = field(default_factory=dict)
+    slot_counts: dict[str, PlanValue] = {}
     """The sizes that are numbers of slots."""
-    coordinates: dict[str, Expr] = field(default_factory=dict)
+    coordinates: dict[str, Expr] = {}
     """An element's coordinate along an axis."""
-    places_in_fiber: dict[str, Expr] = field(default_factory=dict)
+    places_in_fiber: dict[str, Expr] = {}
     """The number of an element's slot in a fiber of an axis, where the axis above it has determined it."""
-    lengths: dict[str, Size] = field(default_factory=dict)
+    lengths: dict[str, Size] = {}
     """The number of coordinates of an axis."""
-    logical: dict[str, int] = field(default_factory=dict)
+    logical: dict[str, int] = {}
     """The number of the logical coordinate that is the coordinate along an axis."""
-    dimensions: dict[str, frozenset[int]] = field(default_factory=dict)
+    dimensions: dict[str, frozenset[int]] = {}
     """The numbers of the logical coordinates on which the coordinate along an axis depends."""
-    bindings: list[Stmt] = field(default_factory=list)
+    bindings: list[Stmt] = []
     """The statements that bind the slots of the axes so far."""
-    starts: list[Stmt] = field(default_factory=list)
+    starts: list[Stmt] = []
     """The statements before the loops."""
-    places: dict[str | None, SlotPlace] = field(default_factory=lambda: {None: ROOT_PLACE})
+    places: dict[str | None, SlotPlace] = msgspec.field(default_factory=lambda: {None: ROOT_PLACE})
     position: SlotPlace = ROOT_PLACE
     """The place of the element's value, as far as axes are known."""
-    slots: ValueSlots = field(default_factory=ValueSlots)
-    arrays: dict[str, IndexArray] = field(default_factory=dict)
-    stored: list[StoredCoordinate] = field(default_factory=list)
+    slots: ValueSlots = msgspec.field(default_factory=ValueSlots)
+    arrays: dict[str, IndexArray] = {}
+    stored: list[StoredCoordinate] = []
 
     @property
     def description(self) -> FormatDescription:

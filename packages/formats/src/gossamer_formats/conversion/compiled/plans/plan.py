@@ -7,8 +7,9 @@ other branches. Steps call functions of values: arrays and integers that differ 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 from gossamer_ir.support.bounded_dict import put_bounded
 
@@ -28,14 +29,13 @@ class PlannedCall(NamedTuple):
     last_used: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class Branch:
+class Branch(msgspec.Struct, eq=False):
     """Steps with their constant arguments, then the value `result`, unless there is a decision."""
 
-    constants: dict[int, Any] = field(default_factory=dict)
-    steps: list[PlannedCall] = field(default_factory=list)
+    constants: dict[int, Any] = {}
+    steps: list[PlannedCall] = []
     decision: PlannedCall | None = None
-    outcomes: dict[Any, Branch] = field(default_factory=dict)
+    outcomes: dict[Any, Branch] = {}
     result: int = -1
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
     size_of,
@@ -23,8 +24,7 @@ from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Var
 
 
-@dataclass
-class SourceAxes:
+class SourceAxes(msgspec.Struct, eq=False):
     """The loops so far.
 
     `elements` and `coordinates` are those of an axis, `counts` the numbers of elements of all its fibers.
@@ -35,13 +35,13 @@ class SourceAxes:
     storage: PlannedStorage
     arguments: SharedArguments
     sorted_slots: Mapping[str, PlanValue]
-    nest: list[Stmt] = field(default_factory=list)
-    elements: dict[str | None, Expr] = field(default_factory=lambda: {None: ZERO})
-    coordinates: dict[str, Expr] = field(default_factory=dict)
-    counts: dict[str | None, Size] = field(default_factory=lambda: {None: SINGLE})
-    at_position: dict[str, str] = field(default_factory=dict)
+    nest: list[Stmt] = []
+    elements: dict[str | None, Expr] = msgspec.field(default_factory=lambda: {None: ZERO})
+    coordinates: dict[str, Expr] = {}
+    counts: dict[str | None, Size] = msgspec.field(default_factory=lambda: {None: SINGLE})
+    at_position: dict[str, str] = {}
     visits_all: bool = True
-    whole: dict[str, For] = field(default_factory=dict)
+    whole: dict[str, For] = {}
 
     @property
     def by_name(self) -> dict[str, Axis]:
