@@ -12,6 +12,24 @@ from gossamer_llvm.emitter.types import integer_text, intrinsic_suffix, splat, v
 
 HALVES = frozenset({"float16", "bfloat16"})
 
+FRACTION_BITS = 10
+"""Bits of the fraction of a float16."""
+DROPPED_BITS = 23 - FRACTION_BITS
+"""Bits of the fraction of a float32 that a float16 does not have."""
+EXPONENT_DIFFERENCE = 127 - 15
+"""The bias of the exponent of float32 less that of float16."""
+FLOAT16_SIGN, FLOAT16_MAGNITUDE = 0x8000, 0x7FFF
+FLOAT16_INFINITY, FLOAT16_NAN = 0x7C00, 0x7E00
+BFLOAT16_QUIET = 0x40
+"""The bit that makes a NaN in bfloat16 quiet."""
+FLOAT32_MAGNITUDE, FLOAT32_INFINITY = 0x7FFFFFFF, 0x7F800000
+FLOAT32_HALF = 0x3F000000
+"""The bits of 0.5 in float32."""
+FLOAT16_NORMAL = 0x38800000
+"""The bits in float32 of 2**-14, the least normal number of float16."""
+RESCALE, ONE_HALF = "0x46F0000000000000", "0x3FE0000000000000"
+"""2**EXPONENT_DIFFERENCE and 0.5. LLVM writes constants of float32 as the bits of a float64."""
+
 
 def is_half(dtype: str) -> bool:
     """Return whether the lanes are float16 or bfloat16.
@@ -115,36 +133,43 @@ def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float16 as float32. The exponent is adjusted by a multiplication with 2^112, which is exact
     for subnormal numbers, too."""
     bits = _Bits(emitter, DType.parse(value.dtype)).extended(value)
-    size = bits.op("and", 0x7FFF)
-    moved = size.op("shl", 13)
-    scale = splat("0x46F0000000000000", _bits(moved).dtype)
+    size = bits.op("and", FLOAT16_MAGNITUDE)
+    moved = size.op("shl", DROPPED_BITS)
+    scale = splat(RESCALE, _bits(moved).dtype)
     product = emitter.text.value(f"fmul {_bits(moved).typed}, {scale}")
     finite = bits.of(Value(product, bits.kind.with_scalar("float32").text))
     # Infinity and NaN have the largest exponent, which the multiplication would not keep.
-    chosen = finite.select(size, "uge", 0x7C00, moved.op("or", 0x7F800000))
-    return _bits(chosen.op("or", bits.op("and", 0x8000).op("shl", 16)))
+    chosen = finite.select(size, "uge", FLOAT16_INFINITY, moved.op("or", FLOAT32_INFINITY))
+    return _bits(chosen.op("or", bits.op("and", FLOAT16_SIGN).op("shl", 16)))
 
 
 def _bfloat16_bits(bits: _Bits) -> _Bits:
     upper = bits.op("lshr", 16)
     rounded = bits.op("add", upper.op("and", 1)).op("add", 0x7FFF).op("lshr", 16)
     # Rounding up the payload of a NaN could make it infinite or zero, so NaNs are truncated and made quiet.
-    return rounded.select(bits.op("and", 0x7FFFFFFF), "ugt", 0x7F800000, upper.op("or", 0x40))
+    return rounded.select(
+        bits.op("and", FLOAT32_MAGNITUDE), "ugt", FLOAT32_INFINITY, upper.op("or", BFLOAT16_QUIET)
+    )
 
 
 def _float16_bits(bits: _Bits, single: Value) -> _Bits:
     """Return the bits of a float16. Numbers that become subnormal are rounded by adding 0.5, whose last
     fraction bit has the weight of their last bit."""
     emitter = bits.emitter
-    size = bits.op("and", 0x7FFFFFFF)
-    even = size.op("lshr", 13).op("and", 1)
-    usual = size.op("add", even).op("add", 0xFFF).op("lshr", 13).op("sub", 112 << 10)
-    half = splat("0x3FE0000000000000", single.dtype)
+    size = bits.op("and", FLOAT32_MAGNITUDE)
+    even = size.op("lshr", DROPPED_BITS).op("and", 1)
+    usual = (
+        size.op("add", even)
+        .op("add", (1 << DROPPED_BITS - 1) - 1)
+        .op("lshr", DROPPED_BITS)
+        .op("sub", EXPONENT_DIFFERENCE << FRACTION_BITS)
+    )
+    half = splat(ONE_HALF, single.dtype)
     total = Value(emitter.text.value(f"fadd {_bits(size).typed}, {half}"), single.dtype)
-    small = bits.of(total).op("sub", 0x3F000000)
-    result = usual.least(0x7C00).select(size, "ult", 0x38800000, small)
-    result = result.select(size, "ugt", 0x7F800000, 0x7E00)
-    return result.op("or", bits.op("lshr", 16).op("and", 0x8000))
+    small = bits.of(total).op("sub", FLOAT32_HALF)
+    result = usual.least(FLOAT16_INFINITY).select(size, "ult", FLOAT16_NORMAL, small)
+    result = result.select(size, "ugt", FLOAT32_INFINITY, FLOAT16_NAN)
+    return result.op("or", bits.op("lshr", 16).op("and", FLOAT16_SIGN))
 
 
 def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
