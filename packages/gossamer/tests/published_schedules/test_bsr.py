@@ -44,12 +44,13 @@ def case(pattern: Any, size: int, features: int) -> Any:
 
 
 EMPTY_ENDS = (np.arange(15).reshape(5, 3) % 2 == 0) & (np.arange(5) % 4 > 0)[:, None]
+TWO_BLOCKS = np.array([[True, False, True]])
 CASES = [
     (np.zeros((0, 3), bool), 4, 16),
     (np.zeros((2, 0), bool), 4, 16),
     (EMPTY_ENDS, 1, 17),
     (EMPTY_ENDS, 4, 32),
-    (EMPTY_ENDS, 9, 33),
+    (TWO_BLOCKS, 9, 33),
     (EMPTY_ENDS, 8, 0),
 ]
 
