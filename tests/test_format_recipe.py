@@ -1,5 +1,6 @@
-"""The list "Add a format" in CONTRIBUTING.md is complete: what operators do with a format follows from its
-record and its description. No other code names a format but CSR, to which all are converted."""
+"""The list "Add a format" in CONTRIBUTING.md is complete: what operators, files and other libraries do with a
+format follows from its record and its description. No other code names a format but CSR, to which all are
+converted."""
 
 from __future__ import annotations
 
@@ -15,9 +16,25 @@ pytestmark = pytest.mark.unserialized
 CONVERTED_TO = "csr"
 MODELS = "packages/tune/src/gossamer_tune/model"
 """The models of costs, one file for each format ("Add a cost model")."""
-EXAMPLES = {"packages/gossamer/src/gossamer/cli/commands/formats.py": ["coo"]}
-"""Files that make a matrix to show, with the format of its arrays."""
-FREE_OF_FORMATS = ("gossamer", "tune", "schedule", "lower", "backend", "llvm", "ir")
+RECORDS = (
+    "packages/formats/src/gossamer_formats/descriptions",
+    "packages/formats/src/gossamer_formats/decomposition/composable",
+    "packages/formats/src/gossamer_formats/composable_names.py",
+)
+"""The formats themselves, the first row of the list, and the generated list of composable ones."""
+NAMED = {
+    # Makes a matrix to show, with the format of its arrays.
+    "packages/gossamer/src/gossamer/cli/commands/formats.py": {"coo"},
+    # Files with a line for each element, and elements of a dense array, are coordinates.
+    "packages/formats/src/gossamer_formats/io/standard_formats.py": {"coo"},
+    "packages/testkit/src/gossamer_testkit/conformance/formats.py": {"coo"},
+}
+"""Files that name a format for a reason that does not concern a new one."""
+LISTED = {"packages/testkit/src/gossamer_testkit/corpus/oracles/by_name.py"}
+"""Files with a line for each format that the list has."""
+PACKAGES = (
+    "formats", "testkit", "gossamer", "tune", "schedule", "lower", "backend", "llvm", "ir",
+)  # fmt: skip
 
 
 def formats_named_in(text, names):
@@ -26,15 +43,24 @@ def formats_named_in(text, names):
     return sorted({node.value for node in constants if isinstance(node.value, str)} & names)
 
 
+def recipe_of(root, heading):
+    """The text of a section of CONTRIBUTING.md."""
+    text = (root / "CONTRIBUTING.md").read_text()
+    return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
 def test_no_code_beside_the_record_of_a_format_names_it(root):
     names = {*format_names(), *COMPOSABLE_FORMATS.names()} - {CONVERTED_TO}
+    folders = [root / folder for folder in (MODELS, *RECORDS)]
     named = {
-        path.relative_to(root).as_posix(): formats_named_in(path.read_text(), names)
-        for package in FREE_OF_FORMATS
+        path.relative_to(root).as_posix(): {*formats_named_in(path.read_text(), names)}
+        for package in PACKAGES
         for path in (root / f"packages/{package}/src").rglob("*.py")
-        if (root / MODELS) not in path.parents
+        if not any(folder in (path, *path.parents) for folder in folders)
     }
-    assert {path: found for path, found in named.items() if found} == EXAMPLES
+    assert {path: found for path, found in named.items() if found and path not in LISTED} == NAMED
+    recipe = recipe_of(root, "Add a format")
+    assert all(path in recipe for path in (*LISTED, RECORDS[0]))
     assert formats_named_in('match name:\n    case "bsr":\n        "docs of sell"', names) == [
         "bsr"
     ]

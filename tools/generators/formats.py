@@ -1,4 +1,4 @@
-"""The lists of formats and of composable formats: `NAMES` of their folders, and the table of the README.
+"""The lists of formats and of composable formats, and the table of the README.
 
 The folders are the only lists that are kept by hand. The table has the first lines of the docstrings of the
 modules that describe formats."""
@@ -15,13 +15,14 @@ PACKAGE = ROOT / "packages/formats/src/gossamer_formats"
 README = ROOT / "packages/formats/README.md"
 HEADER = "| format | storage |"
 _NAMES = re.compile(r"NAMES = \([^)]*\)\n")
+_LITERAL = re.compile(r"Literal\[[^]]*\]")
 
 
 def files() -> dict[Path, str]:
     """Return the text of each file that lists formats."""
     rows = (f"| `{name}` | {_summary(name)} |" for name in module_names("descriptions"))
     return {
-        **dict(map(_with_names, ("descriptions", "decomposition/composable"))),
+        **dict((_with_names("descriptions"), _with_composable_names())),
         README: with_table(README.read_text(), header=HEADER, rows=rows),
     }
 
@@ -36,8 +37,14 @@ def _with_names(folder: str) -> tuple[Path, str]:
     path = PACKAGE / folder / "__init__.py"
     names = [f'"{name}",' for name in module_names(folder)]
     lines = "".join(f"    {name}\n" for name in names)
-    listed = f"({names[0]})" if len(names) == 1 else f"(\n{lines})"
-    return path, _NAMES.sub(f"NAMES = {listed}\n", path.read_text())
+    return path, _NAMES.sub(f"NAMES = (\n{lines})\n", path.read_text())
+
+
+def _with_composable_names() -> tuple[Path, str]:
+    """Return the file with the names of composable formats, and its text."""
+    path = PACKAGE / "composable_names.py"
+    names = ", ".join(f'"{name}"' for name in module_names("decomposition/composable"))
+    return path, _LITERAL.sub(f"Literal[{names}]", path.read_text())
 
 
 def _summary(name: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
     from gossamer_formats.io.torch_conversion import from_torch, to_torch
     from gossamer_formats.io.writing import write
-    from gossamer_formats.pruning.prune import prune
+    from gossamer_formats.magnitude_pruning import prune
     from gossamer_formats.registry.formats import format_named, format_names
     from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
     from gossamer_formats.stats import storage_stats
@@ -55,7 +55,7 @@ _HOMES = {
     "from_arrays": "gossamer_formats.io.array_conversion",
     "from_scipy": "gossamer_formats.io.scipy_conversion",
     "from_torch": "gossamer_formats.io.torch_conversion",
-    "prune": "gossamer_formats.pruning.prune",
+    "prune": "gossamer_formats.magnitude_pruning",
     "read": "gossamer_formats.io.reading",
     "stats_of": "gossamer_formats.tensor",
     "storage_stats": "gossamer_formats.stats",

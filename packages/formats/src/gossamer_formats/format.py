@@ -7,6 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
+from gossamer_formats.counterparts.scipy_matrix import ScipyMatrix
+from gossamer_formats.counterparts.torch_layout import TorchLayout
+from gossamer_formats.pruning.pruning_rule import PruningRule
 from gossamer_ir.nodes import FormatDescription
 
 ContentsOrder: TypeAlias = Callable[[np.ndarray[Any, Any], Mapping[str, int]], np.ndarray[Any, Any]]
@@ -30,10 +34,14 @@ class Format(NamedTuple):
     draws a matrix of 4 by 6: the required ones, and those whose defaults are too large. `docs/formats.md` has
     an example.
 
-    Operators read the last two. `parts_for_products` returns the parts in which a matrix is stored if
+    Operators read the next two. `parts_for_products` returns the parts in which a matrix is stored if
     products with these are faster than with the whole matrix in this format (None: they are not). A format
     `uses_stats` if the default schedule over a part of a matrix depends on the statistics of the part; parts
     in other formats share a kernel, whatever their sizes.
+
+    The others are the same format elsewhere (None: there is none): the matrices of SciPy with this name, the
+    layout of torch's tensors, and the names in binsparse files; and the rule by which `prune` makes a matrix
+    of the format.
 
     >>> from gossamer_formats.descriptions.csr import csr
     >>> Format("also_csr", csr).describe("float32").buffer.axes
@@ -48,6 +56,10 @@ class Format(NamedTuple):
     example_parameters: Mapping[str, int] = {}
     parts_for_products: PartsOfMatrix | None = None
     uses_stats: bool = False
+    scipy: ScipyMatrix | None = None
+    torch: TorchLayout | None = None
+    binsparse: BinsparseFormat | None = None
+    pruning: PruningRule | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gossamer_formats.permutation import UNSTORED
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
-    from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_in_own_format
+    from gossamer_formats.scipy_matrices.own_format import borrow_in_own_format
     from gossamer_formats.storage import evaluate, shape_of
 
 _HOMES = {
@@ -30,7 +30,7 @@ _HOMES = {
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.checks.storage_checks",
     "available_memory": "gossamer_formats.memory.available_memory",
-    "borrow_in_own_format": "gossamer_formats.scipy_matrices.csr_of_scipy",
+    "borrow_in_own_format": "gossamer_formats.scipy_matrices.own_format",
     "evaluate": "gossamer_formats.storage",
     "find_operator": "gossamer_formats.registry.operators",
     "ignored_operators": "gossamer_formats.registry.operators",

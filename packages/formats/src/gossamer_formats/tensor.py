@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from gossamer_formats.checks.owned_storage import checked_copy, owned_storage
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
+from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.numpy.csr_matrices import transposed_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
@@ -253,7 +254,7 @@ class SparseTensor:
     @overload
     def asformat(  # type: ignore[overload-overlap]
         self,
-        format: Literal["hyb"],
+        format: ComposableName,
         *,
         duplicates: Duplicates = ...,
         zeros: Zeros | None = ...,

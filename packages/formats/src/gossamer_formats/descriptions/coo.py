@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
+from gossamer_formats.counterparts.scipy_coordinates import COORDINATES
+from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_order
 from gossamer_ir.core.build import ONE, index_var
@@ -61,4 +64,13 @@ def coo(dtype: str = "float32", *, dimensions: int = 2, sorted: bool = True) -> 
     return with_order(description, sorted=sorted)
 
 
-FORMAT = Format("coo", coo, is_of_any_rank=True)
+FORMAT = Format(
+    "coo",
+    coo,
+    is_of_any_rank=True,
+    scipy=COORDINATES,
+    torch=TorchLayout("sparse_coo"),
+    binsparse=BinsparseFormat(
+        ("COO", "COOR"), {"indices_0": "indices_0", "indices_1": "indices_1"}, repeats=True
+    ),
+)

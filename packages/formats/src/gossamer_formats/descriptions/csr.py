@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
+from gossamer_formats.counterparts.scipy_compressed import COMPRESSED_ROWS
+from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
+from gossamer_formats.pruning.rules import LARGEST_ELEMENTS
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
@@ -57,4 +61,11 @@ def csr(
     )
 
 
-FORMAT = Format("csr", csr)
+FORMAT = Format(
+    "csr",
+    csr,
+    scipy=COMPRESSED_ROWS,
+    torch=TorchLayout("sparse_csr", indptr="crow_indices", indices="col_indices"),
+    binsparse=BinsparseFormat(("CSR",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
+    pruning=LARGEST_ELEMENTS,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -35,4 +36,10 @@ def dcsr(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("dcsr", dcsr)
+FORMAT = Format(
+    "dcsr",
+    dcsr,
+    binsparse=BinsparseFormat(
+        ("DCSR",), {"rows": "indices_0", "indptr": "pointers_to_1", "indices": "indices_1"}
+    ),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gossamer_formats.counterparts.scipy_diagonals import DIAGONALS
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -33,4 +34,8 @@ def dia(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("dia", dia)
+FORMAT = Format(
+    "dia",
+    dia,
+    scipy=DIAGONALS,
+)

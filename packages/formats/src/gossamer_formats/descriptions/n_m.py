@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
+from gossamer_formats.pruning.rules import LARGEST_OF_GROUPS
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -35,4 +36,9 @@ def n_m(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-FORMAT = Format("n_m", n_m, parameters={"slots": 2, "group": 4})
+FORMAT = Format(
+    "n_m",
+    n_m,
+    parameters={"slots": 2, "group": 4},
+    pruning=LARGEST_OF_GROUPS,
+)

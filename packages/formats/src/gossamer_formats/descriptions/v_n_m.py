@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.format import Format
+from gossamer_formats.pruning.rules import LARGEST_IN_CHOSEN_COLUMNS
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -49,4 +50,5 @@ FORMAT = Format(
     v_n_m,
     parameters={"rows": 64, "group": 8, "chosen": 4, "slots": 2},
     example_parameters={"rows": 2},
+    pruning=LARGEST_IN_CHOSEN_COLUMNS,
 )

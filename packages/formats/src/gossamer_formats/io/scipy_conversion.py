@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import numpy as np
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.io.sharing import require_shared
-from gossamer_formats.io.standard_formats import in_one_of
+from gossamer_formats.io.standard_formats import in_format_with
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
-from gossamer_formats.scipy_matrices.shared_formats import SHARED_FORMATS, shared_layout_of
+from gossamer_formats.scipy_matrices.own_format import arrays_in_own_format
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -45,13 +46,11 @@ def from_scipy(
     >>> tensor.arrays["data"]
     array([7., 7., 7.])
     """
-    layout = shared_layout_of(matrix, dtype) if format == "same" else None
-    if layout is not None and layout.format != "csr":
+    own = arrays_in_own_format(matrix, dtype) if format == "same" else None
+    if own is not None and matrix.format != "csr":
         if not copy:
-            require_shared(f"the {matrix.format} matrix", layout.arrays, _arrays_of(matrix))
-        return tensor_of_arrays(
-            layout.format, matrix.shape, layout.arrays, sizes=layout.sizes, copy=copy
-        )
+            require_shared(f"the {matrix.format} matrix", own.arrays, _arrays_of(matrix))
+        return tensor_of_arrays(matrix.format, matrix.shape, own.arrays, sizes=own.sizes, copy=copy)
     storage = unchecked_storage(matrix, dtype)
     if not copy:
         if format not in ("csr", "same"):
@@ -82,16 +81,14 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
     >>> matrix.format, matrix.data is tensor.arrays["data"]
     ('coo', True)
     """
-    shared = SHARED_FORMATS.items()
-    wanted = [name for name, format in shared if tensor.ndim == 2 or format.is_of_any_rank]
-    found = in_one_of(tensor, wanted)
+    found, matrices = in_format_with(tensor, attrgetter("scipy"))
     if not copy and found is not tensor:
         raise FormatError(
             "format.copy",
             f"The format '{tensor.format}' must be converted for SciPy, so its arrays cannot be shared.",
             hint="Use copy=True.",
         )
-    matrix = SHARED_FORMATS[found.format].to_scipy(found.storage)
+    matrix = matrices.to_scipy(found.storage)
     return matrix.copy() if copy else matrix
 
 

@@ -1,27 +1,59 @@
-"""Tensors in one of the formats that other libraries and files have, too."""
+"""Tensors in the formats that other libraries and files have, too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import TypeVar
 
 from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.format import Format
+from gossamer_formats.registry.formats import FORMATS, format_named
 from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.errors import InternalError
+
+T = TypeVar("T")
+
+COORDINATE_FORMAT = "coo"
+"""The format of files with a line for each element."""
 
 
-def in_one_of(tensor: SparseTensor, names: Sequence[str]) -> SparseTensor:
-    """Return the tensor itself if it has one of these formats, else a conversion to the first one.
+def in_format_with(
+    tensor: SparseTensor, counterpart: Callable[[Format], T | None]
+) -> tuple[SparseTensor, T]:
+    """Return the tensor itself and the counterpart of its format, if its record has one; else a conversion to
+    CSR, or to coordinates unless the tensor has two dimensions. Duplicates are kept.
 
-    Duplicates are kept.
+    >>> from operator import attrgetter
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> found, layout = in_format_with(from_scipy(eye_array(2)).asformat("ell"), attrgetter("torch"))
+    >>> found.format, layout.name
+    ('csr', 'sparse_csr')
+    """
+    own = FORMATS.find(tensor.format)
+    found = counterpart(own) if own is not None else None
+    if own is not None and found is not None and is_format(tensor.description, own.name):
+        return tensor, found
+    name = "csr" if tensor.ndim == 2 else COORDINATE_FORMAT
+    found = counterpart(format_named(name))
+    if found is None:
+        raise InternalError(f"The format '{name}' has no such counterpart.")
+    return convert(tensor, name, duplicates="keep").tensor, found
+
+
+def in_coordinates(tensor: SparseTensor) -> SparseTensor:
+    """Return the tensor itself if it stores the coordinates of each element, else a conversion; duplicates
+    are kept.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
-    >>> in_one_of(from_scipy(eye_array(2)).asformat("ell"), ("csr", "coo")).format
-    'csr'
+    >>> in_coordinates(from_scipy(eye_array(2))).arrays["indices_1"]
+    array([0, 1], dtype=int32)
     """
-    if any(is_format(tensor.description, name) for name in names):
+    if is_format(tensor.description, COORDINATE_FORMAT):
         return tensor
-    return convert(tensor, names[0], duplicates="keep").tensor
+    return convert(tensor, COORDINATE_FORMAT, duplicates="keep").tensor
 
 
 def is_sorted_and_unique(tensor: SparseTensor) -> bool:

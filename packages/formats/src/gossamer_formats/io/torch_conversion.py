@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,16 @@ from gossamer_formats.checks.storage_checks import (
     VALUE_DTYPES,
     require_value_dtype,
 )
-from gossamer_formats.io.standard_formats import in_one_of, is_sorted_and_unique
+from gossamer_formats.counterparts.torch_layout import TorchLayout
+from gossamer_formats.format import Format
+from gossamer_formats.io.standard_formats import in_format_with, is_sorted_and_unique
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
+from gossamer_formats.registry.formats import format_named, formats_with
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
-
-_COMPRESSED = {
-    "torch.sparse_csr": ("csr", "crow_indices", "col_indices"),
-    "torch.sparse_csc": ("csc", "ccol_indices", "row_indices"),
-    "torch.sparse_bsr": ("bsr", "crow_indices", "col_indices"),
-}
-"""By layout: the format, and torch's names of `indptr` and `indices`."""
-
-_COORDINATES = "torch.sparse_coo"
-_LAYOUTS = (*_COMPRESSED, _COORDINATES)
 
 
 def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> SparseTensor:
@@ -54,10 +48,12 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     """
     if dtype is not None:
         require_value_dtype(dtype)
-    layout = _require_sparse(tensor)
-    arrays, sizes = _arrays_of_coo(tensor), dict[str, int]()
-    if layout in _COMPRESSED:
-        arrays, sizes = _arrays_of_compressed(tensor, layout)
+    format, layout = _require_sparse(tensor)
+    arrays, sizes = _arrays_of(tensor, layout), dict[str, int]()
+    if _has_blocks(format):
+        _, *lengths = arrays["data"].shape
+        arrays["data"] = arrays["data"].reshape(-1)
+        sizes = dict(zip(format.parameters, lengths, strict=True))
     values = arrays["data"]
     name = str(values.dtype).removeprefix("torch.")
     if dtype is not None and dtype != name:
@@ -76,9 +72,8 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
             hint="Pass dtype='float32'.",
         )
     contents = {**arrays, "data": values}
-    format = _COMPRESSED[layout][0] if layout in _COMPRESSED else "coo"
     return tensor_of_arrays(
-        format,
+        format.name,
         tuple(tensor.shape),
         {name: _numpy(array, copy=copy) for name, array in contents.items()},
         sizes=sizes,
@@ -88,7 +83,7 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
 
 @typed
 def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
-    """Return a sparse tensor of torch in the layout of the tensor's format: csr, csc, bsr or coo.
+    """Return a sparse tensor of torch in the layout of the tensor's format, such as csr, csc, bsr or coo.
 
     Other formats become csr, or coo unless they have two dimensions. As torch requires it, csr, csc and bsr
     are sorted and duplicates in them are added; blocks that extend beyond the matrix become csr. Offsets and
@@ -112,10 +107,10 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
     torch = _imported_torch()
     if copy and tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
-    found = in_one_of(tensor, ("csr", "csc", "bsr", "coo") if tensor.ndim == 2 else ("coo",))
-    if found.format == "bsr" and not _has_whole_blocks(found):
-        found = convert(found, "csr").tensor
-    if copy and found.format != "coo" and not is_sorted_and_unique(found):
+    found, layout = in_format_with(tensor, attrgetter("torch"))
+    if _has_blocks(format_named(found.format)) and not _has_whole_blocks(found):
+        found, layout = in_format_with(convert(found, "csr").tensor, attrgetter("torch"))
+    if copy and layout.indptr is not None and not is_sorted_and_unique(found):
         found = convert(found, found.format, **_block_sizes(found)).tensor
     if not copy:
         _require_borrowed(tensor, found)
@@ -124,7 +119,7 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
         return _torch_tensor(torch, array, copy=copy)
 
     try:
-        return _made(torch, found, exported, copy=copy)
+        return _made(torch, found, layout, exported, copy=copy)
     except RuntimeError as error:
         raise FormatError(
             "format.copy",
@@ -137,21 +132,22 @@ def _first_line(error: RuntimeError) -> str:
     return str(error).splitlines()[0].rstrip(".")
 
 
-def _require_sparse(tensor: Any) -> str:
-    """Return the layout of a torch tensor that can be read."""
+def _require_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
+    """Return the format and the layout of a torch tensor that can be read."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         raise FormatError(
             "format.kind",
             f"The tensor has the type '{type(tensor).__name__}'; expected a sparse tensor of torch.",
         )
-    layout = str(tensor.layout)
-    if layout not in _LAYOUTS:
+    known = {f"torch.{layout.name}": (format, layout) for format, layout in _layouts()}
+    if str(tensor.layout) not in known:
         raise FormatError(
             "format.torch.layout",
-            f"The torch tensor has the layout {layout}; expected {', '.join(_LAYOUTS)}.",
+            f"The torch tensor has the layout {tensor.layout}; expected {', '.join(known)}.",
             hint="Convert it with tensor.to_sparse_csr().",
         )
+    format, layout = known[str(tensor.layout)]
     if tensor.device.type != "cpu":
         raise FormatError(
             "format.torch.device",
@@ -159,32 +155,31 @@ def _require_sparse(tensor: Any) -> str:
             hint="Copy it with tensor.cpu().",
         )
     is_hybrid = tensor.dense_dim() > 0
-    if is_hybrid or (layout != _COORDINATES and len(tensor.shape) != 2):
+    if is_hybrid or (layout.indptr is not None and len(tensor.shape) != 2):
         what = "dense dimensions" if is_hybrid else counted(len(tensor.shape), "dimension")
         wanted = "none" if is_hybrid else "2"
         raise FormatError("format.dimensions", f"The torch tensor has {what}; expected {wanted}.")
-    return layout
+    return format, layout
 
 
-def _arrays_of_coo(tensor: Any) -> dict[str, Any]:
-    """Return torch's arrays of a tensor of coordinates, coalesced or not; none of another layout."""
-    if str(tensor.layout) != _COORDINATES:
-        return {}
+def _layouts() -> Iterator[tuple[Format, TorchLayout]]:
+    records = formats_with(attrgetter("torch"))
+    return ((record, record.torch) for record in records if record.torch is not None)
+
+
+def _arrays_of(tensor: Any, layout: TorchLayout) -> dict[str, Any]:
+    """Return torch's arrays of a tensor: compressed, or coordinates, coalesced or not."""
+    if layout.indptr is not None and layout.indices is not None:
+        offsets, indices = getattr(tensor, layout.indptr)(), getattr(tensor, layout.indices)()
+        return {"indptr": offsets, "indices": indices, "data": tensor.values()}
     # The public methods `indices` and `values` refuse a tensor that is not coalesced.
     coordinates = tensor._indices()
     arrays = {f"indices_{number}": row for number, row in enumerate(coordinates)}
     return {**arrays, "data": tensor._values()}
 
 
-def _arrays_of_compressed(tensor: Any, layout: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return torch's arrays of a compressed tensor, and the sizes of its blocks."""
-    format, indptr, indices = _COMPRESSED[layout]
-    values = tensor.values()
-    arrays = {"indptr": getattr(tensor, indptr)(), "indices": getattr(tensor, indices)()}
-    if format != "bsr":
-        return {**arrays, "data": values}, {}
-    _, height, width = values.shape
-    return {**arrays, "data": values.reshape(-1)}, {"block_rows": height, "block_columns": width}
+def _has_blocks(format: Format) -> bool:
+    return bool(format.parameters)
 
 
 def _numpy(array: Any, *, copy: bool) -> Array:
@@ -212,13 +207,12 @@ def _imported_torch() -> Any:
 
 
 def _has_whole_blocks(tensor: SparseTensor) -> bool:
-    rows, columns = tensor.shape
-    sizes = tensor.sizes
-    return rows % sizes["block_rows"] == 0 and columns % sizes["block_columns"] == 0
+    sizes = _block_sizes(tensor).values()
+    return all(length % size == 0 for length, size in zip(tensor.shape, sizes, strict=True))
 
 
 def _block_sizes(tensor: SparseTensor) -> dict[str, Any]:
-    return {name: size for name, size in tensor.sizes.items() if name.startswith("block_")}
+    return {name: tensor.sizes[name] for name in format_named(tensor.format).parameters}
 
 
 def _require_borrowed(tensor: SparseTensor, found: SparseTensor) -> None:
@@ -245,14 +239,22 @@ def _torch_tensor(torch: Any, array: Array, *, copy: bool) -> Any:
         return torch.from_numpy(array)
 
 
-def _made(torch: Any, tensor: SparseTensor, exported: Callable[[Array], Any], *, copy: bool) -> Any:
-    """Return the torch tensor over exported arrays of a tensor in one of torch's formats."""
-    arrays, shape, format = tensor.arrays, tensor.shape, tensor.format
+def _made(
+    torch: Any,
+    tensor: SparseTensor,
+    layout: TorchLayout,
+    exported: Callable[[Array], Any],
+    *,
+    copy: bool,
+) -> Any:
+    """Return the torch tensor over exported arrays of a tensor in the format of a layout."""
+    arrays, shape = tensor.arrays, tensor.shape
     values = exported(arrays["data"])
-    if format == "coo":
+    make = getattr(torch, f"{layout.name}_tensor")
+    if layout.indptr is None:
         coordinates = [arrays[f"indices_{number}"] for number in range(tensor.ndim)]
         indices = torch.from_numpy(np.stack(coordinates).astype(np.int64))
-        return torch.sparse_coo_tensor(indices, values, shape, check_invariants=not copy)
+        return make(indices, values, shape, check_invariants=not copy)
     indptr, indices = arrays["indptr"], arrays["indices"]
     if indptr.dtype != indices.dtype:
         if not copy:
@@ -263,11 +265,7 @@ def _made(torch: Any, tensor: SparseTensor, exported: Callable[[Array], Any], *,
                 hint="Use copy=True.",
             )
         indptr, indices = (array.astype(INDEX_DTYPES[-1]) for array in (indptr, indices))
-    make = {
-        "csr": torch.sparse_csr_tensor,
-        "csc": torch.sparse_csc_tensor,
-        "bsr": torch.sparse_bsr_tensor,
-    }[format]
-    if format == "bsr":
-        values = values.reshape(-1, tensor.sizes["block_rows"], tensor.sizes["block_columns"])
+    sizes = _block_sizes(tensor).values()
+    if sizes:
+        values = values.reshape(-1, *sizes)
     return make(exported(indptr), exported(indices), values, shape, check_invariants=not copy)

@@ -1,1 +1,1 @@
-"""Magnitude pruning of matrices to sparse formats."""
+"""The rules by which matrices are pruned to formats."""

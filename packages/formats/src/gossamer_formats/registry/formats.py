@@ -9,6 +9,9 @@ format and whose object is a `Format`:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from gossamer_formats import descriptions
 from gossamer_formats.format import Format
 from gossamer_formats.registry.named_objects import NamedObjects
@@ -44,3 +47,15 @@ def format_names() -> list[str]:
     ['bitmask', 'bsr', 'coo', 'csc']
     """
     return FORMATS.names()
+
+
+def formats_with(property: Callable[[Format], Any]) -> Iterator[Format]:
+    """Iterate over the formats of which a property is not None, first over those of the library.
+
+    Raises `PluginError` as `format_named` does, when it comes to such a format.
+
+    >>> [format.name for format in formats_with(lambda format: format.torch)]
+    ['bsr', 'coo', 'csc', 'csr']
+    """
+    records = (format_named(name) for name in format_names())
+    return (record for record in records if property(record) is not None)

@@ -14,13 +14,10 @@ from gossamer_formats.checks.storage_checks import (
     require_value_dtype,
 )
 from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
+from gossamer_formats.counterparts.matrix_checks import require_matrix
+from gossamer_formats.counterparts.scipy_matrix import compressed_arrays
 from gossamer_formats.memory.available_memory import available_memory
-from gossamer_formats.scipy_matrices.matrix_checks import require_matrix
-from gossamer_formats.scipy_matrices.shared_formats import (
-    SHARED_FORMATS,
-    check_before_conversion,
-    compressed_arrays,
-)
+from gossamer_formats.scipy_matrices.own_format import check_before_conversion
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.index_arrays import FactChecker
@@ -47,23 +44,6 @@ def borrow_scipy(
     storage = unchecked_storage(matrix, dtype)
     check_storage(storage, check=check)
     return storage
-
-
-def borrow_in_own_format(matrix: Any) -> Storage | None:
-    """Return checked arrays of a SciPy matrix in its own format, copied only if they need a conversion; None
-    for a matrix in CSR or in a format that operators convert to CSR, and for anything else.
-
-    The result is valid until the matrix is written to, as with `borrow_scipy`. Raises `FormatError`.
-
-    >>> from scipy.sparse import bsr_array, eye_array
-    >>> storage = borrow_in_own_format(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
-    >>> storage.description.name, storage.sizes["blocks"]
-    ('bsr', 2)
-    >>> borrow_in_own_format(eye_array(2, format="coo"))
-    """
-    name = getattr(matrix, "format", None)
-    shared = SHARED_FORMATS.get(name) if isinstance(name, str) else None
-    return None if shared is None or shared.borrow is None else shared.borrow(matrix)
 
 
 def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:

@@ -105,7 +105,7 @@ def test_coordinates_are_written_sorted_and_once(tmp_path):
 
 
 BAD = {
-    "DMAT": ({"format": "DMAT"}, "its format is 'DMAT'; expected CSR, CSC, COO, COOR, DCSR"),
+    "DMAT": ({"format": "DMAT"}, "its format is 'DMAT'; expected COO, COOR, CSC, CSR, DCSR"),
     "format": ({"format": ["CSR"]}, "its format is"),
     "structure": ({"structure": "symmetric_lower"}, "'structure': 'symmetric_lower'"),
     "fill": ({"fill": True}, "'fill': True"),

@@ -1,9 +1,9 @@
 """Binsparse files (`.bsp.h5`): a JSON descriptor and arrays in an HDF5 container.
 
 The formats are those of the specification (https://graphblas.org/binsparse-specification, version 0.1) that
-are keys of `BINSPARSE_FORMATS`. HDF5 is the container of its reference implementations, and the
-specification does not define how other containers store the descriptor. `h5py` reads it, and is imported only
-here: install `gossamer-formats[binsparse]`.
+formats here name as their counterparts (`BinsparseFormat`). HDF5 is the container of its reference
+implementations, and the specification does not define how other containers store the descriptor. `h5py` reads
+it, and is imported only here: install `gossamer-formats[binsparse]`.
 
 The sizes of all arrays are known before any of them is read. HDF5 itself is not made for hostile files: its
 library may fail on a container that was damaged on purpose.
@@ -15,33 +15,25 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer_formats.format import Format
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.standard_formats import in_one_of, is_sorted_and_unique
+from gossamer_formats.io.standard_formats import in_format_with, is_sorted_and_unique
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.memory.ownership import adopt_array
+from gossamer_formats.registry.formats import formats_with
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor, convert
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
 BINSPARSE_VERSION = "0.1"
-
-_NAMES = {
-    "csr": {"indptr": "pointers_to_1", "indices": "indices_1"},
-    "csc": {"indptr": "pointers_to_1", "indices": "indices_1"},
-    "coo": {"indices_0": "indices_0", "indices_1": "indices_1"},
-    "dcsr": {"rows": "indices_0", "indptr": "pointers_to_1", "indices": "indices_1"},
-}
-"""The names of index arrays in the specification, by the format and by the name here."""
-
-BINSPARSE_FORMATS = {"CSR": "csr", "CSC": "csc", "COO": "coo", "COOR": "coo", "DCSR": "dcsr"}
-"""The formats by their names in the specification."""
 
 _LONGEST_DESCRIPTOR = 1 << 16
 _FILTERS = (None, "gzip", "lzf")
@@ -51,7 +43,8 @@ _ISO = re.compile(r"iso\[(\w+)\]")
 
 
 class _Descriptor(NamedTuple):
-    format: str
+    format: Format
+    arrays: Mapping[str, str]
     shape: tuple[int, int]
     entries: int
     types: Mapping[str, str]
@@ -64,7 +57,7 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
     """
     with _container(file, "r") as container:
         descriptor = _read_descriptor(container)
-        names = {**_NAMES[BINSPARSE_FORMATS[descriptor.format]], "data": "values"}
+        names = {**descriptor.arrays, "data": "values"}
         sets = {handle: _data_set(container, name, descriptor) for handle, name in names.items()}
         rows, columns = descriptor.shape
         size = sum(_bytes_read(found) for found in sets.values())
@@ -85,16 +78,17 @@ def read_binsparse(file: Path, *, require_fits: Callable[[Sizes], None]) -> Spar
     indices = {name: _index_array(name, array) for name, array in arrays.items() if name != "data"}
     contents = {**indices, "data": real.astype(real.dtype.newbyteorder("="))}
     return tensor_of_arrays(
-        BINSPARSE_FORMATS[descriptor.format],
+        descriptor.format.name,
         descriptor.shape,
         {name: adopt_array(np.ascontiguousarray(array)) for name, array in contents.items()},
     )
 
 
 def write_binsparse(tensor: SparseTensor, file: Path) -> None:
-    """Write a matrix in the format csr, csc, coo or dcsr, others in csr; duplicates are added."""
-    tensor = _sorted(in_one_of(tensor, tuple(_NAMES)))
-    names = {**_NAMES[tensor.format], "data": "values"}
+    """Write a matrix in its own format if the specification has it, others in csr; duplicates are added."""
+    found, format = in_format_with(tensor, attrgetter("binsparse"))
+    tensor = _sorted(found, repeats=format.repeats)
+    names = {**format.arrays, "data": "values"}
     with _container(file, "w") as container:
         types = {}
         for handle, name in names.items():
@@ -103,7 +97,7 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
             types[name] = array.dtype.name
         descriptor = {
             "version": BINSPARSE_VERSION,
-            "format": tensor.format.upper(),
+            "format": format.names[0],
             "shape": list(tensor.shape),
             "number_of_stored_values": tensor.nnz,
             "data_types": types,
@@ -111,10 +105,9 @@ def write_binsparse(tensor: SparseTensor, file: Path) -> None:
         container.attrs["binsparse"] = json.dumps({"binsparse": descriptor})
 
 
-def _sorted(tensor: SparseTensor) -> SparseTensor:
+def _sorted(tensor: SparseTensor, *, repeats: bool) -> SparseTensor:
     """Return the tensor with sorted coordinates and without duplicates, as the specification requires."""
-    # Coordinates of coo may be repeated, whatever the description declares.
-    if tensor.format != "coo" and is_sorted_and_unique(tensor):
+    if not repeats and is_sorted_and_unique(tensor):
         return tensor
     return convert(tensor, tensor.format).tensor
 
@@ -142,10 +135,9 @@ def _read_descriptor(container: Any) -> _Descriptor:
     if not isinstance(found, dict):
         raise ValueError("its descriptor is not a JSON object")
     format, shape, types = found.get("format"), found.get("shape"), found.get("data_types")
-    if not isinstance(format, str) or format not in BINSPARSE_FORMATS:
-        raise ValueError(
-            f"its format is {_quoted(format)}; expected {', '.join(BINSPARSE_FORMATS)}"
-        )
+    known = _formats()
+    if not isinstance(format, str) or format not in known:
+        raise ValueError(f"its format is {_quoted(format)}; expected {', '.join(known)}")
     for key, allowed in (("structure", None), ("fill", False), ("index_base", 0)):
         if found.get(key) not in (allowed, None):
             raise ValueError(
@@ -163,7 +155,18 @@ def _read_descriptor(container: Any) -> _Descriptor:
         )
     if not isinstance(types, dict) or not all(isinstance(item, str) for item in types.values()):
         raise ValueError("its descriptor has no data_types")
-    return _Descriptor(format, (shape[0], shape[1]), entries, types)
+    record, arrays = known[format]
+    return _Descriptor(record, arrays, (shape[0], shape[1]), entries, types)
+
+
+def _formats() -> dict[str, tuple[Format, Mapping[str, str]]]:
+    """Return the formats by their names in the specification, with the names of their arrays there."""
+    return {
+        name: (record, record.binsparse.arrays)
+        for record in formats_with(attrgetter("binsparse"))
+        if record.binsparse is not None
+        for name in record.binsparse.names
+    }
 
 
 def _is_size(found: object) -> bool:

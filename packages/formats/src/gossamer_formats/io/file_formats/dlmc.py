@@ -15,7 +15,6 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.standard_formats import in_one_of
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Array
@@ -60,7 +59,7 @@ def read_dlmc(file: Path, *, require_fits: Callable[[Sizes], None]) -> SparseTen
 def write_dlmc(tensor: SparseTensor, file: Path, *, pattern: bool) -> None:
     """Write the pattern of a matrix. Without `pattern`, raise `FormatError` (`format.write.pattern`) for
     values other than 1."""
-    tensor = in_one_of(tensor, ("csr",))
+    tensor = tensor.tocsr()
     if not pattern:
         _require_ones(tensor)
     with file.open("w", encoding="ascii") as stream:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import EntriesRead, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.standard_formats import in_one_of
+from gossamer_formats.io.standard_formats import COORDINATE_FORMAT, in_coordinates
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.io.text_streams import (
     LineBlock,
@@ -73,12 +73,12 @@ def read_frostt(
         f"indices_{number}": adopt_array((array - 1).astype(index))
         for number, array in enumerate(coordinates)
     }
-    return tensor_of_arrays("coo", lengths, {**arrays, "data": adopt_array(values)})
+    return tensor_of_arrays(COORDINATE_FORMAT, lengths, {**arrays, "data": adopt_array(values)})
 
 
 def write_frostt(tensor: SparseTensor, file: Path) -> None:
     """Write the elements of a tensor in the order of the format coo."""
-    tensor = in_one_of(tensor, ("coo",))
+    tensor = in_coordinates(tensor)
     coordinates = [tensor.arrays[f"indices_{number}"] for number in range(tensor.ndim)]
     with create_text(file) as stream:
         write_entries(stream, coordinates, tensor.arrays["data"])
@@ -156,7 +156,7 @@ FILE_FORMAT = FileFormat(
     read_frostt,
     write_frostt,
     contents="FROSTT, any number of dimensions",
-    read_as="coo",
+    read_as=COORDINATE_FORMAT,
     written_as="coordinates, without the shape",
     is_of_any_rank=True,
     takes_shape=True,

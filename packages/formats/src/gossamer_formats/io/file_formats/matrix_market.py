@@ -19,7 +19,7 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.standard_formats import in_one_of
+from gossamer_formats.io.standard_formats import in_coordinates
 from gossamer_formats.io.text_streams import (
     LONGEST_LINE,
     create_text,
@@ -80,7 +80,7 @@ def read_market(file: Path, *, require_fits: Callable[[Sizes], None]) -> coo_arr
 
 def write_market(tensor: SparseTensor, file: Path, *, pattern: bool) -> None:
     """Write the elements of a matrix in the order of the format coo; with `pattern`, without values."""
-    tensor = in_one_of(tensor, ("coo",))
+    tensor = in_coordinates(tensor)
     rows, columns = tensor.shape
     coordinates = [tensor.arrays["indices_0"], tensor.arrays["indices_1"]]
     with create_text(file) as stream:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -11,25 +11,13 @@ from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_dtype
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array
-from gossamer_formats.pruning.largest import are_largest, ranks_in_groups
+from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
+from gossamer_formats.registry.formats import FORMATS, formats_with
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
-
-
-class _Elements(NamedTuple):
-    """The nonzeros of a matrix, sorted by row and column, and their magnitudes."""
-
-    shape: tuple[int, ...]
-    rows: Array
-    columns: Array
-    values: Array
-
-    @property
-    def magnitudes(self) -> Array:
-        return np.abs(self.values)
 
 
 @typed
@@ -39,7 +27,7 @@ def prune(
     """Return the elements of a matrix with the largest magnitudes, in a format.
 
     `matrix` is a dense array, a SciPy matrix or a `SparseTensor`. Of equal magnitudes, the first in the order
-    of rows and columns is kept. The formats are:
+    of rows and columns is kept. The formats of the library to which matrices are pruned are:
 
     * `csr`: `density` times the number of elements of the matrix are kept, wherever they are;
     * `bsr`: `density` times the number of blocks are kept, those with the largest sums of squares;
@@ -60,20 +48,25 @@ def prune(
     array([[ 4. ,  0. ,  0. ,  3. ],
            [ 0.5, -0.5,  0. ,  0. ]])
     """
-    if format not in _RULES:
-        raise FormatError(
-            "format.prune",
-            f"There is no rule to prune a matrix to the format '{format}'; expected one of "
-            f"{', '.join(_RULES)}.",
-            hint="Prune to csr, and convert the result.",
-        )
-    rule, needs_density = _RULES[format]
+    rule = _rule_of(format)
     target = conversion_target(format, parameters, rank=2)
-    _require_density(format, density, is_needed=needs_density)
+    _require_density(format, density, is_needed=rule.takes_density)
     elements = _elements(matrix)
-    kept = rule(elements, 1.0 if density is None else density, dict(target.parameters))
+    kept = rule.kept(elements, 1.0 if density is None else density, target.parameters)
     sizes: dict[str, Any] = dict(parameters)
     return _stored(elements, kept).asformat(format, **sizes)
+
+
+def _rule_of(format: str) -> PruningRule:
+    found = FORMATS.find(format)
+    if found is not None and found.pruning is not None:
+        return found.pruning
+    raise FormatError(
+        "format.prune",
+        f"There is no rule to prune a matrix to the format '{format}'; expected one of "
+        f"{', '.join(record.name for record in formats_with(attrgetter('pruning')))}.",
+        hint="Prune to csr, and convert the result.",
+    )
 
 
 def _require_density(format: str, density: float | None, *, is_needed: bool) -> None:
@@ -94,20 +87,20 @@ def _require_density(format: str, density: float | None, *, is_needed: bool) -> 
         )
 
 
-def _elements(matrix: Any) -> _Elements:
+def _elements(matrix: Any) -> Nonzeros:
     """Return the nonzeros of a matrix. Raises `FormatError`."""
     if isinstance(matrix, np.ndarray):
         _require_matrix(matrix.ndim)
         require_dtype("matrix", matrix, VALUE_DTYPES)
         rows, columns = np.nonzero(matrix)
-        elements = _Elements(matrix.shape, rows, columns, matrix[rows, columns])
+        elements = Nonzeros(matrix.shape, rows, columns, matrix[rows, columns])
     else:
         tensor = matrix if isinstance(matrix, SparseTensor) else SparseTensor(matrix)
         _require_matrix(tensor.ndim)
         arrays = tensor.asformat("csr", zeros="drop").arrays
         rows = np.repeat(np.arange(tensor.shape[0]), np.diff(arrays["indptr"]))
         columns = arrays["indices"].astype(np.int64)
-        elements = _Elements(tensor.shape, rows, columns, arrays["data"])
+        elements = Nonzeros(tensor.shape, rows, columns, arrays["data"])
     invalid = np.isnan(elements.values)
     if invalid.any():
         at = int(np.argmax(invalid))
@@ -126,63 +119,7 @@ def _require_matrix(dimensions: int) -> None:
         )
 
 
-def _unstructured(elements: _Elements, density: float, _sizes: dict[str, int]) -> Array:
-    rows, columns = elements.shape
-    return are_largest(elements.magnitudes, round(density * rows * columns))
-
-
-def _blocks(elements: _Elements, density: float, sizes: dict[str, int]) -> Array:
-    height, width = sizes["block_rows"], sizes["block_columns"]
-    rows, columns = (-(-elements.shape[0] // height), -(-elements.shape[1] // width))
-    numbers = elements.rows // height * columns + elements.columns // width
-    blocks, of_block = np.unique(numbers, return_inverse=True)
-    # In float64, where squares of float32 are finite.
-    squares = np.bincount(
-        of_block, weights=elements.values.astype(np.float64) ** 2, minlength=blocks.size
-    )
-    kept: Array = are_largest(squares, round(density * rows * columns))[of_block]
-    return kept
-
-
-def _of_groups(elements: _Elements, _density: float, sizes: dict[str, int]) -> Array:
-    groups = _group_numbers(elements.rows, elements.columns, elements.shape[1], sizes["group"])
-    kept: Array = ranks_in_groups(groups, elements.magnitudes) < sizes["slots"]
-    return kept
-
-
-def _of_chosen_columns(elements: _Elements, _density: float, sizes: dict[str, int]) -> Array:
-    length = max(elements.shape[1], 1)
-    numbers = elements.rows // sizes["rows"] * length + elements.columns
-    places, of_place = np.unique(numbers, return_inverse=True)
-    sums = np.bincount(
-        of_place, weights=elements.magnitudes.astype(np.float64), minlength=places.size
-    )
-    groups = _group_numbers(places // length, places % length, length, sizes["group"])
-    is_chosen = ranks_in_groups(groups, sums) < sizes["chosen"]
-    kept: Array = is_chosen[of_place]
-    inside = _Elements(
-        elements.shape, elements.rows[kept], elements.columns[kept], elements.values[kept]
-    )
-    kept[kept] = _of_groups(inside, 1.0, sizes)
-    return kept
-
-
-def _group_numbers(rows: Array, columns: Array, length: int, group: int) -> Array:
-    """Return the number of each element's group of columns, counted over all rows."""
-    numbers: Array = rows * -(-length // group) + columns // group
-    return numbers
-
-
-_RULES: dict[str, tuple[Callable[[_Elements, float, dict[str, int]], Array], bool]] = {
-    "csr": (_unstructured, True),
-    "bsr": (_blocks, True),
-    "n_m": (_of_groups, False),
-    "v_n_m": (_of_chosen_columns, False),
-}
-"""For each format, the function that returns which elements are kept, and whether it needs a density."""
-
-
-def _stored(elements: _Elements, kept: Array) -> SparseTensor:
+def _stored(elements: Nonzeros, kept: Array) -> SparseTensor:
     """Return the elements that are kept in CSR."""
     rows, length = elements.shape
     columns, values = elements.columns[kept], elements.values[kept]

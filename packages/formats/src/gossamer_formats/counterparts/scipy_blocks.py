@@ -1,0 +1,50 @@
+"""SciPy's matrices in BSR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_formats.counterparts.matrix_checks import (
+    require_arrays,
+    require_values,
+    used_slots,
+)
+from gossamer_formats.counterparts.scipy_matrix import (
+    ScipyArrays,
+    ScipyMatrix,
+    check_compressed,
+    compressed_arrays,
+    compressed_parts,
+    scipy_class,
+)
+from gossamer_formats.storage import Storage
+
+
+def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
+    require_arrays(matrix, "indptr", "indices", "data")
+    require_values(matrix, dimensions=3, count=used_slots(matrix.indptr, matrix.indices))
+    arrays = compressed_arrays(matrix, dtype)
+    rows, columns = matrix.shape
+    _, height, width = matrix.data.shape
+    arrays["data"] = arrays["data"].reshape(-1)
+    blocks = {"blocks": arrays["indices"].size, "block_rows": height, "block_columns": width}
+    return ScipyArrays(arrays, {"m": int(rows), "n": int(columns), **blocks})
+
+
+def _check(matrix: Any) -> None:
+    require_arrays(matrix, "indptr", "indices", "data")
+    # First, since SciPy takes the size of the blocks from the values.
+    require_values(matrix, dimensions=3, count=used_slots(matrix.indptr, matrix.indices))
+    rows, columns = matrix.shape
+    height, width = matrix.blocksize
+    check_compressed(matrix, segments=rows // height, length=columns // width, dimensions=3)
+
+
+def _bsr_array(storage: Storage) -> Any:
+    data, indices, indptr = compressed_parts(storage)
+    sizes = storage.sizes
+    blocks = data.reshape(-1, sizes["block_rows"], sizes["block_columns"])
+    return scipy_class("bsr_array")((blocks, indices, indptr), shape=storage.shape)
+
+
+BLOCKS = ScipyMatrix(_arrays, _bsr_array, _check, is_operand=True)

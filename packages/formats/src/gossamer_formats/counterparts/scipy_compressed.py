@@ -1,0 +1,36 @@
+"""SciPy's matrices in CSR and CSC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_formats.counterparts.scipy_matrix import (
+    ScipyArrays,
+    ScipyMatrix,
+    check_compressed,
+    compressed_arrays,
+    compressed_parts,
+    scipy_class,
+)
+from gossamer_formats.storage import Storage
+
+
+def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
+    return ScipyArrays(compressed_arrays(matrix, dtype))
+
+
+def _check_columns(matrix: Any) -> None:
+    rows, columns = matrix.shape
+    check_compressed(matrix, segments=columns, length=rows, dimensions=1)
+
+
+def _csr_array(storage: Storage) -> Any:
+    return scipy_class("csr_array")(compressed_parts(storage), shape=storage.shape)
+
+
+def _csc_array(storage: Storage) -> Any:
+    return scipy_class("csc_array")(compressed_parts(storage), shape=storage.shape)
+
+
+COMPRESSED_ROWS = ScipyMatrix(_arrays, _csr_array)
+COMPRESSED_COLUMNS = ScipyMatrix(_arrays, _csc_array, _check_columns)

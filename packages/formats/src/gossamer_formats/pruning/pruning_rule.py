@@ -1,0 +1,33 @@
+"""A rule for the elements of a matrix that are kept when it is pruned to a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.storage import Array
+
+
+class Nonzeros(NamedTuple):
+    """The nonzeros of a matrix, sorted by row and column, and their magnitudes."""
+
+    shape: tuple[int, ...]
+    rows: Array
+    columns: Array
+    values: Array
+
+    @property
+    def magnitudes(self) -> Array:
+        """The absolute values."""
+        return np.abs(self.values)
+
+
+class PruningRule(NamedTuple):
+    """A rule of a format: `kept` takes the nonzeros of a matrix, the density and the sizes of the format, and
+    returns a mask of the nonzeros that are kept. If the sizes determine the density, the rule does not take
+    another (`takes_density`), and `kept` gets 1."""
+
+    kept: Callable[[Nonzeros, float, Mapping[str, int]], Array]
+    takes_density: bool = False
