@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from itertools import product
-
 import msgspec
 import numpy as np
 import pytest
 from scipy import sparse
 
 from gossamer.operator_calls.program import StoredFormat, Variant, module_of
-from gossamer.operators.spmm import PROGRAM as SPMM
 from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.sell import sell
-from gossamer_formats.descriptions.tiled_csr import tiled_csr
-from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.hardware_params import hardware_params
+from gossamer_ir.interchange.records import Target
 from gossamer_schedule.rules import schedule_report
-from gossamer_tune import Workload
-from gossamer_tune.model.tiles_times_dense import TILE_COLUMNS, tiling
 from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
 pytestmark = pytest.mark.unserialized
-
-TARGETS = ("generic-cpu", "generic-cpu:vector_bits=256")
-ROWS = (10, 300, 4096)
-FEATURES = (16, 144, 512)
-DIVIDED = r"panels of (\d+) rows, features in (\d+) tiles? of (\d+) vectors? "
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("columns", TILE_COLUMNS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_model_of_tiles_divides_products_as_their_schedule_does(columns, dtype, target):
-    tiles = StoredFormat(tiled_csr(dtype, is_whole=True), (("tile_columns", columns),))
-    adding = msgspec.structs.replace(SPMM, adds=True)
-    for rows, features in product(ROWS, FEATURES):
-        module = module_of(adding, Variant(dtype, features=features), tiles)
-        stats = Stats(rows, 4 * columns, 8 * rows, 8, 0)
-        report = schedule_report(module, Target.parse(target), stats)
-        (divided,) = (
-            found
-            for decision in report.decisions
-            if (found := re.match(DIVIDED, decision.what)) is not None
-        )
-        workload = Workload(features, dtype, hardware_params(Target.parse(target)))
-        panel, feature_tiles, vectors = map(int, divided.groups())
-        assert tiling(rows, workload, tile_columns=columns) == (feature_tiles, vectors, panel)
 
 
 def test_the_model_of_slices_has_the_slices_of_conversions_and_of_the_schedule():

@@ -9,18 +9,18 @@ import pytest
 
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
+from gossamer_ir.machine.column_tiles import (
+    LARGEST_PANEL,
+    LEAST_PANEL,
+    MOST_PACKED_VECTORS,
+    PACKED_BYTES,
+)
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
 from gossamer_schedule.rules import default_schedule, schedule_report
-from gossamer_schedule.rules.library.tile_spmm import (
-    LARGEST_PANEL,
-    LEAST_PANEL,
-    MOST_PACKED_VECTORS,
-    PACKED_BYTES,
-    tile_spmm,
-)
+from gossamer_schedule.rules.library.tile_spmm import tile_spmm
 from gossamer_schedule.rules.patterns.tiled_reduction import tiled_reduction
 from gossamer_schedule.rules.schedule_rule import RuleContext
 

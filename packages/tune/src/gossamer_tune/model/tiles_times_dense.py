@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from gossamer_ir.machine.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, load_cycles
 from gossamer_tune.model.workload import Workload
@@ -12,13 +12,6 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 TILE_COLUMNS = (64, 128, 256, 512)
 """The numbers of columns of a tile that are considered."""
-
-PACKED_BYTES, MOST_VECTORS = 64 << 10, 8
-"""The largest size of the packed rows of a tile, and the most vectors of features that are packed at once."""
-
-PANELS, LEAST_PANEL, LARGEST_PANEL = 2, 64, 512
-"""The panels of rows, for each of which a tile is packed once, and limits of their rows. These and the limits
-above are those of the schedule (`tests/test_modelled_schedules.py`)."""
 
 ELEMENT_CYCLES = 1.7
 """Cycles for the index and the value of an element (fitted to pruned weights: 0.8 on Zen 4, 2 on Sapphire
@@ -43,29 +36,6 @@ CONVERSION_CYCLES = 150.0
 """Cycles for an element that is converted."""
 
 
-class Tiling(NamedTuple):
-    """The division of a product by the schedule: the tiles of features, the vectors of each, the rows of a
-    panel."""
-
-    feature_tiles: int
-    vectors: int
-    panel: int
-
-
-def tiling(rows: int, workload: Workload, *, tile_columns: int) -> Tiling:
-    """Return how a product is divided: the fewest tiles of features, all with as many vectors.
-
-    >>> tiling(4096, Workload(features=144), tile_columns=64)
-    Tiling(feature_tiles=2, vectors=5, panel=512)
-    """
-    lanes = workload.hardware.lanes(workload.dtype)
-    fitting = PACKED_BYTES // (tile_columns * workload.element_bytes * lanes)
-    feature_tiles = -(-workload.vectors // max(1, min(MOST_VECTORS, fitting)))
-    vectors = -(-workload.vectors // feature_tiles)
-    panel = min(max(rows // PANELS, LEAST_PANEL), LARGEST_PANEL)
-    return Tiling(feature_tiles, vectors, panel)
-
-
 def tiles_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
     """Return the estimates for tiles of several numbers of columns of which the matrix has two at least."""
     if workload.columns == 1 or not matrix.rows:
@@ -78,11 +48,11 @@ def tiles_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Est
 
 
 def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Estimate:
-    feature_tiles, vectors, panel = tiling(matrix.rows, workload, tile_columns=columns)
-    lanes = workload.hardware.lanes(workload.dtype)
-    packed = columns * vectors * lanes * workload.element_bytes
+    vector_bytes = columns * workload.hardware.lanes(workload.dtype) * workload.element_bytes
+    tiling = column_tiling(workload.vectors, vector_bytes=vector_bytes, rows=matrix.rows)
+    vectors, packed = tiling.vectors, tiling.vectors * vector_bytes
     tiles = -(-matrix.columns // columns)
-    panels = -(-matrix.rows // panel)
+    panels = -(-matrix.rows // tiling.panel)
     segments = matrix.rows * tiles
     mean = matrix.mean_row / tiles
     load = PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES
@@ -97,7 +67,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     return Estimate(
         "tiled_csr",
         {"tile_columns": columns},
-        feature_tiles * (max(work, latency) + packing),
+        tiling.feature_tiles * (max(work, latency) + packing),
         matrix.nnz * CONVERSION_CYCLES,
         reason,
     )

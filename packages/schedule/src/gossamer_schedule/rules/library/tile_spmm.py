@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.machine.column_tiles import MOST_PACKED_VECTORS, PACKED_BYTES, column_tiling
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
@@ -28,21 +29,6 @@ from gossamer_schedule.rules.steps.register_tiles import (
 )
 from gossamer_schedule.rules.steps.trace_builder import PartialResults, TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
-
-MOST_PACKED_VECTORS = 8
-"""Maximum number of vectors of a feature tile (measured on pruned weights with 512 features: tiles of 4
-and of 8 vectors are equal within 5 percent, and 16 vectors do not stay in the private cache)."""
-
-PACKED_BYTES = 64 << 10
-"""Maximum size of the packed rows. They must leave room in the private cache for the matrix and the output,
-and a larger buffer might be allocated anew for each column tile, since it does not fit the stack."""
-
-LEAST_PANEL, LARGEST_PANEL = 64, 512
-"""Limits of the rows of a panel. The dense operand is packed once for each panel (measured: panels of 128
-rows are 1.05 to 1.4 times slower than panels of 512)."""
-
-PANELS = 2
-"""Minimum number of panels of a matrix with enough rows, so that two threads have one each."""
 
 
 class _Tiling(NamedTuple):
@@ -96,16 +82,13 @@ def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMa
 def _tiling(pattern: TiledReduction, hardware: HardwareParams, stats: Stats | None) -> _Tiling:
     """Return the fewest feature tiles, all of the same size, and the rows of a panel."""
     lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
-    fitting = PACKED_BYTES // (lanes * _column_bytes(pattern))
-    most = min(fitting or MOST_PACKED_VECTORS, MOST_PACKED_VECTORS)
-    count = -(-pattern.features // lanes)
-    vectors = -(-count // -(-count // most))
-    rows = LARGEST_PANEL if stats is None else stats.rows // PANELS
-    return _Tiling(
-        tiles_holding(pattern.features, vectors=vectors, lanes=lanes),
-        panel=min(max(rows, LEAST_PANEL), LARGEST_PANEL),
-        is_packed=fitting > 0,
+    found = column_tiling(
+        -(-pattern.features // lanes),
+        vector_bytes=lanes * _column_bytes(pattern),
+        rows=None if stats is None else stats.rows,
     )
+    features = tiles_holding(pattern.features, vectors=found.vectors, lanes=lanes)
+    return _Tiling(features, found.panel, found.is_packed)
 
 
 def _column_bytes(pattern: TiledReduction) -> int:
