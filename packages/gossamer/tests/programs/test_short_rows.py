@@ -13,11 +13,14 @@ from gossamer.pipeline import default_schedule, flat_module
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, Guard
+from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import collect
 from gossamer_testkit import retyped
 
 SHORT = Stats(rows=64, columns=64, nnz=128, longest_row=6, empty_rows=1)
 TARGET = "generic-cpu:gathers=fast"
+WINDOW_ROWS = 8
+"""The rows that share a window of 32 elements."""
 ROWS = (0, 1, 7, 8, 15, 16, 17, 33, 4000)
 """Numbers of rows around those that fill the lanes of vectors."""
 
@@ -32,13 +35,14 @@ def short_rows(rows, dtype, index_dtype, *, longest=6, columns=40):
     return sparse.csr_array((data, indices, indptr), (rows, columns))
 
 
+@pytest.mark.parametrize("target", [TARGET, f"{TARGET},vector_bits=256"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("index_dtype", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_any_number_of_short_rows(dtype, index_dtype, threads):
+def test_any_number_of_short_rows(dtype, index_dtype, threads, target):
     module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype=index_dtype)
-    resolved = resolve_elsewhere(TARGET)[1]
-    decision = gs.explain(module, stats=SHORT, target=TARGET).decisions[0]
+    resolved = resolve_elsewhere(target)[1]
+    decision = gs.explain(module, stats=SHORT, target=target).decisions[0]
     assert decision.what == "rows in lanes, until the longest of them ends"
     before = gs.get_num_threads()
     gs.set_num_threads(threads)
@@ -65,6 +69,28 @@ def test_a_longer_row_than_expected_is_right_too():
     np.testing.assert_array_equal(y, matrix.astype(np.float64) @ x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("most", [31, 32, 33, 40])
+def test_rows_that_just_fit_into_a_window_and_that_do_not(dtype, most):
+    module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype="int64")
+    kernel = gs.compile(
+        module, schedule=default_schedule(module, resolve_elsewhere(TARGET)[1], SHORT)
+    )
+    lengths = np.full(WINDOW_ROWS * 4, 0)
+    # In one group the longest row is the first, in the others the last; the last group ends the arrays.
+    lengths[[0, 15, 23, 31]] = most - 5
+    lengths[[7, 8, 16, 24]] = 5
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    random = np.random.default_rng(most)
+    indices = random.integers(0, 40, indptr[-1])
+    matrix = sparse.csr_array(
+        (random.integers(-4, 5, indptr[-1]).astype(dtype), indices, indptr), (len(lengths), 40)
+    )
+    x, y = np.arange(40).astype(dtype), np.empty(len(lengths), dtype)
+    kernel(a=matrix.data, x=x, y=y, indptr=indptr, indices=indices)
+    np.testing.assert_array_equal(y, matrix.astype(np.float64) @ x)
+
+
 def test_infinite_operands_beside_the_end_of_a_row_change_nothing():
     module = module_of(PROGRAM, Variant())
     resolved = resolve_elsewhere(TARGET)[1]
@@ -75,14 +101,17 @@ def test_infinite_operands_beside_the_end_of_a_row_change_nothing():
     np.testing.assert_array_equal(y, [1.0, np.inf])
 
 
-def test_results_and_the_extent_are_of_one_group_and_nothing_is_checked():
-    module = module_of(PROGRAM, Variant())
+@pytest.mark.parametrize("sizes", [{}, {"m": 64}, {"m": 60}])
+def test_results_and_the_extent_are_of_one_group_and_nothing_is_checked(sizes):
+    module = specialize(module_of(PROGRAM, Variant()), sizes)
     flat = flat_module(module, stats=SHORT, target=TARGET)
     allocations = [
         node.buffer for function in flat.functions for node in collect(Allocate, *function.body)
     ]
     assert {buffer.name: buffer.shape[0].text for buffer in allocations} == {
         "j_extent": "1",
-        "Y_data_local": "16",
+        "Y_data_local": "8",
+        "A_data_window": "32",
+        "J_indices_window": "32",
     }
     assert not [guard for function in flat.functions for guard in collect(Guard, *function.body)]

@@ -37,7 +37,9 @@ class Abi(msgspec.Struct, frozen=True):
     `functions` are the math functions that are instructions there; calls of a library are never emitted.
     `scalable`: the target has vectors with a multiple of vscale lanes. `half_conversions`: it has
     instructions that convert float16 to float32 and back. A gather of at most `inserted_lanes` lanes becomes
-    scalar loads. `attributes` are attached to each function.
+    scalar loads. `permuted_bytes`: the size of a vector register whose elements of 32 and 64 bits an
+    instruction of AVX-512 permutes by indices in another one; 0 if there is none. `attributes` are attached
+    to each function.
 
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True
@@ -49,4 +51,5 @@ class Abi(msgspec.Struct, frozen=True):
     scalable: bool = False
     half_conversions: bool = False
     inserted_lanes: int = INSERTED_LANES
+    permuted_bytes: int = 0
     attributes: tuple[str, ...] = ()

@@ -35,6 +35,7 @@ from gossamer_lower.vector.branch_on_full_masks import branch_on_full_masks
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
+from gossamer_lower.vector.load_windows import load_windows
 from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
@@ -54,6 +55,7 @@ __all__ = [
     "hoist_invariant_loads",
     "hoist_searches",
     "insert_bounds_checks",
+    "load_windows",
     "lower_atomics",
     "lower_blocks",
     "lower_buffers",

@@ -45,6 +45,7 @@ from gossamer_lower.vector.branch_on_full_masks import branch_on_full_masks
 from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
+from gossamer_lower.vector.load_windows import load_windows
 from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
@@ -73,6 +74,7 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     eliminate_redundant_masks,
     narrow_lanes,
     combine_lane_reductions,
+    load_windows,
     hoist_invariant_loads,
     branch_on_full_masks,
     # --- Searches are hoisted and merged as expressions, before they become loops.

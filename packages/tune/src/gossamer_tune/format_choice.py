@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gossamer_ir.support.typed_calls import typed
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
+from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.estimate import Estimate
@@ -23,6 +24,7 @@ MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...]
     ordered_rows_times_dense,
     tiles_times_dense,
     blocks_times_dense,
+    blocks_times_vector,
 )
 """The models of costs, one file each. There is one of CSR for each operator."""
 

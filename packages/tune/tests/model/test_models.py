@@ -9,6 +9,7 @@ from scipy import sparse
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_tune import Workload, properties_of
 from gossamer_tune.format_choice import MODELS
+from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.operand_loads import load_cycles
 from gossamer_tune.model.slices_times_vector import slices_times_vector
@@ -66,3 +67,29 @@ def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
 
     rng = np.random.default_rng(1)
     assert gain(rng.integers(40, 49, 10_000)) < 1 < 1.3 < gain(rng.integers(1, 9, 10_000))
+
+
+def test_filled_blocks_of_three_and_more_pay_for_a_vector():
+    def gain(size, fill, dtype="float32"):
+        filled = MATRIX_PROPERTIES._replace(
+            rows=480, columns=480, mean_row=50.0, nnz=24_000, block_fill={size: fill}
+        )
+        (csr,) = csr_times_vector(filled, Workload(dtype=dtype))
+        found = blocks_times_vector(filled, Workload(dtype=dtype))
+        return csr.cycles / found[0].cycles if found else 0.0
+
+    assert gain(2, 1.0) == 0.0
+    assert gain(3, 0.2) == 0.0
+    assert 1.2 < gain(3, 1.0) < gain(4, 1.0) < gain(8, 1.0)
+    assert gain(3, 0.5) < 1 < gain(8, 0.5)
+
+
+def test_blocks_that_exceed_the_private_cache_arrive_no_faster_than_their_bytes():
+    many = MATRIX_PROPERTIES._replace(
+        rows=48_000, columns=480, mean_row=50.0, nnz=2_400_000, block_fill={8: 1.0, 16: 1.0}
+    )
+    single, double = (
+        blocks_times_vector(many, Workload(dtype=f"float{bits}")) for bits in (32, 64)
+    )
+    assert single[0].cycles == single[1].cycles
+    assert double[0].cycles == 2 * single[0].cycles

@@ -25,6 +25,10 @@ from gossamer_llvm.emitter.types import (
 from gossamer_llvm.memory.addresses import Address, emit_address, without_unit_dimensions
 from gossamer_llvm.memory.index_pairs import load_indices_in_pairs
 from gossamer_llvm.memory.lane_loads import loads_of_lanes
+from gossamer_llvm.memory.register_tables import (
+    selected_from_registers,
+    with_selected_indices,
+)
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 
 LEAST_NONTEMPORAL = 16
@@ -43,10 +47,16 @@ def emit_load(emitter: FunctionEmitter, node: Load) -> Value:
         return _passthrough(emitter, node)
     if _is_branch(mask):
         return _branch_around_load(emitter, node, mask)
+    selected = selected_from_registers(emitter, node)
+    if selected is not None:
+        if mask is ON:
+            return selected
+        return _emit_blend(emitter, mask, selected, _passthrough(emitter, node))
     inserted = _gather_as_scalar_loads(emitter, node) if mask is ON else None
     if inserted is not None:
         return inserted
-    address = emit_address(emitter, node.buffer, node.indices, is_certain=mask is ON)
+    indices = with_selected_indices(emitter, node)
+    address = emit_address(emitter, node.buffer, indices, is_certain=mask is ON)
     if address.is_scattered:
         return _emit_gather(emitter, node, address, mask)
     if mask is ON:

@@ -8,6 +8,7 @@ table in `docs/architecture.md` follow from this list and from what the decorato
 from __future__ import annotations
 
 from gossamer_schedule.rules.library.block_spmm import block_spmm
+from gossamer_schedule.rules.library.block_spmv import block_spmv
 from gossamer_schedule.rules.library.dense_rows import dense_rows
 from gossamer_schedule.rules.library.elementwise import elementwise
 from gossamer_schedule.rules.library.fused_rows import fused_rows
@@ -24,6 +25,8 @@ from gossamer_schedule.rules.schedule_rule import Rule, rule_record
 ORDERED_RULES: tuple[Rule, ...] = (
     row_spmv,
     row_spmm,
+    # Before `block_spmm`, which matches all of these programs.
+    block_spmv,
     block_spmm,
     tile_spmm,
     row_sddmm,

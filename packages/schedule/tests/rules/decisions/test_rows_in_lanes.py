@@ -45,13 +45,24 @@ def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_part=False):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "bits", "lanes"), [("float32", 512, 16), ("float64", 512, 8), ("float32", 256, 8)]
+    ("dtype", "bits", "lanes", "windows"),
+    [
+        ("float32", 512, 8, [32]),
+        ("float64", 512, 8, [32]),
+        ("float32", 256, 8, []),
+        ("float64", 128, 2, []),
+    ],
 )
-def test_short_rows_are_lanes(dtype, bits, lanes):
+def test_short_rows_are_lanes_and_share_windows_in_registers_of_512_bits(
+    dtype, bits, lanes, windows
+):
     target = Target.parse(f"generic-cpu:gathers=fast,vector_bits={bits}")
     found = decisions_in_lanes(text=TEXT.replace('"float32"', f'"{dtype}"'), target=target)
     splits = [step.args["factors"] for step in found[0].steps if step.op == "split"]
     assert splits == [(None, lanes)]
+    annotations = [step.args for step in found[1].steps if step.op == "annotate"]
+    assert [step["value"] for step in annotations if step["key"] == "window"] == windows
+    assert ("windows of 32" in found[1].what) == bool(windows)
 
 
 @pytest.mark.parametrize(

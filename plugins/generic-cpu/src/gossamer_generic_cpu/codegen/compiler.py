@@ -47,6 +47,7 @@ def _abi(cpu: Cpu, gathers: str) -> Abi:
         functions=_ALWAYS | functions,
         half_conversions=has_all or "f16c" in cpu.required,
         inserted_lanes=1 if gathers == "fast" else INSERTED_LANES,
+        permuted_bytes=64 if "avx512f" in cpu.required else 0,
         attributes=('"prefer-vector-width"="512"',),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not
@@ -17,6 +19,17 @@ these: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6)."""
 
 LONGEST_ROW_IN_LANE = 8
 """Maximum number of terms of such a row: the lanes of shorter rows wait."""
+
+PERMUTED_BITS = 512
+"""Bits of vectors with an instruction that selects from two of them, by indices in a third one."""
+
+WINDOW_ELEMENTS = 32
+"""Elements of a window: two vectors of 32 bits (measured on rows of 2 and 4: 1.2 to 1.5 times as fast as
+gathers of columns and values; with 16 elements, too short for many rows, 0.8 times)."""
+
+ROWS_OF_WINDOW = 8
+"""Maximum number of rows that share a window, which then have `MEAN_ROW_IN_LANE` elements (16 rows with a
+window of 64: 0.9 times as fast)."""
 
 SPREAD = 3
 """Maximum length of the longest row, in mean rows. If lengths vary more, most lanes wait for one of them
@@ -35,3 +48,28 @@ def rows_in_lanes(hardware: HardwareParams, stats: Stats | None) -> Verdict:
         f"no row has more than {LONGEST_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "
         "gathers are fast on this machine: their masks replace the branches at the ends of rows"
     )
+
+
+class RowGroup(NamedTuple):
+    """Rows that are lanes of a vector, and the number of elements of a window from which the lanes read their
+    columns and values (0: they gather them)."""
+
+    rows: int
+    window: int
+    why: str
+
+
+def row_group(hardware: HardwareParams, dtype: str) -> RowGroup:
+    """Return the rows of a vector, and their window.
+
+    Lanes read a window by instructions on registers of 512 bits.
+    """
+    lanes = hardware.lanes(dtype)
+    if hardware.vector_bits < PERMUTED_BITS:
+        return RowGroup(lanes, 0, "lanes gather their columns and values")
+    rows = min(lanes, ROWS_OF_WINDOW)
+    why = (
+        f"{rows} rows have up to {WINDOW_ELEMENTS} elements in most cases, which registers hold: "
+        "a permutation costs less than a gather"
+    )
+    return RowGroup(rows, WINDOW_ELEMENTS, why)

@@ -11,13 +11,14 @@ from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.definition.made_names import extent_name, longest_name
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.analysis.taken_names import has_taken
+from gossamer_schedule.rules.cost.short_rows import row_group
 from gossamer_schedule.rules.cost.verdict import Verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-WORK_PER_GROUP = 64
-"""Vectors of work for a vector of rows: the elements of its gathers are loaded one by one."""
+WORK_PER_GROUP = 32
+"""Vectors of work for a vector of 8 rows: the elements of its gathers are loaded one by one."""
 
 
 def may_run_in_lanes(function: Function, iteration: Iteration, pattern: RowReduction) -> bool:
@@ -35,7 +36,8 @@ def run_rows_in_lanes(
 ) -> None:
     """Keep the results of a group of rows in a register, with a row in each lane, and run groups in
     parallel."""
-    group, row = trace.split(pattern.row, factors=(None, hardware.lanes(pattern.dtype)))
+    size = row_group(hardware, pattern.dtype)
+    group, row = trace.split(pattern.row, factors=(None, size.rows))
     copy = trace.cache_write(
         pattern.block, buffer=pattern.output, scope="local", elements=(pattern.row,)
     )
@@ -45,4 +47,9 @@ def run_rows_in_lanes(
     init = trace.decompose_reduction(pattern.block, loop=pattern.position, elements=(row,))
     trace.vectorize(longest, init.loops[row], row, copy.loops[pattern.row])
     trace.decide("rows in lanes, until the longest of them ends", verdict.why)
+    what = f"{size.rows} rows in lanes, which gather columns and values"
+    if size.window:
+        trace.add("annotate", name=pattern.position, key="window", value=size.window)
+        what = f"{size.rows} rows in lanes, which read windows of {size.window} columns and values"
+    trace.decide(what, size.why)
     run_rows_in_parallel(trace, group, before=None, vectors=WORK_PER_GROUP)

@@ -228,12 +228,18 @@ class TraceBuilder:
         return MadeNest(self._fresh(init_name(block)), loops)
 
     def rfactor(
-        self, block: str, *, buffer: str, loop: str, elements: Sequence[str | None]
+        self,
+        block: str,
+        *,
+        buffer: str,
+        loop: str,
+        elements: Sequence[str | None],
+        axis: int = 0,
     ) -> PartialResults:
         """Compute a partial result of a block in each iteration of a loop. The block of this name then
         combines them, in loops over the `elements`, whose iterators select an element, and over the partial
-        results."""
-        self.add("rfactor", loop=loop)
+        results, which are along this axis of their buffer."""
+        self.add("rfactor", loop=loop, **({"axis": axis} if axis else {}))
         partial = self._fresh(partial_name(buffer))
         made = self._fresh(partial_name(block))
         combining = MadeNest(block, self._copies((*elements, loop)))

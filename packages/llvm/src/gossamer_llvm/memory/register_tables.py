@@ -1,0 +1,142 @@
+"""Gathers from a small buffer on the stack, which LLVM keeps in registers: instructions permute their lanes.
+
+A register of 64 bytes is a table of 16 or 8 elements. One instruction selects from two of them; of more, the
+results of the halves are blended by a bit of the index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.nodes import Cast, Expr, Load, Ramp, Var
+from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
+from gossamer_llvm.emitter.types import element_bytes, value_type
+
+MOST_REGISTERS = 4
+"""Maximum number of registers for a buffer: more blends cost as much as a gather."""
+
+_SUFFIXES = {"float32": "ps", "int32": "d", "float64": "pd", "int64": "q"}
+"""The ending of the name of the intrinsic by dtype."""
+
+
+def selected_from_registers(emitter: FunctionEmitter, node: Load) -> Value | None:
+    """Return the lanes of a gather from a buffer that fits into a few registers; None for any other load.
+    Lanes that are not enabled have some value."""
+    dtype, location = DType.parse(node.dtype), emitter.buffers[node.buffer]
+    bytes_ = emitter.unit.abi.permuted_bytes
+    if not bytes_ or dtype.scalar not in _SUFFIXES or dtype.scalable or len(node.indices) != 1:
+        return None
+    # LLVM combines loads with a constant stride itself.
+    if isinstance(node.indices[0], Ramp):
+        return None
+    # The index of a lane is as wide as an element.
+    width = bytes_ // element_bytes(node.dtype)
+    registers = _registers(location, width)
+    if not registers or not 1 < dtype.lanes <= width:
+        return None
+    tables = [_table(emitter, location, number, width) for number in range(registers)]
+    index = _padded(emitter, _index(emitter, node), width)
+    selected = _selected(emitter, tables, index, width)
+    return _first_lanes(emitter, selected, dtype.lanes)
+
+
+def with_selected_indices(emitter: FunctionEmitter, node: Load) -> tuple[Expr, ...]:
+    """Return the indices of a masked gather. Those that are selected from registers have any value in lanes
+    that are not enabled: LLVM would widen a blended vector, and gather with indices of 64 bits."""
+
+    def selected(inner: Any) -> Var | None:
+        if not isinstance(inner, Load) or inner.predicate != node.predicate:
+            return None
+        value = selected_from_registers(emitter, inner)
+        if value is None:
+            return None
+        # No variable of a program has the name of a register.
+        emitter.values[value.text] = value
+        return Var(value.text, value.dtype)
+
+    if node.predicate is None:
+        return node.indices
+    return tuple(rewrite(index, selected) for index in node.indices)
+
+
+def _registers(location: BufferAddress, width: int) -> int:
+    """Return the number of registers that hold a private buffer of one dimension: a power of two, at most
+    `MOST_REGISTERS`; otherwise 0."""
+    extents = location.buffer.shape
+    elements = integer_value(extents[0]) if len(extents) == 1 else None
+    if elements is None or not 0 < elements <= location.private_elements:
+        return 0
+    registers = 1
+    while registers * width < elements:
+        registers *= 2
+    return registers if registers <= MOST_REGISTERS else 0
+
+
+def _table(emitter: FunctionEmitter, location: BufferAddress, number: int, width: int) -> Value:
+    """Load one register of a buffer as a whole."""
+    dtype = DType(location.buffer.dtype, width).text
+    offset = number * width * element_bytes(dtype)
+    place = emitter.text.value(f"getelementptr i8, ptr {location.address}, i64 {offset}")
+    loaded = emitter.text.value(
+        f"load {value_type(dtype)}, ptr {place}, align {element_bytes(dtype)}"
+    )
+    return Value(loaded, dtype)
+
+
+def _index(emitter: FunctionEmitter, node: Load) -> Value:
+    """Return the indices of the lanes with the bits of an element; those of enabled lanes are small."""
+    narrow = f"int{8 * element_bytes(node.dtype)}"
+    dtype = DType.parse(node.dtype).with_scalar(narrow).text
+    (index,) = node.indices
+    # Without the cast to int64 and back, which would take several instructions.
+    if isinstance(index, Cast) and dtype_of(index.value) == dtype:
+        return emitter.expr(index.value)
+    value = emitter.expr(index)
+    if value.dtype == dtype:
+        return value
+    is_wider = DType.parse(value.dtype).bits > DType.parse(dtype).bits
+    operation = "trunc" if is_wider else "sext"
+    return Value(emitter.text.value(f"{operation} {value.typed} to {value_type(dtype)}"), dtype)
+
+
+def _padded(emitter: FunctionEmitter, index: Value, width: int) -> Value:
+    """Return the indices in a vector of a whole register."""
+    lanes = DType.parse(index.dtype).lanes
+    if lanes == width:
+        return index
+    numbers = [f"i32 {lane}" if lane < lanes else "i32 poison" for lane in range(width)]
+    dtype = DType(DType.parse(index.dtype).scalar, width).text
+    return Value(_shuffled(emitter, index, numbers), dtype)
+
+
+def _selected(emitter: FunctionEmitter, tables: list[Value], index: Value, width: int) -> Value:
+    """Return the elements of tables at indices, of which only the low bits count."""
+    if len(tables) > 2:
+        half = len(tables) // 2
+        low = _selected(emitter, tables[:half], index, width)
+        high = _selected(emitter, tables[half:], index, width)
+        bit = f"splat ({value_type(DType.parse(index.dtype).scalar)} {half * width})"
+        masked = emitter.text.value(f"and {index.typed}, {bit}")
+        is_high = emitter.text.value(f"icmp ne {index.type} {masked}, zeroinitializer")
+        chosen = f"select <{width} x i1> {is_high}, {high.typed}, {low.typed}"
+        return Value(emitter.text.value(chosen), low.dtype)
+    first, last = tables[0], tables[-1]
+    name = f"llvm.x86.avx512.vpermi2var.{_SUFFIXES[DType.parse(first.dtype).scalar]}.512"
+    arguments = f"{first.typed}, {index.typed}, {last.typed}"
+    return Value(emitter.call(first.type, name, arguments), first.dtype)
+
+
+def _first_lanes(emitter: FunctionEmitter, value: Value, lanes: int) -> Value:
+    dtype = DType(DType.parse(value.dtype).scalar, lanes).text
+    if dtype == value.dtype:
+        return value
+    return Value(_shuffled(emitter, value, [f"i32 {lane}" for lane in range(lanes)]), dtype)
+
+
+def _shuffled(emitter: FunctionEmitter, value: Value, numbers: list[str]) -> str:
+    mask = f"<{len(numbers)} x i32> <{', '.join(numbers)}>"
+    return emitter.text.value(f"shufflevector {value.typed}, {value.type} poison, {mask}")

@@ -1,0 +1,64 @@
+"""The cost of blocks (format `bsr`) times a vector."""
+
+from __future__ import annotations
+
+from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES, LEAST_FILL
+from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
+from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
+
+LEAST_SIZE = 3
+"""Smaller blocks are not considered: their columns are too few for lanes."""
+
+BLOCK_CYCLES = 1.5
+"""Cycles for a block besides its rows: its column, and the part of the vector (measured on Emerald Rapids, as
+all below)."""
+
+VECTOR_CYCLES, MASKED_CYCLES = 0.6, 1.6
+"""Cycles for a vector of a row of a block: a load and a multiply-add; and with a mask, if a row does not fill
+the vector."""
+
+STREAMED_BYTES = 8.0
+"""Bytes of values that arrive from the shared cache in a cycle."""
+
+KEPT = 0.5
+"""Fraction of the private cache up to which values are still there in the next call."""
+
+LANE_SUM_CYCLES = 30.0
+"""Cycles for a row of blocks: the sums of its lanes, and the end of its loop."""
+
+
+def blocks_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
+    """Return the estimates for square blocks that are filled well enough and divide the matrix. Products with
+    matrices of one column do not compute with them."""
+    if workload.features is not None:
+        return ()
+    return tuple(
+        _estimate(matrix, workload, size, fill)
+        for size, fill in matrix.block_fill.items()
+        if size >= LEAST_SIZE
+        and fill >= LEAST_FILL
+        and not matrix.rows % size
+        and not matrix.columns % size
+    )
+
+
+def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
+    slots = matrix.nnz / fill
+    lanes = workload.hardware.lanes(workload.dtype, holding=size)
+    cycles = VECTOR_CYCLES if size % lanes == 0 else MASKED_CYCLES
+    late = LATE_CYCLES[level_of(matrix.columns * workload.element_bytes, workload.hardware)]
+    block = BLOCK_CYCLES + late + size * -(-size // lanes) * cycles
+    computed = slots / size**2 * block + matrix.rows / size * LANE_SUM_CYCLES
+    stored = slots * workload.element_bytes
+    is_kept = stored <= workload.hardware.private_cache * KEPT
+    streamed = 0.0 if is_kept else stored / STREAMED_BYTES
+    reason = (
+        f"blocks of {size} by {size} are filled to {fill:.0%}, and share the loads of the vector"
+    )
+    parameters = {"block_rows": size, "block_columns": size}
+    conversion = slots * CONVERSION_CYCLES
+    return Estimate(
+        "bsr", parameters, max(computed, streamed), conversion, reason, adds_zeros=fill < 1
+    )
