@@ -1,4 +1,4 @@
-"""`docs/language.md`: the reference of node kinds, from the source of the nodes."""
+"""`docs/language.md`: the reference of node kinds, math functions and annotations, from the source."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from gossamer_ir import nodes
+from gossamer_ir.core.annotations import ANNOTATIONS
 from gossamer_ir.core.math_functions import FUNCTIONS
 from tools import ROOT
 
@@ -80,7 +81,26 @@ def describe_functions() -> Iterator[str]:
     yield "| function | arguments | operands |\n|---|---|---|\n" + "\n".join(rows)
 
 
+def describe_annotations() -> Iterator[str]:
+    """Yield the table of the annotations that mean something."""
+    yield "## Annotations"
+    yield "Other keys are kept for readers and block filters, and change nothing else."
+    rows = [
+        f"| `{key}` | {', '.join(kind.on) or 'none'} | {kind.value} | {kind.writers or 'users'} "
+        f"| {kind.readers} | {kind.says} |"
+        for key, kind in ANNOTATIONS.items()
+    ]
+    yield (
+        "| key | on | value | written by | read by | says |\n|---|---|---|---|---|---|\n"
+        + "\n".join(rows)
+    )
+
+
 def files() -> dict[Path, str]:
     """Return the text of `language.md`."""
-    parts = [*describe_module(inspect.getsource(nodes)), *describe_functions()]
+    parts = [
+        *describe_module(inspect.getsource(nodes)),
+        *describe_functions(),
+        *describe_annotations(),
+    ]
     return {PAGE: "\n\n".join(part.strip() for part in parts) + "\n"}

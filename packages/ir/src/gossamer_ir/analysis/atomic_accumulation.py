@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -23,17 +24,12 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.walk import collect, statements
 
-ATOMIC = "atomic"
-"""The annotation of a parallel loop whose iterations accumulate into shared elements: every store to a
-buffer that it names becomes an `Atomic`. Its value is the names of these buffers, separated by commas, or
-True for all buffers from outside the loop that are stored to. Other buffers that the loop stores to are
-not shared: only one iteration accesses each of their elements."""
-
 ATOMIC_OPS: tuple[AtomicOp, ...] = get_args(AtomicOp)
 
 
 def is_atomic(loop: For) -> bool:
-    """Return whether a loop is annotated with `ATOMIC`."""
+    """Return whether a loop is annotated with `ATOMIC`. Buffers that it does not name are not shared: only
+    one iteration accesses each of their elements."""
     mark = dict(loop.annotations).get(ATOMIC)
     return mark is True or isinstance(mark, str)
 

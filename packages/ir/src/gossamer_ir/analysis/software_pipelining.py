@@ -7,15 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.traversal.effects import ACCESSES, outer_writes
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, every_statement
-
-PIPELINE = "pipeline"
-"""The annotation of a serial loop. Its value is the number of stages: the copies at the beginning of an
-iteration may run up to that number minus one iterations ahead of the rest of its body."""
 
 FEWEST_STAGES, MOST_STAGES = 2, 8
 """The least and the greatest number of stages. One stage would be the loop without the annotation."""

@@ -1,20 +1,157 @@
-"""Annotations that control how a function is compiled."""
+"""Annotations: the one table of the keys that mean something to primitives, passes or backends.
+
+A program may have other keys too, which are kept for readers and block filters, and change nothing else.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Block, Function, Iteration
 
-PREPROCESS = "preprocess"
-"""On an iteration or block: it depends only on index arrays and on operands that rarely change.
-`extract_inspector` moves it to a separate kernel (the inspector), which runs once for many executions."""
-COMPOSABLE = "composable"
-"""On a function of the coordinate stage: its iterations are parts of one computation. Elements are
-initialized before the first part only; each part accumulates into what the earlier ones left."""
+ATOMIC = "atomic"
+BLOCK_FILTER = "block_filter"
 CHECK_INDEX_ARRAYS = "check_index_arrays"
-"""On the entry function: the kernel tests its index arrays itself, each block of rows before it is computed,
-where the pass `check_index_arrays` can do so. Callers then need not check them."""
+COMPOSABLE = "composable"
+HORIZONTAL_FUSE = "horizontal_fuse"
+INTRINSIC = "intrinsic"
+PEEL = "peel"
+PIPELINE = "pipeline"
+PREPROCESS = "preprocess"
+REASSOCIATES = "reassociates"
+REST = "rest"
+UNSAFE = "unsafe"
+
+AnnotatedNode: TypeAlias = Literal["function", "iteration", "block", "loop"]
+
+
+class AnnotationKind(NamedTuple):
+    """What the annotation with a key says.
+
+    `on` are the nodes on which it has an effect, `value` its type. `writers` are the primitives that write
+    it; None if users do, in programs or by `annotate`. `readers` are the passes and primitives that act on
+    it. `elsewhere` is the hint of the error for a node on which it has none; None if it is kept there.
+    `records` is what it records about a node `{name}`, which would be wrong without it.
+    """
+
+    says: str
+    on: tuple[AnnotatedNode, ...]
+    value: str
+    writers: str | None
+    readers: str
+    elsewhere: str | None = None
+    records: str | None = None
+
+
+ANNOTATIONS: Mapping[str, AnnotationKind] = {
+    ATOMIC: AnnotationKind(
+        "The iterations accumulate into shared elements: stores to the buffers that it names (true: all from "
+        "outside the loop) become atomic.",
+        on=("loop",),
+        value="names of buffers, separated by commas, or true",
+        writers="parallel",
+        readers="lower_buffers, lower_atomics",
+        records="The iterations of loop '{name}' share elements, which they accumulate atomically.",
+    ),
+    BLOCK_FILTER: AnnotationKind(
+        "Look-ups find only blocks that have an annotation with this key.",
+        on=("function",),
+        value="a key",
+        writers="set_block_filter",
+        readers="get_blocks, get_child_blocks, get_producers, get_consumers",
+    ),
+    CHECK_INDEX_ARRAYS: AnnotationKind(
+        "The kernel tests its index arrays itself, each block of rows before it is computed; callers need "
+        "not check them.",
+        on=("function",),
+        value="bool",
+        writers=None,
+        readers="check_index_arrays",
+    ),
+    COMPOSABLE: AnnotationKind(
+        "The iterations of the function are parts of one computation at the coordinate stage: elements are "
+        "initialized before the first part only.",
+        on=("function",),
+        value="bool",
+        writers=None,
+        readers="lower_iterations",
+        elsewhere="Use it on a function of the coordinate stage, where lower_iterations handles it.",
+    ),
+    HORIZONTAL_FUSE: AnnotationKind(
+        "Of published programs; it has no effect.",
+        on=(),
+        value="any",
+        writers=None,
+        readers="none",
+        elsewhere="Write the parts as loops of one function, and make each parallel.",
+    ),
+    INTRINSIC: AnnotationKind(
+        "An intrinsic computes the block.",
+        on=("block",),
+        value="the name and the digest of the intrinsic",
+        writers="tensorize",
+        readers="none: a record",
+    ),
+    PEEL: AnnotationKind(
+        "The last iteration runs apart from the others.",
+        on=("loop",),
+        value='"last"',
+        writers=None,
+        readers="peel_last_iteration",
+    ),
+    PIPELINE: AnnotationKind(
+        "The copies at the beginning of an iteration may run ahead of the rest of its body, up to this "
+        "number minus one iterations.",
+        on=("loop",),
+        value="the number of stages",
+        writers="pipeline",
+        readers="lower_blocks",
+    ),
+    PREPROCESS: AnnotationKind(
+        "It depends only on index arrays and on operands that rarely change, so that a kernel of its own, "
+        "the inspector, can compute it once for many executions.",
+        on=("iteration", "block"),
+        value="bool",
+        writers=None,
+        readers="extract_inspector, use_inspector_results",
+        elsewhere="Use it on an iteration or block, which extract_inspector moves to another kernel.",
+    ),
+    REASSOCIATES: AnnotationKind(
+        "A schedule combines the terms in an order other than the program's.",
+        on=("iteration", "block"),
+        value="true",
+        writers="reorder or vectorize",
+        readers="none: a record",
+        records="The terms of block '{name}' are combined in another order than in the program.",
+    ),
+    REST: AnnotationKind(
+        "How the remainder of a vectorized loop runs.",
+        on=("loop",),
+        value="the argument `rest` of `vectorize`",
+        writers="vectorize",
+        readers="vectorize_loops",
+    ),
+    UNSAFE: AnnotationKind(
+        "Steps were applied whose preconditions were not proved.",
+        on=("function",),
+        value="these steps",
+        writers="unsafe_parallel, unsafe_reorder or unsafe_vectorize",
+        readers="none: a record",
+    ),
+}
+"""The annotations by key."""
+
+
+def keys_on(node: AnnotatedNode) -> frozenset[str]:
+    """Return the keys that have an effect on a function, an iteration, a block or a loop.
+
+    >>> sorted(keys_on("iteration"))
+    ['preprocess', 'reassociates']
+    """
+    return frozenset(key for key, kind in ANNOTATIONS.items() if node in kind.on)
 
 
 def is_preprocess(node: Block | Iteration) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gossamer_ir.core.annotations import COMPOSABLE, is_composable
+from gossamer_ir.core.annotations import COMPOSABLE, is_composable, keys_on
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.traversal.effects import buffers_written, handles_of
 from gossamer_ir.verify.context import At, VerifyContext
@@ -34,8 +34,8 @@ def check_function(ctx: VerifyContext, function: Function, at: At) -> None:
     check_relations(ctx, function.relations, at)
     check_facts(ctx, function.facts, function.buffers, at)
     is_marked = ctx.stage.name == "coordinate" and is_composable(function)
-    marks = {COMPOSABLE} if is_marked else set()
-    check_annotations(ctx, function.annotations, at, allowed=marks)
+    allowed = keys_on("function") - (set() if is_marked else {COMPOSABLE})
+    check_annotations(ctx, function.annotations, at, allowed=allowed)
     check_body(ctx, function.body, at)
     check_aliases(ctx, function, at)
     check_shared(ctx, function, at)

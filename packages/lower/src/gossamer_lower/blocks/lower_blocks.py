@@ -23,9 +23,9 @@ from gossamer_ir.analysis.init_nests import (
     without_loops,
 )
 from gossamer_ir.analysis.program_point import is_invariant
-from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (

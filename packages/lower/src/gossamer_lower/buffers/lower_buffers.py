@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC, is_atomic, mark_of, shared_names
+from gossamer_ir.analysis.atomic_accumulation import is_atomic, mark_of, shared_names
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.nodes import (

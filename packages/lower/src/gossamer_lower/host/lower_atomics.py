@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.atomic_accumulation import (
-    ATOMIC,
     ATOMIC_OPS,
     atomic_of,
     is_atomic,
     is_shared,
 )
+from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Atomic,

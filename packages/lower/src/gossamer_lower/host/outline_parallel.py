@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,

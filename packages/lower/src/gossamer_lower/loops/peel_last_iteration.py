@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import PEEL
 from gossamer_ir.core.conditions import TRUE, conjunction, conjuncts
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
@@ -19,7 +20,7 @@ from gossamer_lower.statements.rebuild import (
     with_hoisted_start,
 )
 
-PEEL_LAST = ("peel", "last")
+PEEL_LAST = (PEEL, "last")
 """The annotation of a loop to peel: a serial loop with a constant trip count."""
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.annotations import BLOCK_FILTER
 from gossamer_ir.nodes import Annotations, Block, Function
-
-BLOCK_FILTER = "block_filter"
-"""The annotation of a function that holds the key of the annotation which blocks must have."""
 
 
 def filter_of(function: Function) -> str | None:

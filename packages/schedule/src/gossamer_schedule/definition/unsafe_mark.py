@@ -11,11 +11,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.annotations import UNSAFE
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.definition.change import Change
-
-UNSAFE_KEY = "unsafe"
-"""The key of the annotation of functions with unproved steps."""
 
 Requirement: TypeAlias = Callable[[Cursor], None]
 """A check that raises an error if the loop at a cursor is not proved to be legal."""
@@ -36,8 +34,8 @@ def marked_unsafe(change: Change) -> Change:
     """
     root, function = change.root, change.root.function
     step = f"{root.primitive.removeprefix('unsafe_')}({', '.join(change.names)})"
-    before = [str(value) for key, value in function.annotations if key == UNSAFE_KEY]
-    others = tuple(item for item in function.annotations if item[0] != UNSAFE_KEY)
-    mark = (UNSAFE_KEY, "; ".join((*before, step)))
+    before = [str(value) for key, value in function.annotations if key == UNSAFE]
+    others = tuple(item for item in function.annotations if item[0] != UNSAFE)
+    mark = (UNSAFE, "; ".join((*before, step)))
     marked = replace(function, annotations=(*others, mark))
     return replace(change, root=root.with_function(marked))

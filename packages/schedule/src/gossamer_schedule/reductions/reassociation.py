@@ -8,15 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads_buffer
+from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Iteration, Stmt, Store
 from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.statements.write_conflicts import is_order_independent_update
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
-
-REASSOCIATES = "reassociates"
-"""The annotation of a block whose terms a schedule combines in an order other than the program's."""
 
 
 def reduction_of(block: Block) -> Reduction | None:

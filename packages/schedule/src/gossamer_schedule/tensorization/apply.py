@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import spatial_loops
+from gossamer_ir.core.annotations import INTRINSIC, REASSOCIATES
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
@@ -24,14 +25,12 @@ from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.predicates.for_all_iterations import for_all_iterations
-from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.tensorization.implementation import (
     implementation_body,
     is_contiguous,
     vector_loops,
 )
 from gossamer_schedule.tensorization.intrinsic import (
-    INTRINSIC,
     ParsedIntrinsic,
     find_intrinsic,
     unit_values,

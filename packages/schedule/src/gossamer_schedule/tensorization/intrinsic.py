@@ -19,9 +19,6 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.block_nest import single_block
 
-INTRINSIC = "intrinsic"
-"""The annotation of a block that an intrinsic computes: the name and digest of the intrinsic."""
-
 
 class ParsedIntrinsic(msgspec.Struct, frozen=True):
     """An intrinsic: the store and loops of its description, and an equivalent implementation.

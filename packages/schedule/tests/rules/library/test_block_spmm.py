@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy import sparse
 
+from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.machine.hardware_params import hardware_params
@@ -16,7 +17,6 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
-from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.cost.register_tiles import best_tile
 from gossamer_schedule.rules.library.block_spmm import block_spmm

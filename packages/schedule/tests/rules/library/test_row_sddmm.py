@@ -9,13 +9,13 @@ import re
 import numpy as np
 import pytest
 
+from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
-from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import default_schedule
 from gossamer_schedule.rules.library.row_sddmm import (
     LONG_GROUP,

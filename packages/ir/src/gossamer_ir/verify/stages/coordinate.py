@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gossamer_ir.core.annotations import PREPROCESS
+from gossamer_ir.core.annotations import keys_on
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.iteration_axes import axis_names
 from gossamer_ir.nodes import (
@@ -33,7 +33,7 @@ def check_iteration(ctx: VerifyContext, node: Iteration, at: At) -> None:
     """Check that an iteration has one variable and one kind per axis, iterates parents before children, and
     does not assign one element from several points."""
     ctx.define_label(node.name, at)
-    check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
+    check_annotations(ctx, node.annotations, at, allowed=keys_on("iteration"))
     enclosing = ctx.iterated
     axes = _iterated_axes(ctx, node, at)
     if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:

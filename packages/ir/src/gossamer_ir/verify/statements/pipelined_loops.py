@@ -5,9 +5,9 @@ from __future__ import annotations
 from gossamer_ir.analysis.software_pipelining import (
     FEWEST_STAGES,
     MOST_STAGES,
-    PIPELINE,
     copies_ahead,
 )
+from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.nodes import Function
 from gossamer_ir.verify.context import VerifyContext
 

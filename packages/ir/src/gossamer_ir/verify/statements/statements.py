@@ -7,7 +7,7 @@ from typing import get_args
 
 from gossamer_ir.analysis.init_nests import EnclosedBlock, loops_outside_init, variables_used
 from gossamer_ir.analysis.software_pipelining import is_pipelined
-from gossamer_ir.core.annotations import COMPOSABLE, PREPROCESS
+from gossamer_ir.core.annotations import ANNOTATIONS, UNSAFE, keys_on
 from gossamer_ir.nodes import (
     Allocate,
     Annotations,
@@ -110,7 +110,7 @@ def check_for(ctx: VerifyContext, node: For, at: At) -> None:
         ctx.loops = (*ctx.loops, node)
         check_body(ctx, node.body, at)
         ctx.bound, ctx.loops = outer
-    check_annotations(ctx, node.annotations, at)
+    check_annotations(ctx, node.annotations, at, allowed=keys_on("loop"))
     check_marked_loop(ctx, node, at)
     if is_pipelined(node):
         ctx.pipelined.append((node, at))
@@ -171,7 +171,7 @@ def check_block(ctx: VerifyContext, node: Block, at: At) -> None:
     """
     reported = len(ctx.diagnostics)
     ctx.define_label(node.name, at)
-    check_annotations(ctx, node.annotations, at, allowed={PREPROCESS})
+    check_annotations(ctx, node.annotations, at, allowed=keys_on("block"))
     with ctx.scope():
         for count, iterator in enumerate(node.iters):
             _check_block_iter(ctx, iterator, at.down("iters", count))
@@ -228,28 +228,21 @@ def check_init(ctx: VerifyContext, init: tuple[Stmt, ...], at: At, *, reductions
     ctx.hidden = hidden
 
 
-UNSUPPORTED_ANNOTATIONS = {
-    "horizontal_fuse": "Write the parts as loops of one function, and make each parallel.",
-    PREPROCESS: "Use it on an iteration or block, which extract_inspector moves to another kernel.",
-    COMPOSABLE: "Use it on a function of the coordinate stage, where lower_iterations handles it.",
-}
-"""Annotations of published programs that would have no effect here, with a hint for each."""
-
-
 def check_annotations(
-    ctx: VerifyContext, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
+    ctx: VerifyContext, annotations: Annotations, at: At, *, allowed: Set[str]
 ) -> None:
     """Check that keys are unique and supported, and that values are strings, integers or bools."""
     keys = [key for key, _ in annotations]
     for count, (key, value) in enumerate(annotations):
-        if key in UNSUPPORTED_ANNOTATIONS and key not in allowed:
+        elsewhere = ANNOTATIONS[key].elsewhere if key in ANNOTATIONS else None
+        if elsewhere is not None and key not in allowed:
             ctx.report(
                 "verify.annotation.refused",
                 f"The annotation '{key}' is not supported here.",
                 at.down("annotations", count),
-                hint=UNSUPPORTED_ANNOTATIONS[key],
+                hint=elsewhere,
             )
-        if key == "unsafe" and (not isinstance(value, str) or not value):
+        if key == UNSAFE and (not isinstance(value, str) or not value):
             ctx.report(
                 "verify.annotation.unsafe",
                 f"The annotation 'unsafe' is {value!r}; expected a text that names what was not proved.",

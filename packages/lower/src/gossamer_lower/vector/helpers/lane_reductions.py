@@ -19,6 +19,7 @@ from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.conditions import (
     ShortCircuit,
     as_short_circuit,
@@ -230,7 +231,7 @@ def _masked_remainder(outer: For, inner: For, peeled: _Peeled, *, body: tuple[St
 
 def _has_masked_remainder(loop: For) -> bool:
     """Return whether the remainder of a reduction is to be one masked vector (`vectorize(rest=)`)."""
-    return dict(loop.annotations).get("rest") == "masked"
+    return dict(loop.annotations).get(REST) == "masked"
 
 
 def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:

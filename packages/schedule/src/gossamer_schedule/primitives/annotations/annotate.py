@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC
-from gossamer_ir.analysis.software_pipelining import PIPELINE
+from gossamer_ir.core.annotations import ANNOTATIONS
 from gossamer_ir.nodes import STAGES
-from gossamer_ir.verify.statements.statements import UNSUPPORTED_ANNOTATIONS
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.definition.unsafe_mark import UNSAFE_KEY
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.reductions.reassociation import REASSOCIATES
-from gossamer_schedule.tensorization.intrinsic import INTRINSIC
-
-RESERVED = {
-    REASSOCIATES: "reorder or vectorize",
-    "rest": "vectorize",
-    PIPELINE: "pipeline",
-    INTRINSIC: "tensorize",
-    ATOMIC: "parallel",
-    UNSAFE_KEY: "unsafe_parallel, unsafe_reorder or unsafe_vectorize",
-}
-"""Keys that only primitives write, with the names of these primitives.
-
-The annotations change how a program is lowered, or record what was not proved."""
 
 
 @primitive(stages=STAGES)
@@ -60,17 +43,18 @@ def annotate(
     """
     cursor = find_named(root, name=name)
 
-    if key in RESERVED:
+    kind = ANNOTATIONS.get(key)
+    if kind is not None and kind.writers is not None:
         raise schedule_error(
             "annotate.reserved",
             f"The annotation '{key}' is reserved for primitives.",
-            hint=f"It is written by {RESERVED[key]}.",
+            hint=f"It is written by {kind.writers}.",
         )
-    if key in UNSUPPORTED_ANNOTATIONS:
+    if kind is not None and kind.elsewhere is not None:
         raise schedule_error(
             "annotate.refused",
             f"The annotation '{key}' is not supported.",
-            hint=UNSUPPORTED_ANNOTATIONS[key],
+            hint=kind.elsewhere,
         )
 
     others = tuple(item for item in cursor.node.annotations if item[0] != key)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.annotations import BLOCK_FILTER
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.filters import BLOCK_FILTER, without_filter
+from gossamer_schedule.cursor.filters import without_filter
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive

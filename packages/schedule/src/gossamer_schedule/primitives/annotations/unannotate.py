@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC
+from gossamer_ir.core.annotations import ANNOTATIONS
 from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
-from gossamer_schedule.reductions.reassociation import REASSOCIATES
-
-NEEDED = {
-    ATOMIC: "The iterations of loop '{name}' share elements, which they accumulate atomically.",
-    REASSOCIATES: "The terms of block '{name}' are combined in another order than in the program.",
-}
-"""Annotations that cannot be removed, with what they record about the loop or block."""
 
 
 @primitive(stages=STAGES)
@@ -52,10 +45,11 @@ def unannotate(root: Cursor, name: str, *, key: str, function: str | None = None
             hint=listing("annotations", keys),
         )
 
-    if key in NEEDED:
+    records = ANNOTATIONS[key].records if key in ANNOTATIONS else None
+    if records is not None:
         raise schedule_error(
             "unannotate.needed",
-            NEEDED[key].format(name=name),
+            records.format(name=name),
             hint="Remove the step that wrote the annotation from the schedule.",
             place=cursor.place,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
 from gossamer_schedule.cursor.cursor import Cursor
@@ -15,7 +16,6 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.legality.coordinate_loops import loops_over_coordinates
 from gossamer_schedule.motion.exchange import required_exchange
-from gossamer_schedule.reductions.reassociation import REASSOCIATES
 
 
 @primitive(stages=("coordinate",))

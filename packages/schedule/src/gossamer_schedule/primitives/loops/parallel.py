@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC, mark_of
+from gossamer_ir.analysis.atomic_accumulation import mark_of
+from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, Expr, For, Function

@@ -9,9 +9,9 @@ from gossamer_ir.analysis.regions import regions_of
 from gossamer_ir.analysis.software_pipelining import (
     FEWEST_STAGES,
     MOST_STAGES,
-    PIPELINE,
     copies_ahead,
 )
+from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Allocate, For, Stmt
 from gossamer_ir.traversal.references import free_vars

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC
 from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.core.annotations import ATOMIC, REST
 from gossamer_ir.nodes import For, VScale
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import (
@@ -138,7 +138,7 @@ def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) 
     body = with_reassociation_marks(cursor.node.body) if is_reduction else cursor.node.body
     vector_loop = replace(cursor.node, kind="vectorized", body=body)
     if rest != "scalar":
-        vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, ("rest", rest)))
+        vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, (REST, rest)))
 
     return Change(cursor.replaced_by((vector_loop,)), (loop,))
 
