@@ -8,7 +8,7 @@ from scipy import sparse
 
 from gossamer_ir.machine.row_windows import window_rows
 from gossamer_tune import properties_of
-from gossamer_tune.properties.matrix_properties import BLOCKS
+from gossamer_tune.properties.matrix_properties import BLOCK_SIZES
 from gossamer_tune.properties.row_sample import GROUP, SAMPLED_ELEMENTS, sample_rows
 from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
@@ -34,7 +34,7 @@ def test_lengths_of_rows_are_those_of_the_matrix(shape):
         assert found.row_deviation == pytest.approx(lengths.std())
 
 
-@pytest.mark.parametrize("size", BLOCKS)
+@pytest.mark.parametrize("size", BLOCK_SIZES)
 def test_the_fill_of_blocks_is_that_of_scipy(size):
     matrix = random_matrix((48, 96), density=0.1)
     blocks = matrix.tobsr((size, size))

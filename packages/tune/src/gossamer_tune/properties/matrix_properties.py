@@ -18,7 +18,7 @@ from gossamer_tune.properties.row_sample import (
 )
 from gossamer_tune.properties.slices import slice_fill
 
-BLOCKS = (2, 3, 4, 6, 8, 16)
+BLOCK_SIZES = (2, 3, 4, 6, 8, 16)
 """The sizes of square blocks whose fill is measured."""
 
 
@@ -83,7 +83,7 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
         row_deviation=float(lengths.std()) if rows else 0.0,
         longest_row=int(lengths.max(initial=0)),
         empty_rows=int(rows - np.count_nonzero(lengths)),
-        block_fill={size: _block_fill(sample, size, columns) for size in BLOCKS},
+        block_fill={size: _block_fill(sample, size, columns) for size in BLOCK_SIZES},
         bandwidth=_bandwidth(sample, shape),
         fresh=distinct / max(sample.columns.size, 1),
         group_columns=distinct / max(groups, 1),
