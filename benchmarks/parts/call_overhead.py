@@ -21,8 +21,9 @@ from scipy import sparse
 import gossamer as gs
 from benchmarks.harness.progress import Bar
 from benchmarks.records import CallCost
-from gossamer_backend.call.abi import NOT_GUARDED, Workspace
+from gossamer_backend.call.abi import Workspace
 from gossamer_formats import from_scipy
+from gossamer_ir.interchange.kernel_abi import NOT_GUARDED
 
 Call: TypeAlias = Callable[[], object]
 

@@ -7,7 +7,6 @@ import threading
 import numpy as np
 import pytest
 
-from gossamer_backend.call import abi as native
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.interchange.records import Target
@@ -24,7 +23,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_llvm import abi
 
 COMPILER = shutil.which("cc")
 
@@ -49,21 +47,6 @@ int main(void) {
     return 0;
 }
 """
-
-
-def test_constants_agree():
-    assert abi.ENTRY_SYMBOL == native.KERNEL_SYMBOL
-    assert (abi.OK, abi.OUT_OF_BOUNDS, abi.OUT_OF_MEMORY, abi.INTERRUPTED) == (
-        native.OK,
-        native.OUT_OF_BOUNDS,
-        native.OUT_OF_MEMORY,
-        native.INTERRUPTED,
-    )
-    fields = [name for name, _ in native.Workspace._fields_]
-    assert fields[abi.THREADS_FIELD] == "threads"
-    assert fields[abi.PARALLEL_FIELD] == "parallel"
-    assert fields[abi.FAILED_BUFFER_FIELD] == "failed_buffer"
-    assert fields[abi.ASK_FIELD] == "is_interrupted"
 
 
 def scaling(serial):

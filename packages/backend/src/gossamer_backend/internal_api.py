@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gossamer_backend.arguments.array_checks import address
     from gossamer_backend.arguments.match import ArgumentValue
     from gossamer_backend.cache.versions import extension_versions
-    from gossamer_backend.call.abi import OK
     from gossamer_backend.call.allocation import new_array
     from gossamer_backend.call.plan import FixedArguments, fixed_arguments
     from gossamer_backend.call.plan_source import function_of_integers
@@ -33,7 +32,6 @@ _HOMES = {
     "Exported": "gossamer_backend.export",
     "Extension": "gossamer_backend.registry.extension",
     "FixedArguments": "gossamer_backend.call.plan",
-    "OK": "gossamer_backend.call.abi",
     "Pass": "gossamer_backend.registry.hookspecs",
     "Plugin": "gossamer_backend.registry.plugin",
     "ValidatingBackend": "gossamer_backend.registry.validating",
@@ -54,7 +52,6 @@ __all__ = [
     "Exported",
     "Extension",
     "FixedArguments",
-    "OK",
     "Pass",
     "Plugin",
     "ValidatingBackend",

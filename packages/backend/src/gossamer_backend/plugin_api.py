@@ -17,18 +17,7 @@ from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.artifact_cache import ArtifactCache
 from gossamer_backend.cache.versions import package_versions
-from gossamer_backend.call.abi import (
-    INTERRUPTED,
-    KERNEL_SYMBOL,
-    NOT_GUARDED,
-    OK,
-    OUT_OF_BOUNDS,
-    OUT_OF_MEMORY,
-    Parallelism,
-    ParallelismSource,
-    Workspace,
-    prototype,
-)
+from gossamer_backend.call.abi import Parallelism, ParallelismSource, Workspace, prototype
 from gossamer_backend.call.kernel import Kernel
 from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
 from gossamer_backend.fork import compiling
@@ -42,6 +31,14 @@ from gossamer_backend.registry.protocol import (
     SourceInspection,
 )
 from gossamer_backend.registry.requirements import require_compilable
+from gossamer_ir.interchange.kernel_abi import (
+    INTERRUPTED,
+    KERNEL_SYMBOL,
+    NOT_GUARDED,
+    OK,
+    OUT_OF_BOUNDS,
+    OUT_OF_MEMORY,
+)
 
 __all__ = [
     "API_VERSION",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gossamer_backend import JointPlan
-from gossamer_backend.call.abi import OUT_OF_BOUNDS
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.kernel_abi import OUT_OF_BOUNDS
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import InRange
 

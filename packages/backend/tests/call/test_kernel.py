@@ -8,9 +8,10 @@ import weakref
 import numpy as np
 import pytest
 
-from gossamer_backend.call.abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY, scalar_type
+from gossamer_backend.call.abi import scalar_type
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
+from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 
 X = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)

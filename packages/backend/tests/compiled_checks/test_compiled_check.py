@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from gossamer_backend import Artifact, GeneratedCheck, Kernel
-from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.call.abi import prototype
 from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interchange.kernel_abi import OK, OUT_OF_BOUNDS
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import GuardFailed, run

@@ -172,6 +172,8 @@ def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
         "OUT_OF_MEMORY": 2,
         "INTERRUPTED": 3,
     }
+    fields = [found["name"] for found in manifest["workspace"]["fields"]]
+    assert fields == ["threads", "parallel", "failed_buffer", "is_interrupted"]
     parameters = {found["name"]: found for found in manifest["parameters"]}
     assert list(parameters) == list(SIGNATURE.order)
     assert parameters["x"]["shape"] == ["n", "p[n]"]

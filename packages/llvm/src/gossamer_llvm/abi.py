@@ -1,26 +1,25 @@
-"""The contract between generated code and its callers: symbol, status values, workspace, target."""
+"""The kernel ABI (`gossamer_ir.interchange.kernel_abi`) in LLVM, and the properties of a target."""
 
 from __future__ import annotations
 
 import msgspec
 
-ENTRY_SYMBOL = "gossamer_kernel"
-"""The one exported symbol."""
+from gossamer_ir.interchange.kernel_abi import WORKSPACE_FIELDS, workspace_field
 
-OK = 0
-OUT_OF_BOUNDS = 1
-OUT_OF_MEMORY = 2
-INTERRUPTED = 3
+WORKSPACE = f"{{ {', '.join('ptr' if field.is_pointer else 'i64' for field in WORKSPACE_FIELDS)} }}"
+"""`struct gossamer_workspace`, as a type of LLVM."""
 
-WORKSPACE = "{ i64, ptr, i64, ptr }"
-"""`struct gossamer_workspace`: number of threads, function that runs a parallel region, failed buffer,
-function that tells whether to stop."""
 
-SHORT, LONG = -1, -2
-"""Answers of the function that tells whether to stop, which is 1 to stop and 0 to go on: the portion before
-took little or much time."""
+def workspace_address(workspace: str, field: str) -> str:
+    """Return the instruction that computes the address of a field of a workspace.
 
-THREADS_FIELD, PARALLEL_FIELD, FAILED_BUFFER_FIELD, ASK_FIELD = 0, 1, 2, 3
+    >>> workspace_address("%w", "failed_buffer")
+    'getelementptr inbounds { i64, ptr, i64, ptr }, ptr %w, i32 0, i32 2'
+    """
+    return (
+        f"getelementptr inbounds {WORKSPACE}, ptr {workspace}, i32 0, i32 {workspace_field(field)}"
+    )
+
 
 LANE_COUNTS = (2, 4, 8, 16, 32, 64)
 """The lane counts that are passed to LLVM; it aborts the process for some others."""

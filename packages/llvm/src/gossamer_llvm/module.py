@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.support.typed_calls import typed
-from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
+from gossamer_llvm.abi import Abi
 from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STATEMENT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
@@ -94,7 +95,7 @@ def _new_module_emitter(
     flat: Module, abi: Abi, summaries: Mapping[str, FunctionSummary]
 ) -> ModuleEmitter:
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
-    symbols[flat.entry] = ENTRY_SYMBOL
+    symbols[flat.entry] = KERNEL_SYMBOL
     return ModuleEmitter(
         abi, EXPRESSION_EMITTERS, STATEMENT_EMITTERS, symbols, _guarded_buffers(summaries.values())
     )

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, get_num_threads
 from gossamer_backend.arguments.size_equations import evaluate_size
-from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.call.abi import prototype
 from gossamer_backend.registry.requirements import (
     require_compilable,
     require_declared,
     require_own_target,
 )
 from gossamer_ir.errors import PluginError
+from gossamer_ir.interchange.kernel_abi import OK, OUT_OF_BOUNDS
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.interpret import GuardFailed, run

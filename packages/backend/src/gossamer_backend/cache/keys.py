@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from gossamer_backend.call.abi import ABI_VERSION
+from gossamer_ir.interchange.kernel_abi import ABI_VERSION
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.interchange.serialization import dumps, dumps_record
 from gossamer_ir.nodes import Module

@@ -1,7 +1,6 @@
-"""The kernel ABI for ctypes: status codes, the workspace, the types of parameters.
+"""The kernel ABI (`gossamer_ir.interchange.kernel_abi`) for ctypes: workspace and types of parameters.
 
-A kernel is an exported C function `gossamer_kernel(parameters..., struct gossamer_workspace *)` that returns
-a status. Handles are pointers; integer and bool scalars are passed as int64_t, floats as they are.
+Handles are pointers; integer and bool scalars are passed as int64_t, floats as they are.
 """
 
 from __future__ import annotations
@@ -12,21 +11,8 @@ from typing import Any, TypeAlias
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.kernel_abi import NOT_GUARDED, WORKSPACE_FIELDS
 from gossamer_ir.interchange.records import Signature
-
-ABI_VERSION = 2
-"""Part of every cache key."""
-
-KERNEL_SYMBOL = "gossamer_kernel"
-
-# Statuses of a kernel. They are compiled into artifacts on disk: a change needs another `ABI_VERSION`.
-OK = 0
-OUT_OF_BOUNDS = 1
-OUT_OF_MEMORY = 2
-INTERRUPTED = 3
-
-NOT_GUARDED = -1
-"""The value of `failed_buffer` as long as no bounds check has failed."""
 
 
 class Workspace(ctypes.Structure):
@@ -38,11 +24,9 @@ class Workspace(ctypes.Structure):
     (1, 32)
     """
 
-    _fields_ = (
-        ("threads", ctypes.c_int64),
-        ("parallel", ctypes.c_void_p),
-        ("failed_buffer", ctypes.c_int64),
-        ("is_interrupted", ctypes.c_void_p),
+    _fields_ = tuple(
+        (field.name, ctypes.c_void_p if field.is_pointer else ctypes.c_int64)
+        for field in WORKSPACE_FIELDS
     )
 
 

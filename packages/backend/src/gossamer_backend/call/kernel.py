@@ -13,9 +13,6 @@ from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.arguments.match import Arguments, ArgumentValue
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
-    INTERRUPTED,
-    OUT_OF_BOUNDS,
-    OUT_OF_MEMORY,
     Parallelism,
     ParallelismSource,
     Workspace,
@@ -26,6 +23,7 @@ from gossamer_backend.call.abi import (
 from gossamer_backend.call.plan import CallPlan
 from gossamer_backend.call.plan_source import function_of_integers, kept_workspace, workspaces
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import Signature
 from gossamer_ir.support.index_arrays import FactChecker
 
@@ -54,7 +52,7 @@ class Kernel:
     >>> from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
     >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
     >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
-    >>> from gossamer_backend.call.abi import prototype
+    >>> from gossamer_backend.call.abi import (prototype)
     >>> @prototype(signature)
     ... def double(x, n, workspace):
     ...     values = (ctypes.c_double * n).from_address(x)

@@ -16,9 +16,10 @@ import numpy as np
 
 from gossamer_backend.arguments.array_checks import address
 from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
-from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
+from gossamer_backend.call.abi import Workspace
 from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 from gossamer_ir.errors import PluginError, UnsupportedError
+from gossamer_ir.interchange.kernel_abi import NOT_GUARDED, OK
 from gossamer_ir.nodes import (
     Distinct,
     Fact,

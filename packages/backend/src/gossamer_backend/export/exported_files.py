@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.versions import package_versions
-from gossamer_backend.call.abi import KERNEL_SYMBOL
 from gossamer_backend.export.header import header_text
 from gossamer_backend.export.linking import link_shared
 from gossamer_backend.export.manifest import manifest_text
 from gossamer_backend.export.object_symbols import rename_symbol, undefined_symbols
 from gossamer_backend.export.symbol import symbol_for
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 
 
 class Exported(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.abi import ABI_VERSION, INTERRUPTED, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
     ExportedParameter,
     Spellings,
@@ -16,7 +15,19 @@ from gossamer_backend.export.spelling import (
     parameters_by_buffer,
     scalar_type_of,
 )
+from gossamer_ir.interchange.kernel_abi import (
+    ABI_VERSION,
+    INTERRUPTED,
+    NOT_GUARDED,
+    OK,
+    OUT_OF_BOUNDS,
+    OUT_OF_MEMORY,
+    WORKSPACE_FIELDS,
+)
 from gossamer_ir.interchange.records import BufferParam, ScalarParam
+
+_FIELDS = "\n".join(f"    {field.in_c(field.name)};" for field in WORKSPACE_FIELDS)
+_THREADS, _PARALLEL, *_ = (field.in_c(field.name) for field in WORKSPACE_FIELDS)
 
 SHARED = f"""\
 #if defined(GOSSAMER_ABI_VERSION) && GOSSAMER_ABI_VERSION != {ABI_VERSION}
@@ -37,21 +48,18 @@ SHARED = f"""\
  * 0 before the first: 1 stops the loop, 0 goes on, -1 runs the rest of the chunk at once, -2 halves the
  * portions. NULL never stops it. */
 struct gossamer_workspace {{
-    int64_t threads;
-    void (*parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags);
-    int64_t failed_buffer;
-    int64_t (*is_interrupted)(int64_t *since);
+{_FIELDS}
 }};
 
 /* The workspace of a call on so many threads, at least 1. */
 static inline struct gossamer_workspace gossamer_workspace_of(
-    int64_t threads,
-    void (*parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags))
+    {_THREADS},
+    {_PARALLEL})
 {{
     struct gossamer_workspace made;
     made.threads = threads;
     made.parallel = parallel;
-    made.failed_buffer = -1;
+    made.failed_buffer = {NOT_GUARDED};
     made.is_interrupted = 0;
     return made;
 }}

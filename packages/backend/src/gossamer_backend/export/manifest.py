@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.call.abi import ABI_VERSION, INTERRUPTED, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
     ExportedParameter,
     Spellings,
@@ -18,6 +17,14 @@ from gossamer_backend.export.spelling import (
     fact_as_data,
     parameters_by_buffer,
     scalar_type_of,
+)
+from gossamer_ir.interchange.kernel_abi import (
+    ABI_VERSION,
+    INTERRUPTED,
+    OK,
+    OUT_OF_BOUNDS,
+    OUT_OF_MEMORY,
+    WORKSPACE_FIELDS,
 )
 from gossamer_ir.interchange.records import ScalarParam
 
@@ -64,15 +71,7 @@ _STATUSES = {
 }
 _WORKSPACE = {
     "c_type": "struct gossamer_workspace *",
-    "fields": [
-        {"name": "threads", "c_type": "int64_t"},
-        {
-            "name": "parallel",
-            "c_type": "void (*)(void (*function)(void *), void *data, unsigned threads, "
-            "unsigned flags)",
-        },
-        {"name": "failed_buffer", "c_type": "int64_t"},
-    ],
+    "fields": [{"name": field.name, "c_type": field.in_c("")} for field in WORKSPACE_FIELDS],
 }
 
 

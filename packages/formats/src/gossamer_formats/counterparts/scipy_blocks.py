@@ -47,4 +47,4 @@ def _bsr_array(storage: Storage) -> Any:
     return scipy_class("bsr_array")((blocks, indices, indptr), shape=storage.shape)
 
 
-BLOCKS = ScipyMatrix(_arrays, _bsr_array, _check, is_operand=True)
+SCIPY_BSR = ScipyMatrix(_arrays, _bsr_array, _check, is_operand=True)

@@ -32,5 +32,5 @@ def _csc_array(storage: Storage) -> Any:
     return scipy_class("csc_array")(compressed_parts(storage), shape=storage.shape)
 
 
-COMPRESSED_ROWS = ScipyMatrix(_arrays, _csr_array)
-COMPRESSED_COLUMNS = ScipyMatrix(_arrays, _csc_array, _check_columns)
+SCIPY_CSR = ScipyMatrix(_arrays, _csr_array)
+SCIPY_CSC = ScipyMatrix(_arrays, _csc_array, _check_columns)

@@ -40,4 +40,4 @@ def _coo_array(storage: Storage) -> Any:
     return scipy_class("coo_array")((arrays["data"], coords), shape=shape)
 
 
-COORDINATES = ScipyMatrix(_arrays, _coo_array, _check)
+SCIPY_COO = ScipyMatrix(_arrays, _coo_array, _check)

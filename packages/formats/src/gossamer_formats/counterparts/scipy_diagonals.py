@@ -50,4 +50,4 @@ def _dia_array(storage: Storage) -> Any:
     return scipy_class("dia_array")((diagonals, arrays["offsets"]), shape=storage.shape)
 
 
-DIAGONALS = ScipyMatrix(_arrays, _dia_array, _check)
+SCIPY_DIA = ScipyMatrix(_arrays, _dia_array, _check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.counterparts.scipy_blocks import BLOCKS
+from gossamer_formats.counterparts.scipy_blocks import SCIPY_BSR
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.pruning.rules import LARGEST_BLOCKS
@@ -50,7 +50,7 @@ FORMAT = Format(
     bsr,
     parameters={"block_rows": None, "block_columns": None},
     example_parameters={"block_rows": 2, "block_columns": 2},
-    scipy=BLOCKS,
+    scipy=SCIPY_BSR,
     torch=TorchLayout("sparse_bsr", indptr="crow_indices", indices="col_indices"),
     pruning=LARGEST_BLOCKS,
 )

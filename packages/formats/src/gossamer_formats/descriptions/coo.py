@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
-from gossamer_formats.counterparts.scipy_coordinates import COORDINATES
+from gossamer_formats.counterparts.scipy_coordinates import SCIPY_COO
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_order
@@ -68,7 +68,7 @@ FORMAT = Format(
     "coo",
     coo,
     is_of_any_rank=True,
-    scipy=COORDINATES,
+    scipy=SCIPY_COO,
     torch=TorchLayout("sparse_coo"),
     binsparse=BinsparseFormat(
         ("COO", "COOR"), {"indices_0": "indices_0", "indices_1": "indices_1"}, repeats=True

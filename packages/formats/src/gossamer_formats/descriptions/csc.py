@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
-from gossamer_formats.counterparts.scipy_compressed import COMPRESSED_COLUMNS
+from gossamer_formats.counterparts.scipy_compressed import SCIPY_CSC
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_value_dtype
@@ -37,7 +37,7 @@ def csc(dtype: str = "float32") -> FormatDescription:
 FORMAT = Format(
     "csc",
     csc,
-    scipy=COMPRESSED_COLUMNS,
+    scipy=SCIPY_CSC,
     torch=TorchLayout("sparse_csc", indptr="ccol_indices", indices="row_indices"),
     binsparse=BinsparseFormat(("CSC",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
-from gossamer_formats.counterparts.scipy_compressed import COMPRESSED_ROWS
+from gossamer_formats.counterparts.scipy_compressed import SCIPY_CSR
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.pruning.rules import LARGEST_ELEMENTS
@@ -64,7 +64,7 @@ def csr(
 FORMAT = Format(
     "csr",
     csr,
-    scipy=COMPRESSED_ROWS,
+    scipy=SCIPY_CSR,
     torch=TorchLayout("sparse_csr", indptr="crow_indices", indices="col_indices"),
     binsparse=BinsparseFormat(("CSR",), {"indptr": "pointers_to_1", "indices": "indices_1"}),
     pruning=LARGEST_ELEMENTS,

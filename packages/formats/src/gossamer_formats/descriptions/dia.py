@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_formats.counterparts.scipy_diagonals import DIAGONALS
+from gossamer_formats.counterparts.scipy_diagonals import SCIPY_DIA
 from gossamer_formats.format import Format
 from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
@@ -37,5 +37,5 @@ def dia(dtype: str = "float32") -> FormatDescription:
 FORMAT = Format(
     "dia",
     dia,
-    scipy=DIAGONALS,
+    scipy=SCIPY_DIA,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.kernel_abi import OUT_OF_BOUNDS
 from gossamer_ir.nodes import For, Guard, If, Let, While
-from gossamer_llvm.abi import FAILED_BUFFER_FIELD, OUT_OF_BOUNDS, WORKSPACE
+from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
 
@@ -91,9 +92,7 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     text.branch(condition.text, good, bad, suffix=f", !prof {weights}")
     text.begin(bad)
     number = emitter.unit.guarded.index(node.buffer)
-    field = text.value(
-        f"getelementptr {WORKSPACE}, ptr {emitter.workspace}, i32 0, i32 {FAILED_BUFFER_FIELD}"
-    )
+    field = text.value(workspace_address(emitter.workspace, "failed_buffer"))
     text.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
     emitter.fail(str(OUT_OF_BOUNDS))
     text.begin(good)

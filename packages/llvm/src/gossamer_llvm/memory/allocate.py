@@ -8,9 +8,9 @@ from math import prod
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.kernel_abi import OUT_OF_MEMORY
 from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Allocate, Buffer
-from gossamer_llvm.abi import OUT_OF_MEMORY
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type

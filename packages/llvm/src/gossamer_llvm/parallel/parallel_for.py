@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import ParallelFor
-from gossamer_llvm.abi import ASK_FIELD, PARALLEL_FIELD, THREADS_FIELD, WORKSPACE
+from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
@@ -117,8 +117,8 @@ def _emit_thread_count(emitter: FunctionEmitter, extent: Value, paid: str) -> st
     """Return the number of threads: the least of those of the workspace, those with enough work, and the
     number of iterations. It is 1 if the workspace has no function to run them."""
     text = emitter.text
-    offered = text.value(f"load i64, ptr {_workspace_field(emitter, THREADS_FIELD)}, align 8")
-    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, PARALLEL_FIELD)}, align 8")
+    offered = text.value(f"load i64, ptr {_workspace_field(emitter, 'threads')}, align 8")
+    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
     fewer = emitter.call("i64", "llvm.smin.i64", f"i64 {offered}, i64 {paid}")
     least = emitter.call("i64", "llvm.smin.i64", f"i64 {fewer}, {extent.typed}")
     # A bound for the int32 as which the count is passed.
@@ -139,7 +139,7 @@ def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Va
     """Return the number of portions of a chunk: 1 unless there may be much work, and somebody to ask whether
     to stop."""
     text = emitter.text
-    ask = text.value(f"load ptr, ptr {_workspace_field(emitter, ASK_FIELD)}, align 8")
+    ask = text.value(f"load ptr, ptr {_workspace_field(emitter, 'is_interrupted')}, align 8")
     may_stop = text.value(f"icmp ne ptr {ask}, null")
     if node.grain is not None:
         is_much = text.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
@@ -161,7 +161,7 @@ def _emit_run(
     text.line(f"call void @{symbol}(ptr {address})")
     text.jump(done)
     text.begin(several)
-    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, PARALLEL_FIELD)}, align 8")
+    runner = text.value(f"load ptr, ptr {_workspace_field(emitter, 'parallel')}, align 8")
     count = text.value(f"trunc i64 {threads} to i32")
     text.line(f"call void {runner}(ptr @{symbol}, ptr {address}, i32 {count}, i32 0)")
     text.fall_into(done)
@@ -170,7 +170,5 @@ def _emit_run(
     emitter.stop_if(text.value(f"icmp ne i64 {status}, 0"), status)
 
 
-def _workspace_field(emitter: FunctionEmitter, number: int) -> str:
-    return emitter.text.value(
-        f"getelementptr inbounds {WORKSPACE}, ptr {emitter.workspace}, i32 0, i32 {number}"
-    )
+def _workspace_field(emitter: FunctionEmitter, name: str) -> str:
+    return emitter.text.value(workspace_address(emitter.workspace, name))

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_llvm.abi import ASK_FIELD, INTERRUPTED, LONG, SHORT, WORKSPACE
+from gossamer_ir.interchange.kernel_abi import INTERRUPTED, LONG, SHORT
+from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.emitter.emitters import FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
 from gossamer_llvm.parallel.closure import COUNTER, STATUS, ChunkPlan, Closure, read_closure
@@ -129,8 +130,8 @@ def _ask_whether_to_stop(
     Else, the next portion is the rest of the chunk if it says that this one was short, or half as long."""
     text = emitter.text
     going = text.new_block()
-    place = f"getelementptr inbounds {WORKSPACE}, ptr {workspace.text}, i32 0, i32 {ASK_FIELD}"
-    function = text.value(f"load ptr, ptr {text.value(place)}, align 8")
+    place = text.value(workspace_address(workspace.text, "is_interrupted"))
+    function = text.value(f"load ptr, ptr {place}, align 8")
     answer = text.value(f"call i64 {function}(ptr {chunk.since})")
     asking = text.block
     text.branch(text.value(f"icmp sgt i64 {answer}, 0"), fail, going)

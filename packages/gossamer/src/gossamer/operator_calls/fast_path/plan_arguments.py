@@ -24,7 +24,6 @@ from gossamer.operator_calls.operands.stored_matrix import (
 )
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.internal_api import (
-    OK,
     FixedArguments,
     address,
     compiling,
@@ -34,6 +33,7 @@ from gossamer_backend.internal_api import (
 from gossamer_formats import Array, SparseTensor
 from gossamer_formats.internal_api import is_format
 from gossamer_ir.errors import PluginError, UnsupportedError
+from gossamer_ir.interchange.kernel_abi import OK
 from gossamer_ir.interchange.records import size_class
 
 
