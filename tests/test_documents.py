@@ -25,6 +25,7 @@ from tools.generators.errors import codes_of_source, stored_examples
 
 ROOT = Path(__file__).resolve().parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXCERPT = re.compile(r"^<!-- excerpt: (.+?) -->\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^gossamer (.+?) +#", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
 """The file that a link leads to ("" for the same one), and the heading."""
@@ -99,6 +100,13 @@ def slugs(text):
         found.append(f"{slug}-{seen[slug]}" if seen[slug] else slug)
         seen[slug] += 1
     return found
+
+
+def test_excerpts_are_those_of_the_source(root):
+    found = EXCERPT.findall((root / "CONTRIBUTING.md").read_text())
+    assert found
+    for path, text in found:
+        assert text in (root / path).read_text()
 
 
 def test_headings_are_addressed_as_on_github():

@@ -8,9 +8,10 @@ features of all rows, in the order of the program. Results do not depend on the 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.cost.feature_tiles import feature_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
@@ -20,14 +21,7 @@ from gossamer_schedule.rules.steps.register_tiles import (
     tile_around,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles, tiles_holding
-
-VECTORS = 2
-"""Vectors of a tile. More tiles occupy more threads, but each reads all indices (measured on 2 threads, 64
-features in 512 bits: 2 tiles of 2 vectors are 1.5 to 2 times as fast as 4 tiles of 1 vector)."""
-
-MANY_VECTORS = 8
-"""Vectors of all features from which tiles are twice as large, since there are enough of them."""
+from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
 
 @schedule_rule(
@@ -40,7 +34,7 @@ def scatter_spmm(module: Module, target: Target, context: RuleContext) -> Patter
     pattern = feature_updates(module)
     if pattern is None or pattern.features in (0, 1):
         return None
-    tiles, trace = _tiles(pattern, hardware_params(target)), context.new_trace()
+    tiles, trace = feature_tiles(pattern, hardware_params(target)), context.new_trace()
     loops = tile_around(trace, pattern.feature, tiles, inner=pattern.outer)
     trace.decide(
         f"features in tiles of {counted(tiles.vectors, 'vector')} of {tiles.lanes} lanes",
@@ -50,15 +44,6 @@ def scatter_spmm(module: Module, target: Target, context: RuleContext) -> Patter
     run_tile_in_vectors(trace, nests)
     _run_tiles_in_parallel(trace, loops)
     return PatternMatch(pattern.text, trace)
-
-
-def _tiles(pattern: FeatureUpdates, hardware: HardwareParams) -> VectorTiles:
-    lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
-    if pattern.features is None:
-        return tiles_holding(None, vectors=VECTORS, lanes=lanes)
-    count = -(-pattern.features // lanes)
-    vectors = min(count, VECTORS if count < MANY_VECTORS else 2 * VECTORS)
-    return tiles_holding(pattern.features, vectors=vectors, lanes=lanes)
 
 
 def _accumulate_slots(

@@ -6,31 +6,15 @@ are added in the order of the row, as in scalar code.
 
 from __future__ import annotations
 
-from math import gcd
-
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.cost.slices import WORK_PER_SLICE, WORK_PER_SLOT, slice_lanes
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, run_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import tiles_holding
-
-LANES = 8
-"""Rows in a vector: the number of elements that are gathered by scalar loads (measured with 4, 8 and 16 on a
-CPU with slow and one with fast gathers; 8 was never slower, at 1.2 to 2.2 times the speed of scalar code on
-CSR)."""
-
-MOST_SLICE_VECTORS = 8
-"""Maximum number of vectors of a slice, whose results take a register each."""
-
-WORK_PER_SLICE = 2
-"""Cost of a slice besides its slots, in slots: its results are stored to rows in any order (measured: 20
-cycles, where a slot of 8 rows takes 11)."""
-
-WORK_PER_SLOT = 8
-"""Vectors of work in a slot: the elements of its rows are gathered one by one."""
 
 
 @schedule_rule(
@@ -42,8 +26,8 @@ WORK_PER_SLOT = 8
 def slice_spmv(module: Module, _target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
-    lanes = 1 if pattern is None else gcd(pattern.height, LANES)
-    if pattern is None or lanes == 1 or pattern.height > MOST_SLICE_VECTORS * lanes:
+    lanes = 1 if pattern is None else slice_lanes(pattern.height)
+    if pattern is None or lanes == 1:
         return None
     trace = context.new_trace()
     _rows_in_lanes(trace, pattern, lanes)
