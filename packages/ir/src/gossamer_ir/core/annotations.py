@@ -24,6 +24,7 @@ PREPROCESS = "preprocess"
 REASSOCIATES = "reassociates"
 REST = "rest"
 UNSAFE = "unsafe"
+WINDOW = "window"
 
 AnnotatedNode: TypeAlias = Literal["function", "iteration", "block", "loop"]
 
@@ -140,6 +141,14 @@ ANNOTATIONS: Mapping[str, AnnotationKind] = {
         value="these steps",
         writers="unsafe_parallel, unsafe_reorder or unsafe_vectorize",
         readers="none: a record",
+    ),
+    WINDOW: AnnotationKind(
+        "The lanes of an iteration read elements near each other: they are loaded once, before the loop, if "
+        "so many contain all of them.",
+        on=("loop",),
+        value="elements that fill whole cache lines",
+        writers=None,
+        readers="load_windows",
     ),
 }
 """The annotations by key."""

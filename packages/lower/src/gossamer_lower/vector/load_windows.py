@@ -16,6 +16,7 @@ from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
+from gossamer_ir.core.annotations import WINDOW
 from gossamer_ir.core.conditions import TRUE, short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.machine.cache_line import LINE_BYTES
@@ -47,10 +48,6 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, with_body
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor
-
-WINDOW = "window"
-"""The annotation of a loop whose lanes share windows. Its value is the number of elements of a window, which
-fill whole cache lines."""
 
 
 @lowering_pass(
