@@ -58,7 +58,7 @@ def test_a_class_that_is_no_record_is_refused():
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 5, 100, 1000])
 def test_a_representative_of_statistics_is_that_of_itself(rows):
     """The key of a kernel and the rules round on their own, and must see one class."""
-    for nnz in range(0, 40 * rows, max(rows // 3, 1)):
+    for nnz in range(0, 40 * rows + 1, max(rows // 3, 1)):
         stats = Stats(rows, 7, nnz, longest_row=nnz, empty_rows=rows // 2)
         rounded = stats.rounded()
         assert rounded.rounded() == rounded

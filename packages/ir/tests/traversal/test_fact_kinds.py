@@ -102,7 +102,9 @@ def test_a_fact_names_buffers_that_exist(kind):
         assert codes(module_with(damaged)) == [code]
 
 
-@pytest.mark.parametrize("kind", FACTS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in FACTS if FIELDS[kind]], ids=lambda kind: kind.__name__
+)
 def test_an_expression_of_a_fact_is_a_size(kind):
     for field in FIELDS[kind]:
         damaged = msgspec.structs.replace(SAMPLES[kind], **{field: Const("bool", "True")})

@@ -58,7 +58,7 @@ def test_each_name_of_another_compiler_is_there_or_has_a_hint(name):
 STEP = re.compile(r"(?<![\w.])(\w+)\(([^()]*)")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name for name in METHODS if STEP.search(METHODS[name])])
 def test_a_hint_names_steps_and_arguments_that_exist(name):
     for step, arguments in STEP.findall(METHODS[name]):
         assert hasattr(ScheduleBuilder, step) or step == "ScheduleBuilder"
