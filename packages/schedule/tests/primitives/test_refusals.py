@@ -59,8 +59,8 @@ NAMING = ("loop", "loops", "block", "iteration")
 
 
 @pytest.mark.parametrize(
-    ("op", "what"),
-    [(op, what) for op in sorted(PRIMITIVES) for what in NAMING if what in example_of(op)[1]],
+    ("what", "op"),
+    [(what, op) for what in NAMING for op in sorted(PRIMITIVES) if what in example_of(op)[1]],
 )
 def test_an_unknown_name_is_refused_and_what_exists_is_listed(op, what):
     module, arguments = example_of(op)
