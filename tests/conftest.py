@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "tests" / "golden" / "shown.json"
-"""For each test that uses `is_shown_within`, the first number of an item that reveals the defect."""
+"""For each test that uses `require_shown_within`, the number of an item that reveals the defect."""
+SEARCH = "python -m pytest -n 0 --update-golden"
 
 
 @dataclass(frozen=True)
@@ -66,22 +67,24 @@ def root():
 
 
 @pytest.fixture
-def is_shown_within(request):
-    """Return whether one of the first so many items reveals a defect. The item that is known to reveal it is
-    tried first, because drawing all programs before it takes minutes. `--update-golden` stores the first
-    one."""
+def require_shown_within(request):
+    """Require that an item with a known number reveals a defect. `--update-golden` finds the number: the
+    known one if it still does, otherwise the first of so many items that does."""
     name = f"{request.path.stem}[{request.node.callspec.id}]"
 
-    def found(most: int, shows: Callable[[int], bool]) -> bool:
-        known = json.loads(SHOWN.read_text())
-        is_update = request.config.getoption("--update-golden", default=False)
-        if not is_update and name in known and shows(known[name]):
-            return True
-        first = next(filter(shows, range(most)), None)
-        if is_update and first is not None:
-            SHOWN.write_text(
-                json.dumps(dict(sorted({**known, name: first}.items())), indent=1) + "\n"
+    def required(most: int, shows: Callable[[int], bool]) -> None:
+        known = json.loads(SHOWN.read_text()).get(name)
+        if known is not None and shows(known):
+            return
+        if not request.config.getoption("--update-golden", default=False):
+            pytest.fail(
+                f"item {known} does not reveal the defect (any more); this command searches the first "
+                f"{most} items, and stores the number:\n{SEARCH} '{request.node.nodeid}'",
+                pytrace=False,
             )
-        return first is not None
+        first = next(filter(shows, range(most)), None)
+        assert first is not None, f"none of {most} items reveals the defect"
+        numbers = {**json.loads(SHOWN.read_text()), name: first}
+        SHOWN.write_text(json.dumps(dict(sorted(numbers.items())), indent=1) + "\n")
 
-    return found
+    return required

@@ -52,7 +52,7 @@ def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> 
     return disagrees(builder) and not disagrees(ScheduleBuilder)
 
 
-@pytest.mark.parametrize("defect", [pytest.param(d, id=d.of) for d in DEFECTS])
-def test_a_primitive_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.says)
+def test_a_primitive_with_a_defect_is_caught(defect: Defect, require_shown_within) -> None:
     builder = defect.builder()
-    assert is_shown_within(SEQUENCES, lambda number: is_shown_by(defect, number, builder))
+    require_shown_within(SEQUENCES, lambda number: is_shown_by(defect, number, builder))

@@ -16,10 +16,11 @@ from tests.fuzzing.checks.disagreements import disagreement
 from tests.fuzzing.commands.processes import TooLong, at_most
 from tests.fuzzing.defects.broken_compilers import DEFECTS, Defect
 from tests.fuzzing.execution.array_placement import Passed, Place
-from tests.fuzzing.execution.compilers import Scheduler, unscheduled
+from tests.fuzzing.execution.compilers import COMPILER, Compiler, Scheduler, unscheduled
 from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.programs.draw_program import draw_program
-from tests.fuzzing.schedules.draw_schedule import scheduled
+from tests.fuzzing.programs.program import Program
+from tests.fuzzing.schedules.draw_schedule import random_schedule, scheduled
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
@@ -27,29 +28,40 @@ PROGRAMS = 600
 """A defect that so many programs do not reveal counts as undetected."""
 
 
-def scheduler(defect: Defect, seed: int) -> Scheduler:
-    if not defect.needs_schedule:
-        return unscheduled
+def drawn(defect: Defect, seed: int) -> Program:
+    return draw_program(Random(seed), is_common=True if defect.schedule == "rules" else None)
+
+
+def scheduler(defect: Defect, program: Program, seed: int) -> Scheduler:
     rng = Random(seed)
 
     def schedule(module: Module) -> Module:
         return scheduled(rng, module, 8) if module.stage == "loop" else module
 
-    return schedule
+    match defect.schedule:
+        case "none":
+            return unscheduled
+        case "steps":
+            return schedule
+        case "rules":
+            return random_schedule(rng, program.module, rules=0.6)
 
 
-def is_shown_by(defect: Defect, seed: int, broken) -> bool:
+def is_shown_by(defect: Defect, seed: int, broken: Compiler) -> bool:
     """Return whether a program disagrees with its oracle because of the defect."""
-    program = draw_program(Random(seed))
-    if disagreement(program, broken, schedule=scheduler(defect, seed)) is None:
-        return False
-    return disagreement(program, schedule=scheduler(defect, seed)) is None
+    program = drawn(defect, seed)
+
+    def disagrees(compiler: Compiler) -> bool:
+        schedule = scheduler(defect, program, seed)
+        return disagreement(program, compiler, schedule=schedule) is not None
+
+    return disagrees(broken) and not disagrees(COMPILER)
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.says)
-def test_a_compiler_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
+def test_a_compiler_with_a_defect_is_caught(defect: Defect, require_shown_within) -> None:
     broken = defect.compiler()
-    assert is_shown_within(PROGRAMS, lambda seed: is_shown_by(defect, seed, broken))
+    require_shown_within(PROGRAMS, lambda seed: is_shown_by(defect, seed, broken))
 
 
 @pytest.mark.parametrize("place", [Place(), Place(4), Place(60)])

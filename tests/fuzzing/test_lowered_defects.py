@@ -73,9 +73,9 @@ def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.says)
-def test_a_compiler_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
+def test_a_compiler_with_a_defect_is_caught(defect: Defect, require_shown_within) -> None:
     broken = defect.compiler()
-    assert is_shown_within(PROGRAMS, lambda number: is_shown_by(defect, broken, number))
+    require_shown_within(PROGRAMS, lambda number: is_shown_by(defect, broken, number))
 
 
 SEQUENCES = 2000
@@ -101,10 +101,10 @@ def is_shown_by_steps(
 
 @pytest.mark.parametrize("defect", STEPS, ids=lambda defect: defect.says)
 def test_a_primitive_with_a_defect_is_caught(
-    defect: broken_primitives.Defect, is_shown_within
+    defect: broken_primitives.Defect, require_shown_within
 ) -> None:
     builder = defect.builder()
-    assert is_shown_within(SEQUENCES, lambda number: is_shown_by_steps(defect, builder, number))
+    require_shown_within(SEQUENCES, lambda number: is_shown_by_steps(defect, builder, number))
 
 
 @cache
@@ -139,6 +139,6 @@ def is_shown_by_code(defect: CodeDefect, broken: NativeProcess, number: int) -> 
 
 
 @pytest.mark.parametrize("defect", CODE, ids=lambda defect: defect.says)
-def test_code_generation_with_a_defect_is_caught(defect: CodeDefect, is_shown_within) -> None:
+def test_code_generation_with_a_defect_is_caught(defect: CodeDefect, require_shown_within) -> None:
     with NativeProcess(CODE.index(defect)) as broken:
-        assert is_shown_within(PROGRAMS, lambda number: is_shown_by_code(defect, broken, number))
+        require_shown_within(PROGRAMS, lambda number: is_shown_by_code(defect, broken, number))

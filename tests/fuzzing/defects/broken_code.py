@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from functools import cache
 from unittest.mock import patch
 
-from tests.fuzzing.defects.mutations import Mutation
+from tests.fuzzing.defects.planted import Planted
 
 
 @dataclass(frozen=True)
-class Defect:
-    """`line`, which occurs once in the source of `home`, is replaced by `instead`."""
+class Defect(Planted):
+    """A defect of code generation."""
 
-    says: str
-    home: str
-    line: str
-    instead: str
+    package = "gossamer_llvm"
+    of: str = "emit"
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -31,8 +29,7 @@ class Defect:
 
 @cache
 def _emit_of(defect: Defect) -> Callable[..., str]:
-    mutation = Mutation(f"gossamer_llvm.{defect.home}", defect.line, defect.instead)
-    emit: Callable[..., str] = mutation.imported("gossamer_llvm", "emit")
+    emit: Callable[..., str] = defect.imported(defect.package, defect.of)
     return emit
 
 

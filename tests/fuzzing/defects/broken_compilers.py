@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from tests.fuzzing.defects.mutations import Mutation
+from tests.fuzzing.defects.planted import Planted
 from tests.fuzzing.execution.compilers import COMPILER, Compiler, Pass
 
 
 @dataclass(frozen=True)
-class Defect:
-    """`line`, which occurs once in the source of `home`, is replaced by `instead`, which breaks the pass
-    `of`. `needs_schedule`: only scheduled programs reveal the defect."""
+class Defect(Planted):
+    """A defect of a pass. Programs reveal it as they are written, after random steps at the loop stage, or
+    (programs that default rules recognize) scheduled by rules or at random."""
 
-    says: str
-    of: str
-    home: str
-    line: str
-    instead: str
-    needs_schedule: bool = False
+    package = "gossamer_lower"
+    schedule: Literal["none", "steps", "rules"] = "none"
 
     def compiler(self) -> Compiler:
         """The compiler with the broken pass."""
-        return COMPILER.replaced(self.of, self._broken_pass())
-
-    def _broken_pass(self) -> Pass:
-        mutation = Mutation(f"gossamer_lower.{self.home}", self.line, self.instead)
-        broken: Pass = mutation.imported("gossamer_lower", self.of)
-        return broken
+        broken: Pass = self.imported(self.package, self.of)
+        return COMPILER.replaced(self.of, broken)
 
 
 DEFECTS = (
@@ -92,25 +85,72 @@ DEFECTS = (
         "the last copy of an unrolled loop is missing",
         of="unroll_loops", home="loops.unroll_loops",
         line="for at in range(extent):", instead="for at in range(extent - 1):",
-        needs_schedule=True,
+        schedule="steps",
     ),
     Defect(
         "lanes that are masked off are stored",
         of="vectorize_loops", home="vector.helpers.vector_form",
         line="predicate = conjunction(mask, own)", instead="predicate = own",
-        needs_schedule=True,
+        schedule="steps",
     ),
     Defect(
         "iterations share a buffer that each needs for itself",
         of="contract_buffers", home="memory.contract_buffers",
         line="build.index(interval.high - interval.low + 1)", instead="build.ONE",
-        needs_schedule=True,
+        schedule="steps",
     ),
     Defect(
         "each share of a parallel loop is as long as the shares before it together",
         of="outline_parallel", home="host.outline_parallel",
         line="extent = build.sub(build.index_var(end), build.index_var(begin))",
         instead="extent = build.index_var(end)",
-        needs_schedule=True,
+        schedule="steps",
+    ),
+    Defect(
+        "a vector is loaded before a loop that changes it",
+        of="hoist_invariant_loads", home="vector.hoist_invariant_loads",
+        line="is_invariant(load, around, self.function) and ", instead="",
+        schedule="rules",
+    ),
+    Defect(
+        "the last lane is taken to be as the lanes before it",
+        of="eliminate_redundant_masks", home="vector.eliminate_redundant_masks",
+        line="build.index(lanes.count)", instead="build.index(lanes.count - 1)",
+        schedule="rules",
+    ),
+    Defect(
+        "all lanes run where one of them may",
+        of="branch_on_full_masks", home="vector.branch_on_full_masks",
+        line='LaneReduce("and", mask)', instead='LaneReduce("or", mask)',
+        schedule="rules",
+    ),
+    Defect(
+        "a search is taken to be made after the branch that makes it",
+        of="hoist_searches", home="search.hoist_searches",
+        line="        del self._known[mark:]\n", instead="",
+        schedule="rules",
+    ),
+    Defect(
+        "a whole group runs whose last iteration is beyond the bound",
+        of="peel_remainder", home="loops.peel_remainder",
+        line="{var: build.index(count - 1)}", instead="{var: build.index(count - 2)}",
+        schedule="rules",
+    ),
+    Defect(
+        "a scan clears other bits than the lowest one",
+        of="scan_bits", home="loops.scan_bits",
+        line='lower = Binary("sub", left, build.ONE)',
+        instead='lower = Binary("sub", left, build.index(2))',
+    ),
+    Defect(
+        "a walk along a window goes on in another window",
+        of="merge_searches", home="search.merge_searches",
+        line="return None if window & enclosing.bound else enclosing", instead="return enclosing",
+    ),
+    Defect(
+        "combined sums are stored from the element of the last one on",
+        of="combine_lane_reductions", home="vector.combine_lane_reductions",
+        line="    first = group[0]\n", instead="    first = group[-1]\n",
+        schedule="rules",
     ),
 )  # fmt: skip

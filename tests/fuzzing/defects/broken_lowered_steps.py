@@ -59,4 +59,55 @@ DEFECTS = (
         line="    require_zero_start(cursor)  # as does the sum of digits that replaces the variable\n",
         instead="",
     ),
+    Defect(
+        "a copy is read after the buffer has changed",
+        of="cache_read", home="staging.read_elements",
+        line="    if buffer in buffers_written((nest.top.node,)):\n", instead="    if False:\n",
+    ),
+    Defect(
+        "an aligned buffer has the padding only",
+        of="storage_align", home="primitives.buffers.storage_align",
+        line="return index(count + padding)", instead="return index(padding)",
+        along=("cache_read",),
+    ),
+    Defect(
+        "a unit loop has no iteration",
+        of="add_unit_loop", home="primitives.loops.add_unit_loop",
+        line="ZERO, ONE, (cursor.node,)", instead="ZERO, ZERO, (cursor.node,)",
+    ),
+    Defect(
+        "threads may write one element",
+        of="bind", home="primitives.loops.bind",
+        line="        require_no_race(cursor)\n", instead="        pass\n",
+    ),
+    Defect(
+        "an init stays in a block that runs again for each part of a reduction",
+        of="blockize", home="tensorization.outer_block",
+        line="if block.init and (instead is not None or _runs_before(cursor, around)):",
+        instead="if block.init and instead is not None:",
+        along=("split",),
+    ),
+    Defect(
+        "an intrinsic stores elements that it also reads",
+        of="tensorize", home="tensorization.apply",
+        line="    _require_own_elements(nest, parsed, match)\n", instead="",
+        along=("split",),
+    ),
+    Defect(
+        "an intrinsic that gathers stores elements that it also reads",
+        of="sparse_tensorize", home="tensorization.apply",
+        line="    _require_own_elements(nest, parsed, match)\n", instead="",
+        along=("split",),
+    ),
+    Defect(
+        "elements are gathered that the nest changes afterward",
+        of="reindex_cache_read", home="staging.read_elements",
+        line="    if buffer in buffers_written((nest.top.node,)):\n", instead="    if False:\n",
+    ),
+    Defect(
+        "scattered sums replace what was there",
+        of="reindex", home="staging.scatter",
+        line="    if reduction is not None:\n        value = ",
+        instead="    if False:\n        value = ",
+    ),
 )  # fmt: skip

@@ -72,4 +72,20 @@ DEFECTS = (
         line="_under(conjunction(*conditions), init)",
         instead="_under(None, init)",
     ),
+    Defect(
+        "a condition is evaluated before a loop that changes it",
+        of="unswitch_uniform_conditions", home="loops.unswitch_uniform_conditions",
+        line="if is_speculatable_before(part, loop, function, is_in_each=True)", instead="if True",
+    ),
+    Defect(
+        "a loop is split by a bound that overflows",
+        of="split_index_set", home="loops.split_index_set",
+        line="return is_exact and is_same", instead="return is_same",
+    ),
+    Defect(
+        "a buffer that left a loop has the size of the last iteration",
+        of="hoist_allocations", home="memory.hoist_allocations",
+        line='larger = Binary("max", size, substitute(extent, fresh))',
+        instead="larger = substitute(extent, fresh)",
+    ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from importlib import import_module
 from random import Random
 
 from gossamer_schedule import ScheduleBuilder
-from tests.fuzzing.defects.mutations import Mutation
+from tests.fuzzing.defects.planted import Planted
 from tests.fuzzing.loop_nests.chains import draw_chain
 from tests.fuzzing.loop_nests.lookups import draw_lookup
 from tests.fuzzing.loop_nests.nests import draw_nest
@@ -17,23 +17,17 @@ from tests.fuzzing.programs.program import Program
 
 
 @dataclass(frozen=True)
-class Defect:
-    """`line`, which occurs once in the source of `home`, is replaced by `instead`, which breaks the primitive
-    `of`. Primitives that must occur often to reveal the defect are drawn as often (`along`). Programs drawn
-    by `draw` reveal it."""
+class Defect(Planted):
+    """A defect of a primitive. Primitives that must occur often to reveal it are drawn as often (`along`).
+    Programs drawn by `draw` reveal it."""
 
-    says: str
-    of: str
-    home: str
-    line: str
-    instead: str = "pass"
+    package = "gossamer_schedule"
     along: tuple[str, ...] = ()
     draw: Callable[[Random], Program] = draw_program
 
     def builder(self) -> type[ScheduleBuilder]:
         """The builder with the broken primitive."""
-        mutation = Mutation(f"gossamer_schedule.{self.home}", self.line, self.instead)
-        found: type[ScheduleBuilder] = mutation.imported(
+        found: type[ScheduleBuilder] = self.imported(
             "gossamer_schedule.builder", "ScheduleBuilder", loading=_load_primitives
         )
         return found
@@ -220,5 +214,31 @@ DEFECTS = (
         line="    if changed:\n",
         instead="    if False:\n",
         draw=draw_chain,
+    ),
+    Defect(
+        "the sum of a cache replaces what was there",
+        of="reindex_cache_write", home="staging.scatter",
+        line="    if reduction is not None:\n        value = ",
+        instead="    if False:\n        value = ",
+    ),
+    Defect(
+        "an axis is fused with one that is not its parent",
+        of="sparse_fuse", home="primitives.coordinate.sparse_fuse",
+        line="    _require_chain(cursor, axes)\n",
+        instead="",
+    ),
+    Defect(
+        "axes that were fused are iterated in the reverse order",
+        of="sparse_unfuse", home="primitives.coordinate.sparse_unfuse",
+        line="single = tuple(OverAxis(name) for name in axes)",
+        instead="single = tuple(OverAxis(name) for name in reversed(axes))",
+        along=("sparse_fuse",),
+    ),
+    Defect(
+        "a buffer is prefetched that later iterations allocate",
+        of="prefetch", home="primitives.loops.prefetch",
+        line="    _require_allocated_outside(target, cursor)\n",
+        instead="",
+        along=("cache_read",),
     ),
 )  # fmt: skip

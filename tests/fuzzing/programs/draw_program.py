@@ -15,18 +15,20 @@ from tests.fuzzing.programs.rule_patterns import Common
 TRIES = 100
 
 
-def draw_program(rng: Random) -> Program:
-    """Draws programs until one has a meaning."""
+def draw_program(rng: Random, *, is_common: bool | None = None) -> Program:
+    """Draws programs until one has a meaning. `is_common`: of a pattern that default rules recognize, or not;
+    by default a few are."""
     for _ in range(TRIES):
-        program = drawn(rng)
+        program = drawn(rng, is_common=is_common)
         if program.has_meaning:
             return program
     raise AssertionError(f"none of {TRIES} programs has a meaning")
 
 
-def drawn(rng: Random) -> Program:
+def drawn(rng: Random, *, is_common: bool | None = None) -> Program:
     """Draws a program, which may have no meaning."""
-    is_common = rng.random() < 0.12
+    if is_common is None:
+        is_common = rng.random() < 0.12
     forest = DrawnForest(rng) if is_common else DrawnForest(rng).draw()
     bodies = Bodies(
         rng,

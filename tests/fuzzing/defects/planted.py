@@ -1,33 +1,47 @@
-"""Imports a package with one line of source replaced, apart from its ordinary import."""
+"""A planted defect: a package is imported anew, apart from its ordinary import, with one line of source
+replaced.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 
 @dataclass(frozen=True)
-class Mutation:
-    """`line`, which occurs once in the source of the module `home`, is replaced by `instead`."""
+class Planted:
+    """`line`, which occurs once in the source of `home`, is replaced by `instead`, which breaks the pass,
+    primitive or function `of`. `says` is what then goes wrong, and the id of its test."""
 
+    package: ClassVar[str]
+    """The package of `home`."""
+
+    says: str
+    _: KW_ONLY
+    of: str
     home: str
     line: str
     instead: str
 
+    @property
+    def module(self) -> str:
+        """The full name of the module with the defect."""
+        return f"{self.package}.{self.home}"
+
     def imported(
         self, module: str, name: str, *, loading: Callable[[], None] = lambda: None
     ) -> Any:
-        """The object with a name in a module of the package, with the changed line. `loading` imports what
-        the module imports later otherwise."""
-        with _imported_anew(self.home.partition(".")[0], _Mutating(self)):
+        """The object with a name in a module of the package, with the defect. `loading` imports what the
+        module imports later otherwise."""
+        with _imported_anew(self.package, _Mutating(self)):
             found = getattr(import_module(module), name)
             loading()
             return found
@@ -36,32 +50,32 @@ class Mutation:
 class _Mutating(MetaPathFinder):
     """Finds one module and replaces a line of its source."""
 
-    def __init__(self, mutation: Mutation) -> None:
-        self._mutation = mutation
+    def __init__(self, defect: Planted) -> None:
+        self._defect = defect
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self._mutation.home:
+        if fullname != self._defect.module:
             return None
         found = PathFinder.find_spec(fullname, path, target)
         assert found is not None
         assert found.origin is not None
-        found.loader = _Loader(fullname, found.origin, self._mutation)
+        found.loader = _Loader(fullname, found.origin, self._defect)
         return found
 
 
 class _Loader(SourceFileLoader):
     """Compiles the changed source without storing the result."""
 
-    def __init__(self, name: str, path: str, mutation: Mutation) -> None:
+    def __init__(self, name: str, path: str, defect: Planted) -> None:
         super().__init__(name, path)
-        self._mutation = mutation
+        self._defect = defect
 
     def get_code(self, fullname: str) -> CodeType:
-        source, line = self.get_data(self.path).decode(), self._mutation.line
+        source, line = self.get_data(self.path).decode(), self._defect.line
         assert source.count(line) == 1, f"{line!r} stands not once in {fullname}"
-        return compile(source.replace(line, self._mutation.instead), self.path, "exec")
+        return compile(source.replace(line, self._defect.instead), self.path, "exec")
 
 
 @contextmanager
