@@ -18,9 +18,9 @@ PASSES = {
     "remove_unused_args": _ON_REQUEST,
     "check_index_arrays": "It does nothing without an annotation of the entry, which is not drawn.",
     "lower_math": "It runs before code generation, which has defects of its own.",
-    "narrow_lanes": "None is known that is revealed: it changes 1 in 40 of the programs drawn for rules, and "
+    "narrow_lanes": "None is known that is revealed: it changes 1 in 40 of the programs drawn for rules; "
     "swapped bounds or comparisons showed in none of a few hundred.",
-    "lower_atomics": "None is known that is revealed: no atomic accumulation of vectors was drawn whose lanes "
+    "lower_atomics": "None is known that is revealed: no atomic vector accumulation was drawn whose lanes "
     "the tried defects change.",
     "unswitch_on_alignment": "Only the primitive `align` makes conditions on addresses; the schedules drawn "
     "for defects of passes do not apply it.",
@@ -47,7 +47,7 @@ PRIMITIVES = {
     "sample_categorical": _SAMPLE,
     "sample_perfect_tile": _SAMPLE,
     "sample_compute_location": _SAMPLE,
-    "reverse_compute_inline": "None is known that is revealed: each of three dropped checks showed in none of "
+    "reverse_compute_inline": "None is known that is revealed: none of three dropped checks showed in "
     "80 sequences and 260 programs of the later stages.",
     "sparse_compute_at": "None is known that is revealed: each of three dropped checks showed in none of 80 "
     "sequences.",
