@@ -21,6 +21,7 @@ def test_each_option_sets_a_parameter_whose_default_it_has():
         ("l2=4096", "private_cache", 4096),
         ("l3=65536", "shared_cache", 65536),
         ("gathers=slow", "gathers", "slow"),
+        ("cores=4", "cores", 4),
     ],
 )
 def test_an_option_that_is_given_replaces_the_default(option, parameter, value):
@@ -28,7 +29,10 @@ def test_an_option_that_is_given_replaces_the_default(option, parameter, value):
     assert found == HardwareParams()._replace(**{parameter: value})
 
 
-@pytest.mark.parametrize("option", ["vector_bits=100", "l2=0", "l2=-1", "l3=1K", "gathers=none"])
+@pytest.mark.parametrize(
+    "option",
+    ["vector_bits=100", "l2=0", "l2=-1", "l3=1K", "gathers=none", "cores=0", "cores=many"],
+)
 def test_a_value_that_is_not_valid_is_ignored_by_rules(option):
     assert hardware_params(Target.parse(f"other-cpu:{option}")) == HardwareParams()
 

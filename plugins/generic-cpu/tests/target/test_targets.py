@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer_backend import Artifact, Backend
+from gossamer_backend.plugin_api import available_cpus
 from gossamer_generic_cpu import plugin
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.codegen.compiler import assembly, llvm_text
@@ -74,14 +75,15 @@ def test_resolved_target_tells_machines_apart_and_compiles_alike(spmm):
     assert resolved.option("features").startswith("host-")
     assert resolved.option("vector_bits") in ("128", "256", "512")
     assert resolved.option("gathers") in GATHER_SPEEDS
+    assert int(resolved.option("cores")) == available_cpus()
     assert backend.compile(spmm(16), resolved).code == backend.compile(spmm(16), HOST).code
 
 
 def test_given_options_of_the_machine_stay():
-    given = "generic-cpu:vector_bits=128,l2=4096,l3=8192,gathers=slow"
+    given = "generic-cpu:vector_bits=128,l2=4096,l3=8192,gathers=slow,cores=7"
     resolved = Target.parse(GenericCpu().probe(Target.parse(given)).resolved)
-    names = ("vector_bits", "l2", "l3", "gathers")
-    assert [resolved.option(name) for name in names] == ["128", "4096", "8192", "slow"]
+    names = ("vector_bits", "l2", "l3", "gathers", "cores")
+    assert [resolved.option(name) for name in names] == ["128", "4096", "8192", "slow", "7"]
 
 
 def written(folder, **files):

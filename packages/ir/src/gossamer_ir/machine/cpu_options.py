@@ -37,8 +37,16 @@ class CpuOption(NamedTuple):
 
 
 def _bytes(text: str) -> int | None:
-    is_size = text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 62
-    return int(text) if is_size else None
+    return _positive(text, limit=1 << 62)
+
+
+def _cores(text: str) -> int | None:
+    return _positive(text, limit=1 << 16)
+
+
+def _positive(text: str, *, limit: int) -> int | None:
+    is_number = text.isascii() and text.isdecimal() and len(text) < 20 and 0 < int(text) < limit
+    return int(text) if is_number else None
 
 
 CPU_OPTIONS = (
@@ -58,5 +66,6 @@ CPU_OPTIONS = (
         "moderate",
         f"one of {', '.join(GATHER_SPEEDS)}",
     ),
+    CpuOption("cores", "cores", _cores, 32, "a number of cores"),
 )
 """The defaults describe a server with vectors of 512 bits."""

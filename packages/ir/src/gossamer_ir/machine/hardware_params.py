@@ -20,7 +20,7 @@ class HardwareParams(NamedTuple):
     vectors split those of the default.
 
     `private_cache` and `shared_cache` are bytes of the second and of the last level. `gathers` is one of
-    `GATHER_SPEEDS`.
+    `GATHER_SPEEDS`, `cores` the processors on which a kernel runs unless it is told otherwise.
 
     >>> HardwareParams(vector_bits=256).lanes("float64"), HardwareParams().accumulators
     (4, 16)
@@ -30,6 +30,7 @@ class HardwareParams(NamedTuple):
     private_cache: int = 1 << 20
     shared_cache: int = 32 << 20
     gathers: str = "moderate"
+    cores: int = 32
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register; a bool takes a byte of memory.
@@ -55,7 +56,7 @@ def hardware_params(target: Target) -> HardwareParams:
     not given has its default.
 
     >>> hardware_params(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
-    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, gathers='slow')
+    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, gathers='slow', cores=32)
     """
     values: dict[str, Any] = {option.parameter: option.value_of(target) for option in CPU_OPTIONS}
     return HardwareParams(**values)

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from gossamer_backend.plugin_api import available_cpus
 from gossamer_generic_cpu.target.architecture import architecture, vector_bits
 from gossamer_generic_cpu.target.caches import cache_bytes, shared_cache_bytes
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
@@ -56,7 +57,8 @@ def _model(flags: frozenset[str], vendor: str) -> dict[str, str]:
     """Return the options that describe this machine; without those that are unknown."""
     caches = {"l2": cache_bytes(2), "l3": shared_cache_bytes(vendor)}
     sizes = {name: str(size) for name, size in caches.items() if size}
-    return {"vector_bits": vector_bits(flags), **sizes, "gathers": gather_speed(vendor)}
+    speed, cores = gather_speed(vendor), str(available_cpus())
+    return {"vector_bits": vector_bits(flags), **sizes, "gathers": speed, "cores": cores}
 
 
 def gather_speed(vendor: str, file: Path = _GATHER_DATA_SAMPLING) -> str:

@@ -20,13 +20,15 @@ def pack_operand(
     operand: str,
     loop: str,
     dimensions: int,
+    is_shared: bool = True,
 ) -> None:
-    """Pack what a block reads of an operand in an iteration of a loop, in parallel. Its last dimension are
-    the features of a tile."""
+    """Pack what a block reads of an operand in an iteration of a loop. Its last dimension are the features of
+    a tile. Threads pack a copy that they share in parallel."""
     copy = copy_in_vectors(
         trace, block, tiles, buffer=operand, loop=loop, scope=_SCOPE, dimensions=dimensions
     )
-    trace.add("parallel", loop=copy.loops[0], grain=grain(tiles.vectors))
+    if is_shared:
+        trace.add("parallel", loop=copy.loops[0], grain=grain(tiles.vectors))
 
 
 def may_pack(function: Function, iteration: Iteration, *, block: str, operand: str) -> bool:

@@ -7,19 +7,26 @@ parallel, balanced by nonzeros. CSR, ELL, DCSR, ragged rows and bitmasks are sch
 If the features fill one or two vectors only, one chain of multiply-adds for each would leave the units idle
 while they wait for the last sum. Several elements of a long row are then added to sums of their own, which
 are added at the end of the row.
+
+Rows of many features that are used often come from a distant cache. Then tiles of features run in parallel
+instead, and each thread packs the tile of the dense operand that it reads.
 """
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Target
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.cost.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.cost.packed_tiles import PackedTiles, packed_tiles
 from gossamer_schedule.rules.cost.partial_sums import PartialSums, partial_sums
 from gossamer_schedule.rules.cost.stored_results import streaming
+from gossamer_schedule.rules.cost.verdict import pays_not
+from gossamer_schedule.rules.decisions.packed_operands import may_pack
+from gossamer_schedule.rules.decisions.packed_tiles import run_packed_tiles
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.partial_sums import add_side_by_side, may_add_side_by_side
 from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
@@ -44,7 +51,8 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
         "features in tiles of vector registers, aligned to the cache lines of the dense operand if it "
         "stays in the shared cache; rows of a larger operand are prefetched; large results are stored "
         "around the caches; several partial sums of long rows of one or two vectors, whose operand is packed "
-        "if it is small"
+        "if it is small; tiles of features of a large operand that is used often run in parallel, each "
+        "packed by its thread"
     ),
     handles_parts=True,
 )
@@ -65,7 +73,13 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     else:
         # In a part, the row is an iterator of the block around all parts.
         has_rows = not context.is_part and has_rows_and_init(*program)
+        packed = _packed_tiles(*program, pattern, hardware, context) if has_rows else None
+        if packed and packed.packing.pays:
+            _accumulate_packed_tiles(trace, pattern, packed, hardware, context)
+            return PatternMatch(pattern.text, trace)
         vectors = _accumulate_tiles(trace, pattern, hardware, context, has_rows=has_rows)
+        if packed and packed.tiles.tiles != 1:
+            trace.decide("the dense operand is read where it is", packed.packing.why)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors)
     return PatternMatch(pattern.text, trace)
 
@@ -90,10 +104,33 @@ def _accumulate_tiles(
     run_tile_in_vectors(trace, nests.all)
     run_tiles(trace, tiling.tiles, nests.update.features.tile)
     if not context.is_part:
-        stored = streaming(pattern.output, gather.row_bytes, hardware, stats)
-        store_around_caches(trace, pattern.output, stored, copy_block=nests.copy_block)
+        _store(trace, pattern, nests, hardware, stats)
     prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     return tiling.tiles.work
+
+
+def _accumulate_packed_tiles(
+    trace: TraceBuilder,
+    pattern: RowReduction,
+    packed: PackedTiles,
+    hardware: HardwareParams,
+    context: RuleContext,
+) -> None:
+    """Accumulate tiles of features in registers, one tile of all rows after the other."""
+    nests = run_packed_tiles(trace, pattern, packed)
+    _store(trace, pattern, nests, hardware, context.stats)
+
+
+def _store(
+    trace: TraceBuilder,
+    pattern: RowReduction,
+    nests: TileNests,
+    hardware: HardwareParams,
+    stats: Stats | None,
+) -> None:
+    """Store the results around the caches, if that pays."""
+    stored = streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
+    store_around_caches(trace, pattern.output, stored, copy_block=nests.copy_block)
 
 
 def _accumulate_tile(trace: TraceBuilder, pattern: RowReduction, tiling: GatherTiling) -> TileNests:
@@ -148,6 +185,23 @@ def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction, feature: str
         "a single feature does not fill a vector; each row is a dot product",
     )
     return 1
+
+
+def _packed_tiles(
+    function: Function,
+    iteration: Iteration,
+    pattern: RowReduction,
+    hardware: HardwareParams,
+    context: RuleContext,
+) -> PackedTiles:
+    """Return the tiles of features that may be packed."""
+    packed = packed_tiles(pattern.gather, hardware, context.stats)
+    operand = pattern.gather.operand
+    if packed.packing.pays and not may_pack(
+        function, iteration, block=pattern.block, operand=operand
+    ):
+        return packed._replace(packing=pays_not("the program uses a name of the copy"))
+    return packed
 
 
 def _partial_sums(

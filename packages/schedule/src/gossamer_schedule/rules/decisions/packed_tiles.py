@@ -1,0 +1,56 @@
+"""Tiles of features in parallel, each with its part of the dense operand packed."""
+
+from __future__ import annotations
+
+from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.cost.packed_tiles import PackedTiles
+from gossamer_schedule.rules.decisions.packed_operands import pack_operand
+from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.patterns.row_reduction import RowReduction
+from gossamer_schedule.rules.steps.register_tiles import TileNest, TileNests, accumulate_tile
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+
+def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedTiles) -> TileNests:
+    """Run tiles of features in parallel. Each packs its part of the operand, and then computes all rows.
+    Return the nests of a tile."""
+    count, vectors, lanes, _ = packed.tiles
+    loops = trace.split_in_vectors(pattern.feature, packed.tiles)
+    inner = (*pattern.words, pattern.position)
+    trace.reorder(loops.tile, pattern.row, *inner, loops.vector, loops.lane)
+    trace.decide(
+        f"features in {counted(count or 0, 'tile')} of {counted(vectors, 'vector')} of {lanes} lanes, around "
+        f"the rows {pattern.row}",
+        "all rows are computed with a packed tile of the operand before the next one is packed",
+    )
+    nests = accumulate_tile(
+        trace,
+        pattern,
+        packed.tiles,
+        update=TileNest("", loops),
+        holder=pattern.row,
+        reduction=pattern.reduction,
+    )
+    trace.decide(
+        f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",
+        "each element is read once per tile, and the result is written once",
+    )
+    run_tile_in_vectors(trace, nests.all)
+    operand = pattern.gather.operand
+    pack_operand(
+        trace,
+        pattern.block,
+        packed.tiles,
+        operand=operand,
+        loop=loops.tile,
+        dimensions=2,
+        is_shared=False,
+    )
+    trace.decide(f"{operand} packed for each tile of features", packed.packing.why)
+    trace.add("parallel", loop=loops.tile, grain=1)
+    trace.decide(
+        "tiles of features in parallel",
+        "each thread reads only the tile that it has packed; there are enough tiles for all cores, and each "
+        "is more work than waking a thread",
+    )
+    return nests
