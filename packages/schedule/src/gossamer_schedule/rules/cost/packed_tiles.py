@@ -1,4 +1,4 @@
-"""Whether tiles of features of gathered rows are packed, each by the thread that computes with it.
+"""The decision to pack tiles of features of gathered rows, each by the thread that computes with it.
 
 Rows of many features come from a distant cache. A copy of some of their features is small, and a thread that
 makes it for itself reads it from a nearer cache, with no other thread's lines in between. What this costs is
@@ -22,7 +22,7 @@ from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holdin
 TILE_BYTES = 256
 """Bytes of a row of a packed tile (measured on Emerald Rapids: 512 bytes take 1.0 to 1.7 times as long)."""
 
-LONG_ROW = 64
+LONG_PACKED_ROW = 64
 """Mean number of elements from which the costs of a row hardly count. (Measured on two threads of Emerald
 Rapids, times as fast as without packing: rows of 80 to 461 elements 1.0 to 2.8 from the size of the private
 cache up; finite elements with rows of 59 elements 0.85 at 2.5 MB, 1.1 at 5 and 10 MB.)"""
@@ -71,7 +71,7 @@ def _packing(
     if not _occupies(count, hardware.cores):
         cores = counted(hardware.cores, "core")
         return pays_not(f"{counted(count, 'tile')} would not keep {cores} busy")
-    is_long = stats.mean_row >= LONG_ROW
+    is_long = stats.mean_row >= LONG_PACKED_ROW
     uses = MANY_USES if is_long else GRAPH_USES
     if not is_used_often(stats, uses=uses):
         return pays_not(f"a row of {operand} is used fewer than {uses} times on average")
