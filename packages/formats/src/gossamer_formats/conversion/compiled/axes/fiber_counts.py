@@ -15,7 +15,7 @@ from gossamer_formats.conversion.compiled.axes.target_axes import (
 )
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError, UnsortedFibersError
 from gossamer_formats.conversion.compiled.plans.array_numbers import (
-    first_flag,
+    has_flag,
 )
 from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
@@ -118,6 +118,6 @@ def _counted_and_checked(state: TargetAxes, place: SlotPlace, keys: Sequence[str
         before=cell("UNSORTED", ZERO),
         after=[store("FLAG", ZERO, get_cell("UNSORTED"), "uint8")],
     )
-    if recorder.decide(first_flag, flag):
+    if recorder.decide(has_flag, flag):
         raise NotDirectError("elements are not sorted", needs_order=True)
     return counts
