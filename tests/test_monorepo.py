@@ -43,7 +43,7 @@ TESTED_IN = {
         },
         **{
             f"conversion/compiled/{name}": "conversion/compiled/test_convert_by_programs.py"
-            for name in ("axes", "results", "source")
+            for name in ("axes", "results")
         },
     },
     "gossamer-ir": {

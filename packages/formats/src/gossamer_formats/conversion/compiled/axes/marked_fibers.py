@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.compiled.axes.places import offsets_of_ends
+from gossamer_formats.conversion.compiled.axes.places import (
+    ENDS,
+    ends_argument,
+    no_ends,
+    offsets_of_ends,
+    store_end,
+)
 from gossamer_formats.conversion.compiled.axes.tables import require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     SlotPlace,
@@ -102,7 +108,7 @@ def _new_lists(state: TargetAxes, parent: SlotPlace) -> _Lists:
     return _Lists(
         recorder.compute(np.empty, capacity, np.int32),
         capacity,
-        recorder.compute(np.zeros, parent.size.value, np.int32),
+        recorder.compute(no_ends, parent.size.value, "int32"),
         recorder.compute(np.zeros, 2, np.int64),
     )
 
@@ -115,7 +121,7 @@ def _marking_arguments(
     found = {
         "capacity": lists.capacity,
         "MARK": ArrayArgument(marks, "int32", (length.expr,)),
-        "ENDS": ArrayArgument(lists.ends, "int32", (parent.size.expr,)),
+        ENDS: ends_argument(lists.ends, "int32", parent.size),
         "LISTED": ArrayArgument(lists.coordinates, "int32", (index_var("capacity"),)),
         "TOTALS": ArrayArgument(lists.totals, "int64", (index(2),)),
     }
@@ -129,7 +135,7 @@ def _run_marking(
 ) -> None:
     """Run the program that lists the coordinate of an element unless it is marked in its fiber."""
     are_together = _are_together(state, axis)
-    end = store("ENDS", parent.slot, get_cell("TOTAL"), "int32")
+    end = store_end(parent.slot, get_cell("TOTAL"), "int32")
     statements = [
         *_begin_fiber(parent, may_go_back=not are_together),
         *_mark(state.coordinates[axis.name], lists_slots="SLOTS" in arrays),

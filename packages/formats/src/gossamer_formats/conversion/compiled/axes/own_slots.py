@@ -14,13 +14,17 @@ from gossamer_formats.conversion.compiled.axes.fiber_counts import (
     is_sorted,
 )
 from gossamer_formats.conversion.compiled.axes.places import (
+    ENDS,
     add_offsets,
+    ends_argument,
     is_unknown_list,
+    no_ends,
     offsets_of_ends,
     set_list_size,
     set_offsets,
     set_varied_place,
     starts_of,
+    store_end,
     take_numbers,
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
@@ -37,8 +41,6 @@ from gossamer_formats.conversion.compiled.plans.array_numbers import (
     sum_of,
 )
 from gossamer_formats.conversion.compiled.programs.arguments import product_value
-from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
-from gossamer_formats.conversion.compiled.programs.statements import store
 from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_formats.storage import Array
@@ -193,7 +195,7 @@ def _set_offsets_in_order(state: TargetAxes, indptr: Indptr, parent: SlotPlace) 
     """Find the first slot of each fiber, if slots are the positions of the source."""
     recorder = state.recorder
     dtype = recorder.decide(native_index_dtype, state.source.value_count)
-    ends = recorder.compute(np.zeros, parent.size.value, dtype)
-    query = {"ENDS": ArrayArgument(ends, dtype, (parent.size.expr,))}
-    run_query(state, [store("ENDS", parent.slot, add(POSITION_VAR, ONE), dtype)], query)
+    ends = recorder.compute(no_ends, parent.size.value, dtype)
+    query = {ENDS: ends_argument(ends, dtype, parent.size)}
+    run_query(state, [store_end(parent.slot, add(POSITION_VAR, ONE), dtype)], query)
     set_offsets(state, indptr, recorder.compute(offsets_of_ends, ends), dtype)

@@ -10,12 +10,13 @@ from gossamer_formats.conversion.compiled.plans.array_numbers import total_of
 from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import is_list
 from gossamer_formats.conversion.compiled.programs.arguments import Size
+from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_formats.conversion.compiled.programs.statements import let, load, store
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indptr, is_varied, width_of
 from gossamer_ir.core.build import ONE, add, index_var
-from gossamer_ir.nodes import Axis, Const, Expr, Var
+from gossamer_ir.nodes import Axis, Const, Expr, Store, Var
 
 
 def set_place(state: TargetAxes, axis: Axis, place: SlotPlace) -> None:
@@ -125,16 +126,32 @@ def offsets_of_lengths(lengths: Array, dtype: str) -> Array:
     return offsets
 
 
+ENDS = "ENDS"
+"""The array in which programs store the ends of fibers; the first number is the start of the first one."""
+
+
+def no_ends(fibers: int, dtype: str) -> Array:
+    """Return the array of ends before any is known."""
+    return np.zeros(fibers + 1, dtype)
+
+
+def ends_argument(ends: Value, dtype: str, fibers: Size) -> ArrayArgument:
+    """Return the array of ends as an argument."""
+    return ArrayArgument(ends, dtype, (add(fibers.expr, ONE),))
+
+
+def store_end(fiber: Expr, end: Expr, dtype: str) -> Store:
+    """Return the statement that stores the end of a fiber."""
+    return store(ENDS, add(fiber, ONE), end, dtype)
+
+
 def offsets_of_ends(ends: Array) -> Array:
     """Return the first slots of fibers from the ends of those that have elements; others have the end 0.
 
-    >>> offsets_of_ends(np.array([0, 2, 0, 3]))
+    >>> offsets_of_ends(np.array([0, 0, 2, 0, 3]))
     array([0, 0, 2, 2, 3])
     """
-    offsets = np.empty(ends.size + 1, ends.dtype)
-    offsets[0] = 0
-    np.maximum.accumulate(ends, out=offsets[1:])
-    return offsets
+    return np.maximum.accumulate(ends)
 
 
 def starts_of(offsets: Array) -> Array:

@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gossamer_formats.conversion.compiled.axes.places import (
+    ENDS,
+    ends_argument,
+    no_ends,
     offsets_of_ends,
     set_list_size,
     set_offsets,
+    store_end,
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     Appended,
+    Place,
     TargetAxes,
     has_full_ancestors,
 )
@@ -40,7 +45,7 @@ from gossamer_formats.conversion.compiled.programs.vector_loop import VectorLoop
 from gossamer_formats.conversion.compiled.source.element_loop import POSITION_VAR
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
-from gossamer_ir.nodes import Axis, Expr, Let, Stmt, Var
+from gossamer_ir.nodes import Axis, Expr, For, Let, Stmt, Store, Var
 from gossamer_ir.traversal.substitute import substitute
 
 TOTAL = "TOTAL"
@@ -61,17 +66,19 @@ def append_elements(
     tail = None
     if indptr is not None:
         dtype = recorder.decide(native_index_dtype, state.source.value_count)
-        ends = recorder.compute(np.zeros, parent.size.value, dtype)
-        found["ENDS"] = ArrayArgument(ends, dtype, (parent.size.expr,))
-        tail = _tail(state, axis, store("ENDS", parent.slot, get_cell(TOTAL), dtype))
+        ends = recorder.compute(no_ends, parent.size.value, dtype)
+        found[ENDS] = ends_argument(ends, dtype, parent.size)
+        tail = _tail(state, axis, store_end(parent.slot, get_cell(TOTAL), dtype))
     loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
     body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
     run_conversion_program(recorder, body, {**state.arguments.by_name, **found})
     total = recorder.compute(first_of, totals)
     if indptr is None:
         set_list_size(state, axis, total)
-    else:
-        set_offsets(state, indptr, recorder.compute(offsets_of_ends, ends), dtype)
+        return total
+    if tail is None or not _ends_each_fiber(state, parent, tail):
+        ends = recorder.compute(offsets_of_ends, ends)
+    set_offsets(state, indptr, ends, dtype)
     return total
 
 
@@ -80,6 +87,24 @@ def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     if has_full_ancestors(state, axis):
         return hoisted(state.loop.nest, state.bindings, statement)
     return Tail(statement, depth_of_loops(state.loop.nest))
+
+
+def _ends_each_fiber(state: TargetAxes, parent: Place, tail: Tail) -> bool:
+    """Return whether the end of each fiber is stored, also if it has no elements: after each iteration of a
+    loop over all fibers."""
+    match state.loop.nest:
+        case (For(start=start, extent=extent) as outer, *_):
+            fiber = index_var(outer.var)
+            is_whole = start == ZERO and extent == parent.size.expr
+            is_of_loop = tail.depth == 1 and _place(tail.statement) == add(fiber, ONE)
+            return is_whole and is_of_loop
+    return False
+
+
+def _place(statement: Stmt) -> Expr:
+    """Return the place in which a statement stores."""
+    assert isinstance(statement, Store)
+    return statement.indices[0]
 
 
 def _one_by_one(
