@@ -12,15 +12,18 @@ from gossamer_formats.conversion.compiled.programs.arguments import SharedArgume
 from gossamer_formats.conversion.compiled.source.element_loop import element_loop
 from gossamer_formats.conversion.compiled.source.element_order import (
     UNKNOWN,
-    Digit,
+    NextDigit,
     order_of_loop,
 )
-from gossamer_formats.conversion.compiled.source.observed_order import LANES, observed_order
+from gossamer_formats.conversion.compiled.source.observed_order import (
+    COMPARED_LANES,
+    observed_order,
+)
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Storage
 
-BY_ROW = (Digit(0, ascends=True), Digit(1, ascends=True))
+BY_ROW = (NextDigit(0, ascends=True), NextDigit(1, ascends=True))
 """The digits of an order by rows, and by columns within rows."""
 
 
@@ -43,14 +46,19 @@ def order_of(storage, *, drop_zeros=False):
     return observed_order(order_of_loop(loop, source), loop)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, LANES, LANES + 1, LANES + 2, 2 * LANES + 1, 50])
+@pytest.mark.parametrize(
+    "count",
+    [0, 1, 2, COMPARED_LANES, COMPARED_LANES + 1, COMPARED_LANES + 2, 2 * COMPARED_LANES + 1, 50],
+)
 def test_a_sorted_list_of_any_length_is_recognized(count):
     found = order_of(coordinates(*np.divmod(np.arange(count), 9)))
     assert (found.digits, found.are_distinct) == (BY_ROW, True)
 
 
 @pytest.mark.parametrize("drop_zeros", [False, True], ids=["in vectors", "in turn"])
-@pytest.mark.parametrize("place", [1, 2, LANES - 1, LANES, LANES + 1, 2 * LANES, 39])
+@pytest.mark.parametrize(
+    "place", [1, 2, COMPARED_LANES - 1, COMPARED_LANES, COMPARED_LANES + 1, 2 * COMPARED_LANES, 39]
+)
 @pytest.mark.parametrize("step", [0, 3], ids=["repeated", "descending"])
 def test_one_element_that_does_not_follow_the_one_before_is_found(place, step, drop_zeros):
     numbers = np.arange(5, 45)

@@ -135,7 +135,7 @@ def no_ends(fibers: int, dtype: str) -> Array:
     return np.zeros(fibers + 1, dtype)
 
 
-def ends_argument(ends: Value, dtype: str, fibers: Size) -> ArrayArgument:
+def ends_argument(ends: PlanValue, dtype: str, fibers: Size) -> ArrayArgument:
     """Return the array of ends as an argument."""
     return ArrayArgument(ends, dtype, (add(fibers.expr, ONE),))
 

@@ -17,7 +17,7 @@ from gossamer_formats.conversion.compiled.axes.places import (
 )
 from gossamer_formats.conversion.compiled.axes.target_axes import (
     Appended,
-    Place,
+    SlotPlace,
     TargetAxes,
     has_full_ancestors,
 )
@@ -89,7 +89,7 @@ def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     return Tail(statement, depth_of_loops(state.loop.nest))
 
 
-def _ends_each_fiber(state: TargetAxes, parent: Place, tail: Tail) -> bool:
+def _ends_each_fiber(state: TargetAxes, parent: SlotPlace, tail: Tail) -> bool:
     """Return whether the end of each fiber is stored, also if it has no elements: after each iteration of a
     loop over all fibers."""
     match state.loop.nest:

@@ -33,7 +33,7 @@ from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, m
 from gossamer_ir.nodes import Const, Expr, For, Let, Load, Select, Stmt, Store
 from gossamer_ir.traversal.substitute import resolve
 
-LANES = 16
+COMPARED_LANES = 16
 """The number of elements of a list that are compared at once."""
 
 FLAGS = "FLAGS"
@@ -63,8 +63,8 @@ def _is_ascending(elements: ElementLoop, dimensions: Sequence[int]) -> bool:
     """Return whether elements are distinct and sorted by logical coordinates in an order."""
     recorder = elements.arguments.recorder
     body = _compare_in_vectors(elements, dimensions) or _compare_in_turn(elements, dimensions)
-    flags = recorder.compute(np.zeros, LANES, FLAG_DTYPE)
-    argument = ArrayArgument(flags, FLAG_DTYPE, (index(LANES),))
+    flags = recorder.compute(np.zeros, COMPARED_LANES, FLAG_DTYPE)
+    argument = ArrayArgument(flags, FLAG_DTYPE, (index(COMPARED_LANES),))
     run_conversion_program(recorder, body, {**elements.arguments.by_name, FLAGS: argument})
     return not recorder.decide(has_flag, flags)
 
@@ -97,7 +97,7 @@ def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> lis
         return None
     chunk, lane, pair = index_var("chunk"), index_var("lane"), index_var("pair")
     pairs = sub(outer.extent, ONE)
-    chunks = floordiv(pairs, index(LANES))
+    chunks = floordiv(pairs, index(COMPARED_LANES))
     values = {each.var.name: each.value for each in bindings if isinstance(each, Let)}
 
     def compare_next(before: Expr, at: Expr) -> Store:
@@ -109,11 +109,11 @@ def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> lis
         flag = Select(is_after, Load(FLAGS, (at,), FLAG_DTYPE), Const(FLAG_DTYPE, "1"))
         return Store(FLAGS, (at,), flag)
 
-    in_chunk = [compare_next(add(mul(chunk, index(LANES)), lane), lane)]
-    lanes = For(lane.name, ZERO, index(LANES), tuple(in_chunk), kind="vectorized")
+    in_chunk = [compare_next(add(mul(chunk, index(COMPARED_LANES)), lane), lane)]
+    lanes = For(lane.name, ZERO, index(COMPARED_LANES), tuple(in_chunk), kind="vectorized")
     loops = [
         loop(chunk.name, ZERO, chunks, [lanes]),
-        loop(pair.name, mul(chunks, index(LANES)), pairs, [compare_next(pair, ZERO)]),
+        loop(pair.name, mul(chunks, index(COMPARED_LANES)), pairs, [compare_next(pair, ZERO)]),
     ]
     # The quotient of -1 is negative.
     return [when(compare("gt", outer.extent, ONE), loops)]
