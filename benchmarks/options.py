@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from benchmarks import contenders
 from benchmarks.harness.rounds import SamplingPlan
-from benchmarks.harness.tasks import MOST_BYTES, Selection
+from benchmarks.harness.tasks import MAX_BYTES, Selection
 from benchmarks.matrices import NAMES
 from benchmarks.operators import OPERATORS
 from benchmarks.parts import compile_time
@@ -42,7 +42,7 @@ QUICK_PARTS = ("roofline", "kernels", "calls", "startup")
 PLACES = ("command", "output", "python", "variants", "no_save")
 """Options that are not stored: they are about this machine."""
 
-LONGEST_NAME = 80
+MAX_NAME_LENGTH = 80
 Value = TypeVar("Value")
 
 
@@ -87,7 +87,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
     add = run.add_argument
     add("--rounds", type=positive, help="samples of each contender (5, quick 3)")
     add("--budget", type=float, metavar="S", help="most seconds for the rounds of a batch (120)")
-    most = MOST_BYTES // 10**6
+    most = MAX_BYTES // 10**6
     add(
         "--most-mb",
         type=positive,
@@ -206,6 +206,6 @@ def run_name(chosen: argparse.Namespace) -> str:
         if key != "machine"
     ]
     name = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
-    if len(name) <= LONGEST_NAME:
+    if len(name) <= MAX_NAME_LENGTH:
         return name
-    return f"{name[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

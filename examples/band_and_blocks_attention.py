@@ -46,8 +46,8 @@ def band_and_blocks_attention(
     PB = T.sp.alloc_buffer((H, I, D, BJ, BI), "float32")
     S = T.sp.alloc_buffer((H, I, J, BJ, BI), "float32")
     P = T.sp.alloc_buffer((H, I, J, BJ, BI), "float32")
-    MOST_B = T.sp.alloc_buffer((H, I, BI), "float32")
-    MOST_J = T.sp.alloc_buffer((H, I, BI), "float32")
+    MAX_B = T.sp.alloc_buffer((H, I, BI), "float32")
+    MAX_J = T.sp.alloc_buffer((H, I, BI), "float32")
     MOST = T.sp.alloc_buffer((H, I, BI), "float32")
     TOTAL_B = T.sp.alloc_buffer((H, I, BI), "float32")
     TOTAL_J = T.sp.alloc_buffer((H, I, BI), "float32")
@@ -67,14 +67,14 @@ def band_and_blocks_attention(
         S[h, i, j, bj, bi] = S[h, i, j, bj, bi] + QT[h, i, f, bi] * K[h, j, bj, f]
     with T.sp.iteration([H, I, D, BJ, BI], "SSRRS", "band_most") as [h, i, d, bj, bi]:
         with T.init():
-            MOST_B[h, i, bi] = T.float32("-inf")
-        MOST_B[h, i, bi] = T.max(MOST_B[h, i, bi], SB[h, i, d, bj, bi])
+            MAX_B[h, i, bi] = T.float32("-inf")
+        MAX_B[h, i, bi] = T.max(MAX_B[h, i, bi], SB[h, i, d, bj, bi])
     with T.sp.iteration([H, I, J, BJ, BI], "SSRRS", "block_most") as [h, i, j, bj, bi]:
         with T.init():
-            MOST_J[h, i, bi] = T.float32("-inf")
-        MOST_J[h, i, bi] = T.max(MOST_J[h, i, bi], S[h, i, j, bj, bi])
+            MAX_J[h, i, bi] = T.float32("-inf")
+        MAX_J[h, i, bi] = T.max(MAX_J[h, i, bi], S[h, i, j, bj, bi])
     with T.sp.iteration([H, I, BI], "SSS", "most") as [h, i, bi]:
-        MOST[h, i, bi] = T.max(MOST_B[h, i, bi], MOST_J[h, i, bi])
+        MOST[h, i, bi] = T.max(MAX_B[h, i, bi], MAX_J[h, i, bi])
     with T.sp.iteration([H, I, D, BJ, BI], "SSSSS", "band_powers") as [h, i, d, bj, bi]:
         PB[h, i, d, bj, bi] = T.exp(SB[h, i, d, bj, bi] - MOST[h, i, bi])
     with T.sp.iteration([H, I, J, BJ, BI], "SSSSS", "block_powers") as [h, i, j, bj, bi]:

@@ -26,7 +26,7 @@ STRIP, GROUP = 8, 8
 """Rows of a strip of SR-BCRS, and columns of a group."""
 BLOCK = 16
 LANES, TILE = 16, 2
-LARGEST_DENSE = 1 << 26
+MAX_DENSE = 1 << 26
 """Most elements of a matrix that is made dense."""
 ROWS = 8
 """Rows of a tile: with `TILE` vectors they fill half of the registers of AVX-512."""
@@ -179,7 +179,7 @@ def scipy_csr(inputs: Product) -> Call:
 
 def numpy_dense(inputs: Product) -> Call:
     """NumPy's product with the dense matrix; raises `UnavailableError` if that is large."""
-    if inputs.matrix.shape[0] * inputs.matrix.shape[1] > LARGEST_DENSE:
+    if inputs.matrix.shape[0] * inputs.matrix.shape[1] > MAX_DENSE:
         raise UnavailableError("the dense matrix is too large")
     whole = inputs.matrix.toarray()
     return lambda: whole @ inputs.dense

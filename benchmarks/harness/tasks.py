@@ -19,10 +19,10 @@ GATHERED_BYTES_PER_SECOND = 15e9
 CASE_SECONDS = 0.05
 """Time to prepare and verify a case, used only to estimate the duration."""
 
-MOST_BYTES = min(500 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32)
+MAX_BYTES = min(500 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32)
 """Default limit of the arrays of a batch. Each contender holds a copy, and the harness some in float64."""
 
-MOST_ENTRIES = 48
+MAX_ENTRIES = 48
 """Cases of a batch, times numbers of threads: the turns of a batch take a second or two."""
 
 
@@ -137,7 +137,7 @@ class Batch:
 
 
 def plan_batches(
-    selection: Selection, most_bytes: int = MOST_BYTES
+    selection: Selection, most_bytes: int = MAX_BYTES
 ) -> tuple[list[Batch], dict[str, str]]:
     """Return the batches in the order of measurement, and why matrices and cases are missing."""
     tasks: list[Task] = []
@@ -173,7 +173,7 @@ def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:
     for task in tasks:
         entries += len(task.threads)
         size += task.bytes
-        fits = entries <= MOST_ENTRIES and size <= most_bytes
+        fits = entries <= MAX_ENTRIES and size <= most_bytes
         if not (batches and fits and batches[-1][0].op == task.op):
             batches.append([])
             entries, size = len(task.threads), task.bytes

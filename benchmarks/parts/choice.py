@@ -36,13 +36,13 @@ MANY_CALLS = 10**9
 SAMPLES, SAMPLE_SECONDS = 7, 0.004
 """The samples of a format, and the least duration of one."""
 
-LEAST_FILL = 0.2
+MIN_FILL = 0.2
 """Blocks with fewer elements than this fraction of their slots are left out, since they take memory only."""
 
-MOST_BYTES = 500 * 10**6
+MAX_BYTES = 500 * 10**6
 """Cases with larger dense operands are left out."""
 
-LEAST_IN_TILE = 1.0
+MIN_IN_TILE = 1.0
 """Tiles in which a row has fewer elements than this on average are left out: nearly all of their time is
 spent on rows without an element."""
 
@@ -129,10 +129,10 @@ def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
         yield candidate("row_groups", height=1)._replace(is_ordered=True)
     for columns in TILE_COLUMNS:
         in_tile = found.mean_row * columns / max(found.columns, 1)
-        if 2 * columns <= found.columns and in_tile >= LEAST_IN_TILE:
+        if 2 * columns <= found.columns and in_tile >= MIN_IN_TILE:
             yield candidate("tiled_csr", tile_columns=columns)
     for size, fill in found.block_fill.items():
-        if fill >= LEAST_FILL and not found.rows % size and not found.columns % size:
+        if fill >= MIN_FILL and not found.rows % size and not found.columns % size:
             yield candidate("bsr", block_rows=size, block_columns=size)
 
 
@@ -231,7 +231,7 @@ def time_matrix(name: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
         formats = StoredFormats(SparseTensor(load_matrix(name, dtype).csr))
         for case in cases:
             size = sum(formats.matrix.shape) * case.features * np.dtype(dtype).itemsize
-            if case.dtype == dtype and size <= MOST_BYTES:
+            if case.dtype == dtype and size <= MAX_BYTES:
                 found.append({"matrix": name, **time_case(formats, case)})
     return found
 

@@ -71,7 +71,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
             raise KeyboardInterrupt
         return [cell()]
 
-    monkeypatch.setattr(tasks, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(tasks, "MAX_ENTRIES", 1)
     monkeypatch.setattr(Remote, "started", lambda remote: None)
     monkeypatch.setattr(run_parts, "measure_batch", measure)
     words = "--parts kernels startup --op bsr_spmm --features 1 2 --threads 1 --output"

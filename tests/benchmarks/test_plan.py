@@ -86,13 +86,13 @@ def test_every_part_can_be_chosen():
 def test_batches_hold_what_fits_in_memory_and_in_a_turn():
     names = ("gossamer", "scipy")
     small = [tasks.Task("spmm", problem().matrix, size, (1, 2), names) for size in range(1, 41)]
-    batches = tasks.batches_of(small, tasks.MOST_BYTES)
+    batches = tasks.batches_of(small, tasks.MAX_BYTES)
     assert [one for batch in batches for one in batch.tasks] == small
-    assert max(len(batch.tasks) for batch in batches) == tasks.MOST_ENTRIES // 2
+    assert max(len(batch.tasks) for batch in batches) == tasks.MAX_ENTRIES // 2
     few = tasks.batches_of(4 * small[:1], 3 * small[0].bytes)
     assert [len(batch.tasks) for batch in few] == [3, 1]
-    assert len(tasks.batches_of([task("spmm"), task("spmv")], tasks.MOST_BYTES)) == 2
-    assert tasks.too_large(small[:1], tasks.MOST_BYTES) == {}
+    assert len(tasks.batches_of([task("spmm"), task("spmv")], tasks.MAX_BYTES)) == 2
+    assert tasks.too_large(small[:1], tasks.MAX_BYTES) == {}
     assert list(tasks.too_large(small[:2], 1)) == ["spmm tiny float32 K=1 2"]
 
 

@@ -31,7 +31,7 @@ from tests.fuzzing.checks.census import required
 from tests.fuzzing.checks.ways import Settings
 from tests.fuzzing.commands import lowered_programs, step_sequences, wrong_arguments
 from tests.fuzzing.commands.engines import ENGINES, Case, Engine, Programs
-from tests.fuzzing.commands.processes import MOST_FAILURES, Failure, Task
+from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Task
 from tests.fuzzing.findings.reports import show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
 
@@ -132,7 +132,7 @@ def main(given: Sequence[str] | None = None) -> int:
     )
     seconds = time.monotonic() - start
     write(options.out, vars(total) | {"seed": settings.seed, "seconds": round(seconds, 1)})
-    for failure in total.failures[:MOST_FAILURES]:
+    for failure in total.failures[:MAX_FAILURES]:
         report(failure, settings, engine, console)
     console.print(table(total))
     seldom = too_seldom(total)

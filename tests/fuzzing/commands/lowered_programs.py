@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gossamer_schedule.trace.codec import trace_to_python
-from tests.fuzzing.commands.processes import MOST_FAILURES, Failure, Tally, Task
+from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Tally, Task
 from tests.fuzzing.findings.reports import plain, show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
 from tests.fuzzing.loop_nests.chains import draw_chain
@@ -43,7 +43,7 @@ MANY_NATIVE, ENOUGH_ACCEPTED = 2_000, 20
 programs."""
 OF_COORDINATES = frozenset({"sparse_reorder", "sparse_fuse", "sparse_unfuse", "sparse_compute_at"})
 """Primitives that no program of the later stages accepts."""
-MOST_SHRUNK = 1500
+MAX_SHRUNK = 1500
 SCHEDULED = ("position", "loop", "loop")
 """The stages of programs that are scheduled."""
 FITTED = 0.1
@@ -149,7 +149,7 @@ def main(options: Namespace, console: Console) -> int:
         range(options.lowered), processes=options.processes, seconds=60 * options.minutes
     )
     seconds = time.monotonic() - start
-    for failure in total.failures[:MOST_FAILURES]:
+    for failure in total.failures[:MAX_FAILURES]:
         report(failure.number, how, console)
     console.print(table(total))
     seldom = too_seldom(total)
@@ -227,6 +227,6 @@ def smallest(
         return program, traces, finding
     traces = shortest(traces, lambda steps: wrong(program, steps) is not None)
     smaller = shrunk(
-        program, lambda candidate: wrong(candidate, traces) is not None, most=MOST_SHRUNK
+        program, lambda candidate: wrong(candidate, traces) is not None, most=MAX_SHRUNK
     )
     return smaller, traces, wrong(smaller, traces) or finding

@@ -19,12 +19,12 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-BATCH, MOST_FAILURES = 40, 10
+BATCH, MAX_FAILURES = 40, 10
 ITEM_TIMEOUT_SECONDS = 300.0
 """Seconds after which an item fails; some items take half a minute."""
 
 
-MOST_MEMORY = 8 << 30
+MAX_MEMORY = 8 << 30
 """The memory limit of a process in bytes, because steps may align buffers to any number."""
 
 
@@ -34,7 +34,7 @@ class TooLong(BaseException):
 
 def _limit_memory() -> None:
     """Limits memory, so that one process cannot exhaust that of the others."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 @contextmanager
@@ -133,7 +133,7 @@ class Task(Generic[T]):
                     total.add(outcome)
                     show(outcome, total)
                 is_broken = any(isinstance(found.exception(), BrokenProcessPool) for found in done)
-                is_in_time = time.monotonic() < end and len(total.failures) < MOST_FAILURES
+                is_in_time = time.monotonic() < end and len(total.failures) < MAX_FAILURES
                 is_going_on = bool(parts) and is_in_time and not is_broken
         return total
 

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from gossamer_schedule.trace.codec import trace_to_python
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
-from tests.fuzzing.commands.processes import MOST_FAILURES, Failure, Tally, Task
+from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Tally, Task
 from tests.fuzzing.findings.reports import plain, show_program, write
 from tests.fuzzing.findings.shrinking import shrunk
 from tests.fuzzing.loop_nests.chains import draw_chain
@@ -45,7 +45,7 @@ NESTS = 0.1
 """The share of sequences on loops around reductions with conditions between them."""
 CHAINS = 0.15
 """The share of sequences on reductions with epilogues and on sliding windows."""
-MOST_SHRUNK = 200
+MAX_SHRUNK = 200
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def main(options: Namespace, console: Console) -> int:
         range(options.schedules), processes=options.processes, seconds=60 * options.minutes
     )
     seconds = time.monotonic() - start
-    for failure in total.failures[:MOST_FAILURES]:
+    for failure in total.failures[:MAX_FAILURES]:
         report(failure, how, console)
     console.print(table(total))
     wrong = [*shortcomings(total), *(["too few sequences"] * (total.judged < options.schedules))]
@@ -194,5 +194,5 @@ def smallest(program: Program, traces: Traces, *, native: bool) -> tuple[Program
     traces = shortest(traces, lambda candidate: is_wrong(program, candidate))
     if isinstance(program, Written):
         return program, traces
-    smaller = shrunk(program, lambda candidate: is_wrong(candidate, traces), most=MOST_SHRUNK)
+    smaller = shrunk(program, lambda candidate: is_wrong(candidate, traces), most=MAX_SHRUNK)
     return smaller, traces

@@ -15,7 +15,7 @@ from random import Random
 from rich.console import Console
 
 from tests.fuzzing.checks.wrong_calls import draw_call
-from tests.fuzzing.commands.processes import MOST_FAILURES, Failure, Tally, Task
+from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Tally, Task
 from tests.fuzzing.findings.reports import plain, write
 
 
@@ -47,7 +47,7 @@ def main(options: Namespace, console: Console) -> int:
         range(options.typed), processes=options.processes, seconds=60 * options.minutes
     )
     seconds = time.monotonic() - start
-    for failure in total.failures[:MOST_FAILURES]:
+    for failure in total.failures[:MAX_FAILURES]:
         report(failure.number, seed, console)
     plain(
         console,

@@ -51,7 +51,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.references import free_vars
 from tests.fuzzing.oracle.coordinate_tables import Forest, Storage, Undecided
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 EXACT = 1 << 20
 """Larger floats may have been rounded."""
 
@@ -189,7 +189,7 @@ class _Run:
 
     def _count(self) -> None:
         self._steps += 1
-        if self._steps > MOST_STEPS:
+        if self._steps > MAX_STEPS:
             raise Undecided("a program that runs for long")
 
     # --- expressions
@@ -280,7 +280,7 @@ class _Run:
             first, last, wanted = begin(values), end(values), value(values)
             above = [part(values) for part in prefix]
             found = self._memory[name]
-            if last - first > MOST_STEPS:
+            if last - first > MAX_STEPS:
                 raise Undecided("a search through much")
             if first < last:
                 found.offset([*above, last - 1])
@@ -376,7 +376,7 @@ class _Run:
         def run(values: Values) -> None:
             shape = tuple(max(0, size(values)) for size in sizes)
             count = math.prod(shape)
-            if count > MOST_STEPS:
+            if count > MAX_STEPS:
                 raise Undecided("a large buffer")
             self._memory[buffer.name] = Memory([None] * count, shape, buffer.dtype)
 

@@ -27,7 +27,7 @@ from tests.fuzzing.schedules.sequences import Traces
 PRINTED = 8
 """One in so many programs is parsed again from its printed text."""
 MACHINE_CODE = "machine code"
-MOST_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
+MAX_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
 GOES_ON = "goes on where it has to stop"
 # After these primitives, values that are not read, or that a `Select` does not choose, are not computed.
 LEAVE_OUT = frozenset({"compute_inline", "decompose_padding"})
@@ -115,7 +115,7 @@ def _is_large(module: Module) -> bool:
     """True if the interpreter would take a minute to translate a module: the bounds check of an access
     repeats all parts of its index."""
     nodes = (node for function in module.functions for stmt in function.body for node in walk(stmt))
-    return next(islice(nodes, MOST_NODES, None), None) is not None
+    return next(islice(nodes, MAX_NODES, None), None) is not None
 
 
 def _staged(module: Module, *, stage: str) -> Module:

@@ -18,7 +18,7 @@ from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Allocate, Module, Search
 from tests.fuzzing.oracle.coordinate_tables import Undecided
 
-MOST_STATEMENTS = 200_000
+MAX_STATEMENTS = 200_000
 
 
 class TooManySteps(Exception):
@@ -26,7 +26,7 @@ class TooManySteps(Exception):
 
 
 def run_limited(
-    module: Module, arguments: Mapping[str, Any], *, most: int = MOST_STATEMENTS, chunks: int = 1,
+    module: Module, arguments: Mapping[str, Any], *, most: int = MAX_STATEMENTS, chunks: int = 1,
     is_strict: bool = False,
 ) -> None:  # fmt: skip
     """As `gossamer_ir.interpret.run`; raises `TooManySteps`, and where it `is_strict`, `Undecided` for an

@@ -18,7 +18,7 @@ from tests.fuzzing.lowered.programs.scope import EXTREMES
 from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
 from tests.fuzzing.schedules.sequences import Traces, elements, iterations
 
-MOST_ITERATIONS, MOST_ELEMENTS, TRIES = 30_000, 1_000_000, 3
+MAX_ITERATIONS, MAX_ELEMENTS, TRIES = 30_000, 1_000_000, 3
 LENGTHS = (1, 2, 2, 3, 4, 6)
 COMMON = 6
 WEIGHTS = {
@@ -67,8 +67,8 @@ class Steps:
             builder.replay((step,))
         except UserError:
             return builder
-        most = max(MOST_ITERATIONS, iterations(builder.program))
-        if iterations(builder.module) <= most and elements(builder.module) <= MOST_ELEMENTS:
+        most = max(MAX_ITERATIONS, iterations(builder.program))
+        if iterations(builder.module) <= most and elements(builder.module) <= MAX_ELEMENTS:
             return builder
         return self.builder(builder.program, intrinsics=INTRINSICS).replay(before)
 

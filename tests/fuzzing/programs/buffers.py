@@ -24,7 +24,7 @@ DTYPES = (
     *("float32",) * 4, *("float64",) * 3, "float16", "bfloat16", "int8", "int16", "int32", "int32",
     "int64", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
-MOST_ELEMENTS = 500
+MAX_ELEMENTS = 500
 """The maximum number of elements of a buffer over sibling axes."""
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
@@ -160,7 +160,7 @@ class Buffers:
             axes = axes[:-1]
         sums = np.cumsum([0, *np.prod([self._counts(axis, axes) for axis in below], axis=0)])
         dtype = getattr(self.forest.slots[below[0]].axis, "indptr_dtype", "int64")
-        return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MOST_ELEMENTS) else None
+        return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MAX_ELEMENTS) else None
 
     def _counts(self, axis: str, axes: Sequence[str]) -> np.ndarray:
         """The number of elements of a buffer in each fiber of one of its axes."""

@@ -30,7 +30,7 @@ WIDEST = {"int32": 2**31 - 1, "int64": 2**36, "uint8": 2**8 - 1, "uint16": 2**16
 LENGTHS = (0, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 9)
 MASKED = 0.2
 """The share of bitmasks among axes that would be compressed."""
-MOST_SLOTS, MOST_FIBERS, DEEPEST = 60, 24, 4
+MAX_SLOTS, MAX_FIBERS, DEEPEST = 60, 24, 4
 INDEX_DTYPES = ("int32", "int32", "int64", "int64", "uint8", "uint16")
 
 
@@ -129,8 +129,7 @@ class DrawnForest:
         usable = [
             axis
             for axis in self.axes
-            if len(self.ancestors(axis.name)) < DEEPEST
-            and self.slots[axis.name].size <= MOST_FIBERS
+            if len(self.ancestors(axis.name)) < DEEPEST and self.slots[axis.name].size <= MAX_FIBERS
         ]
         if not usable:
             return self.slots[self.add_root(self.rng.choice((1, 2, 3)))].axis
@@ -139,7 +138,7 @@ class DrawnForest:
     def add_below(self, parent: Axis, length: int | None = None) -> str:
         """An axis of any kind; if `length` is given, with more elements."""
         kinds = (self._dense, self._ragged, self._slotted, self._compressed, self._compressed)
-        slots = MOST_SLOTS if length is None else 4 * MOST_SLOTS
+        slots = MAX_SLOTS if length is None else 4 * MAX_SLOTS
         most = slots // max(self.slots[parent.name].size, 1)
         length = self.rng.choice(self._lengths) if length is None else length
         draw = self.rng.choice(kinds)

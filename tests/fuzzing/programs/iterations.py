@@ -20,7 +20,7 @@ from gossamer_ir.traversal.references import free_vars
 from tests.fuzzing.programs.buffers import Bound
 from tests.fuzzing.programs.statements import Stores
 
-MOST_POINTS = 120
+MAX_POINTS = 120
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Bodies(Stores):
                 here = [*around, *(name for name, _ in found)]
                 if axis in here or len(found) >= most or not self._is_startable(axis, here):
                     continue
-                if points * self.forest.most(axis) > MOST_POINTS:
+                if points * self.forest.most(axis) > MAX_POINTS:
                     break
                 points *= max(self.forest.most(axis), 1)
                 found.append((axis, None))
@@ -126,7 +126,7 @@ class Bodies(Stores):
         found = [
             axis.name for axis in self.forest.axes
             if isinstance(axis, DenseFixed) and axis.parent is not None and axis.name not in here
-            and axis.parent not in here and points * self.forest.most(axis.name) <= MOST_POINTS
+            and axis.parent not in here and points * self.forest.most(axis.name) <= MAX_POINTS
         ]  # fmt: skip
         return [(self.rng.choice(found), None)] if found else []
 
@@ -137,7 +137,7 @@ class Bodies(Stores):
                 continue
             if self._is_startable(axis.parent, here) and self.forest.is_searchable(axis.parent):
                 found.append(axis.name)
-        found = [axis for axis in found if points * self.forest.most(axis) <= MOST_POINTS]
+        found = [axis for axis in found if points * self.forest.most(axis) <= MAX_POINTS]
         return [(self.rng.choice(found), self.rng.choice(here))] if found else []
 
     def _items(self, members: list[tuple[str, str | None]]) -> tuple[IterationAxis, ...]:

@@ -23,7 +23,7 @@ from tests.fuzzing.programs.expressions import Term
 from tests.fuzzing.programs.iterations import Bodies
 
 ROWS, COLUMNS, FEATURES = (0, 1, 3, 5, 8, 13, 20), (0, 1, 4, 9, 19), (1, 3, 4, 8, 16, 17, 33, 70)
-MOST_WORK = 1500
+MAX_WORK = 1500
 OPS: tuple[BinaryOp, ...] = ("add", "add", "add", "max", "min")
 DTYPES = ("float32", "float32", "float64", "int32", "float16", "bfloat16")
 
@@ -55,7 +55,7 @@ class Common:
 
     def features(self, around: Sequence[str]) -> str:
         work = max(self.forest.slots[around[-1]].size, 1)
-        fitting = [count for count in FEATURES if count * work <= MOST_WORK]
+        fitting = [count for count in FEATURES if count * work <= MAX_WORK]
         return self.forest.add_root(self.rng.choice(fitting or FEATURES[:1]))
 
     def row_axis(self, axes: Sequence[str]) -> str:

@@ -29,10 +29,10 @@ LENGTHS: dict[StageName, tuple[int, ...]] = {
 """The number of steps to be accepted at each stage."""
 TRIES = 4
 """The number of attempts for each of them."""
-MOST_ITERATIONS, USUAL_EXTENT = 300_000, 8
+MAX_ITERATIONS, USUAL_EXTENT = 300_000, 8
 """Steps that increase the number of executed statements beyond this limit are left out, such as caches of all
 elements in inner loops."""
-MOST_NODES = 10_000
+MAX_NODES = 10_000
 """The maximum size of a module: inlined indices can double the size of an expression."""
 COMMON = 4
 WEIGHTS = {
@@ -109,8 +109,8 @@ class Sequence:
 
 def is_too_large(module: Module) -> bool:
     """True if it has too many nodes, or runs too many statements."""
-    has_more = next(islice(walk(module), MOST_NODES, None), None) is not None
-    return has_more or iterations(module) > MOST_ITERATIONS
+    has_more = next(islice(walk(module), MAX_NODES, None), None) is not None
+    return has_more or iterations(module) > MAX_ITERATIONS
 
 
 def iterations(module: Module) -> int:

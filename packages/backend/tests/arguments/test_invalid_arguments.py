@@ -9,7 +9,7 @@ from gossamer_backend.arguments.match import Arguments
 from gossamer_backend.arguments.scalar_checks import require_size
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
-from gossamer_ir.interchange.records import LARGEST_SIZE, BufferParam, ScalarParam, Signature
+from gossamer_ir.interchange.records import MAX_SIZE, BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
 
 M, N, K = index_var("m"), index_var("n"), index_var("k")
@@ -184,9 +184,9 @@ def test_an_output_without_elements_shares_no_memory():
 
 
 def test_the_largest_size_is_accepted_and_one_more_is_not():
-    require_size(ScalarParam("n", "int64"), LARGEST_SIZE)
+    require_size(ScalarParam("n", "int64"), MAX_SIZE)
     with pytest.raises(ArgumentError, match="expected at most") as caught:
-        require_size(ScalarParam("n", "int64"), LARGEST_SIZE + 1)
+        require_size(ScalarParam("n", "int64"), MAX_SIZE + 1)
     assert caught.value.code == "kernel.large_size"
 
 

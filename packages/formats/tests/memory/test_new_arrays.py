@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gossamer_formats.memory import new_arrays as module
-from gossamer_formats.memory.new_arrays import LEAST_BLOCK, NewArray, new_arrays, without_end
+from gossamer_formats.memory.new_arrays import MIN_BLOCK, NewArray, new_arrays, without_end
 
-SIZE = LEAST_BLOCK // 2
+SIZE = MIN_BLOCK // 2
 WANTED = [NewArray(SIZE, "int32", is_zero=False), NewArray(SIZE, "float64", is_zero=True)]
 
 needs_huge_pages = pytest.mark.skipif(
@@ -44,12 +44,12 @@ def test_a_block_is_used_again_after_its_last_array():
 @needs_huge_pages
 @pytest.mark.usefixtures("no_blocks")
 def test_few_blocks_are_kept(monkeypatch):
-    monkeypatch.setattr(module, "MOST_KEPT", 3 * LEAST_BLOCK * 6)
+    monkeypatch.setattr(module, "MAX_KEPT", 3 * MIN_BLOCK * 6)
     made = [new_arrays(WANTED) for _ in range(6)]
     del made
     assert 0 < len(module._kept) <= 3
     # Much smaller arrays do not take a large block.
-    new_arrays([NewArray(LEAST_BLOCK, "uint8", is_zero=True)])
+    new_arrays([NewArray(MIN_BLOCK, "uint8", is_zero=True)])
     assert 0 < len(module._kept) <= 3
 
 
@@ -62,7 +62,7 @@ def test_small_arrays_have_memory_of_their_own():
     assert first.base is None
 
 
-@pytest.mark.parametrize("size", [10, LEAST_BLOCK])
+@pytest.mark.parametrize("size", [10, MIN_BLOCK])
 def test_the_end_of_an_array_is_given_back(size):
     array = new_arrays([NewArray(size, "int64", is_zero=False)])[0]
     array[:4] = np.arange(4)

@@ -66,7 +66,7 @@ def test_blocks_and_portions_do_not_change_results(monkeypatch, op, row, work):
     X, Y, V = (random.integers(-2, 3, (rows, 8)).astype(np.float32) for rows in (40, 30, 30))
     dense = {"spmm": (Y,), "spmv": (Y[:, 0].copy(),), "sddmm": (X, Y), "attention": (X, Y, V)}[op]
     wanted = getattr(gs, op)(A, *dense)
-    monkeypatch.setattr(csr_matrix, "LONGEST_SUM", row)
+    monkeypatch.setattr(csr_matrix, "MAX_SUM", row)
     monkeypatch.setattr(long_rows, "BLOCK_ELEMENTS", 3)
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     getattr(gs, op).forget()

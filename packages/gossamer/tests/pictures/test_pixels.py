@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer.pictures.pattern import Layer, StoredPattern
-from gossamer.pictures.pixels import FILLING, LEAST_OPACITY, pixels_of
+from gossamer.pictures.pixels import FILLING, MIN_OPACITY, pixels_of
 
 
 def layer_of(rows, columns, is_filling=None):
@@ -36,7 +36,7 @@ def test_the_opacity_follows_the_density_of_each_pixel(shape, most):
     for row, column in zip(rows, columns, strict=True):
         counts[row * height // shape[0], column * width // shape[1]] += 1
     density = counts / areas
-    opacity = LEAST_OPACITY + (1 - LEAST_OPACITY) * np.sqrt(density / density.max())
+    opacity = MIN_OPACITY + (1 - MIN_OPACITY) * np.sqrt(density / density.max())
     assert found.shape == (height, width, 4)
     assert np.allclose(found[:, :, 3], np.where(counts, opacity, 0), rtol=1e-14)
     assert np.array_equal(found[:, :, 0], counts > 0)
@@ -55,7 +55,7 @@ def test_zeros_that_fill_blocks_are_fainter():
     layer = layer_of([0, 1], [0, 1], [False, True])
     found = pixels_of(StoredPattern((2, 2), "", (layer,)), [RED], max_pixels=9)
     assert found[0, 0, 3] == 1
-    assert LEAST_OPACITY < found[1, 1, 3] < 1
+    assert MIN_OPACITY < found[1, 1, 3] < 1
 
 
 def test_colors_of_places_go_from_the_first_to_the_last_value():

@@ -47,7 +47,7 @@ SIZES = [
     512,
 ]
 SIZES += [513, 700, 1000, 1024, 1025, 4095, 4096, 10_000, None]
-LARGEST_TILE, MOST_TILES = 256, 4
+MAX_TILE, MAX_TILES = 256, 4
 CACHES = "l2=1048576,l3=33554432"
 REGISTERS = {128: 16, 256: 16, 512: 32}
 
@@ -147,7 +147,7 @@ def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
     lanes = bits // DType.parse(dtype).bits
     # One vector more if vectors are aligned to the rows of the dense operand.
     more = int(features is not None and features % lanes == 0 and features > lanes)
-    assert max(elements for elements, _ in found) <= LARGEST_TILE + more * lanes
+    assert max(elements for elements, _ in found) <= MAX_TILE + more * lanes
     assert max(registers for _, registers in found) <= REGISTERS[bits] // 2 + more
     assert moving_accesses(module) == []
 
@@ -156,7 +156,7 @@ def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
 def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, dtype):
     """There is no loop over single features, and the code does not grow with their number."""
     loops = element_loops(spmm(features, bits=bits, dtype=dtype))
-    assert 1 <= len(loops) <= MOST_TILES
+    assert 1 <= len(loops) <= MAX_TILES
     assert {loop.var for loop in loops} <= {"j", "j_1", "j_2", "j_3"}
 
 
@@ -172,7 +172,7 @@ def test_masks_are_those_of_the_last_tile_and_of_the_ends_of_an_aligned_one(feat
     is_aligned = features is not None and features % lanes == 0 and features > lanes
     assert len(masked) <= 1 + is_aligned
     is_one_loop = len(loops) == 1 and bool(masked)
-    assert is_aligned or features is None or not is_one_loop or features <= LARGEST_TILE
+    assert is_aligned or features is None or not is_one_loop or features <= MAX_TILE
     for loop in masked if is_aligned else ():
         loads = [node for node in walk(*loop.body) if isinstance(node, Load) and node.predicate]
         assert len({load.indices for load in loads}) <= 2
@@ -181,7 +181,7 @@ def test_masks_are_those_of_the_last_tile_and_of_the_ends_of_an_aligned_one(feat
 @pytest.mark.parametrize("bits", REGISTERS)
 def test_the_size_of_code_is_bounded(bits):
     sizes = {features: sum(1 for _ in walk(spmm(features, bits=bits))) for features in SIZES}
-    most = REGISTERS[bits] // 2 * MOST_TILES
+    most = REGISTERS[bits] // 2 * MAX_TILES
     assert max(sizes.values()) <= 100 * most + 500, sizes
 
 

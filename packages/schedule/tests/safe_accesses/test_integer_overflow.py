@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import LARGEST_SIZE, Step
+from gossamer_ir.interchange.records import MAX_SIZE, Step
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
@@ -63,7 +63,7 @@ for h in T.serial(8):
         vh = T.axis.spatial(8, h)
         V[vh] = {read}
 """
-HUGE = (2**63 - 1, 2**63, 2**62, LARGEST_SIZE + 1, 10**30, 0, -1, -(2**63), -(10**30))
+HUGE = (2**63 - 1, 2**63, 2**62, MAX_SIZE + 1, 10**30, 0, -1, -(2**63), -(10**30))
 
 
 def of_split(number):

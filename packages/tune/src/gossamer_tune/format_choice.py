@@ -28,7 +28,7 @@ MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...]
 )
 """The models of costs, one file each. There is one of CSR for each operator."""
 
-LEAST_GAIN = 1.05
+MIN_GAIN = 1.05
 """Expected speedup over CSR from which another format is chosen: the model is not more exact than that."""
 
 
@@ -104,7 +104,7 @@ def choose_format(
     allowed = [estimate for estimate in found if adds_zeros or not estimate.adds_zeros]
     best = min(allowed, key=lambda estimate: estimate.total(calls))
     csr = next(estimate for estimate in found if estimate.format == "csr")
-    chosen = best if best.total(calls) * LEAST_GAIN <= csr.total(calls) else csr
+    chosen = best if best.total(calls) * MIN_GAIN <= csr.total(calls) else csr
     return FormatChoice(chosen, tuple(sorted(found, key=lambda each: each.cycles)), calls)
 
 

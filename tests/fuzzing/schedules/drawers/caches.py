@@ -9,7 +9,7 @@ from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
 SCOPES = ("local", "global")
-MOST_CACHES = 4
+MAX_CACHES = 4
 
 
 def cache_read(scene: Scene) -> Drawn:
@@ -53,7 +53,7 @@ def reindex(scene: Scene) -> Drawn:
 def cache_index(scene: Scene) -> Drawn:
     indirect = [site for site in scene.blocks if _looks_up(site.node)]
     site = scene.choose(indirect if scene.chance(0.9) else scene.blocks)
-    if site is None or _caches(scene) >= MOST_CACHES:
+    if site is None or _caches(scene) >= MAX_CACHES:
         return None
     drawn = {"block": site.node.name, "scope": scene.rng.choice(SCOPES)}
     buffers = sorted(loaded(site.node))
@@ -71,7 +71,7 @@ def _caches(scene: Scene) -> int:
 
 
 def _cached(scene: Scene, block: Block, buffers: Sequence[str]) -> Drawn:
-    if _caches(scene) >= MOST_CACHES:
+    if _caches(scene) >= MAX_CACHES:
         return None
     buffer, scope = scene.rng.choice(buffers), scene.rng.choice(SCOPES)
     return {"block": block.name, "buffer": buffer, "scope": scope}

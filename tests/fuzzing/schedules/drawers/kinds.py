@@ -7,7 +7,7 @@ from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, constant_extent, loaded
 
 THREADS = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread.x")
-MOST_COPIES = 16
+MAX_COPIES = 16
 
 
 def parallel(scene: Scene) -> Drawn:
@@ -46,7 +46,7 @@ def vectorize(scene: Scene) -> Drawn:
 
 
 def unroll(scene: Scene) -> Drawn:
-    short = [site for site in scene.serial if (constant_extent(site) or 99) <= MOST_COPIES]
+    short = [site for site in scene.serial if (constant_extent(site) or 99) <= MAX_COPIES]
     loop = scene.choose(short)
     return loop and {"loop": loop.node.var}
 

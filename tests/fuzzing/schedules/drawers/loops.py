@@ -13,12 +13,12 @@ FACTORS = (
 )  # fmt: skip
 LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
-MOST_SPLITS = 5
+MAX_SPLITS = 5
 
 
 def split(scene: Scene) -> Drawn:
     loop, splits = scene.choose(scene.serial), scene.count("split")
-    if loop is None or splits >= MOST_SPLITS:
+    if loop is None or splits >= MAX_SPLITS:
         return None
     tiles = [step for step in scene.trace if step.op == "sample_perfect_tile"]
     if tiles and scene.chance(0.5):

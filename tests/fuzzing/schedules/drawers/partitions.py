@@ -10,20 +10,20 @@ from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
 POINTS = (
     (1,), (2,), (3,), (0, 2), (1, 2), (0,), (2**62,), ("n // 4 * 4",), ("n // 2",), ("n - 1",), (2, "n"),
 )  # fmt: skip
-MOST_COPIES = 3
+MAX_COPIES = 3
 """The maximum number of copies per step; it is small because repeated copying multiplies loops."""
 
 
 def add_unit_loop(scene: Scene) -> Drawn:
     site = scene.choose([*scene.loops, *scene.blocks])
-    if site is None or scene.count("add_unit_loop") >= MOST_COPIES:
+    if site is None or scene.count("add_unit_loop") >= MAX_COPIES:
         return None
     return {"name": site.node.var if isinstance(site.node, For) else site.node.name}
 
 
 def loop_partition(scene: Scene) -> Drawn:
     loop = scene.choose(scene.serial)
-    if loop is None or _copies(scene) >= MOST_COPIES:
+    if loop is None or _copies(scene) >= MAX_COPIES:
         return None
     size = scene.choose([*_sizes(scene), *(found.var for found in loop.loops_in_block)])
     points = scene.rng.choice(POINTS)
@@ -62,7 +62,7 @@ def horizontal_fuse(scene: Scene) -> Drawn:
 
 def loop_version(scene: Scene) -> Drawn:
     site = scene.choose([*scene.loops, *scene.blocks])
-    if site is None or _copies(scene) >= MOST_COPIES:
+    if site is None or _copies(scene) >= MAX_COPIES:
         return None
     name = site.node.var if isinstance(site.node, For) else site.node.name
     known = scene.choose([*_sizes(scene), *index_variables_at(site)])

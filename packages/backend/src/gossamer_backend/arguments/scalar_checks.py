@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interchange.records import LARGEST_SIZE, ScalarParam
+from gossamer_ir.interchange.records import MAX_SIZE, ScalarParam
 
 
 def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
@@ -32,10 +32,10 @@ def require_size(param: ScalarParam, value: float) -> None:
             "kernel.negative_size",
             f"The size '{param.name}' is {value}; expected at least 0.",
         )
-    if value > LARGEST_SIZE:
+    if value > MAX_SIZE:
         raise ArgumentError(
             "kernel.large_size",
-            f"The size '{param.name}' is {value}; expected at most {LARGEST_SIZE}.",
+            f"The size '{param.name}' is {value}; expected at most {MAX_SIZE}.",
         )
 
 
@@ -45,7 +45,7 @@ def scalar_limits(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
     if not kind.is_integer:
         return 0, 0
     low, high = _integer_limits(kind)
-    return (max(low, 0), min(high, LARGEST_SIZE + 1)) if is_size else (low, high)
+    return (max(low, 0), min(high, MAX_SIZE + 1)) if is_size else (low, high)
 
 
 def _integer_limits(kind: DType) -> tuple[int, int]:

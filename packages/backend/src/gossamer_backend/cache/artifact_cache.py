@@ -34,7 +34,7 @@ from gossamer_ir.errors import ArgumentError
 
 Cause: TypeAlias = Literal["unusable", "full"]
 
-MOST_LINKS = 2
+MAX_LINKS = 2
 """The longest chain of links: from a name to a request, and from the request to an object."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
@@ -100,7 +100,7 @@ class ArtifactCache:
         self.limit = default_limit() if limit is None else limit
 
     def get(self, key: str) -> Artifact | None:
-        """Return the artifact of a key, following at most MOST_LINKS links, or None if none is intact."""
+        """Return the artifact of a key, following at most MAX_LINKS links, or None if none is intact."""
         _require_key(key)
         directory = self._open_for_reading()
         if directory is None:
@@ -180,7 +180,7 @@ class ArtifactCache:
     def _follow(self, directory: Directory, key: str) -> tuple[list[str], bytes | None]:
         """Return the chain of keys from one to an artifact, and its bytes; None if the chain is broken."""
         keys, entry = [key], self._read(directory, key)
-        while entry is not None and entry[0] == "link" and len(keys) <= MOST_LINKS:
+        while entry is not None and entry[0] == "link" and len(keys) <= MAX_LINKS:
             keys.append(entry[1].decode("ascii"))
             entry = self._read(directory, keys[-1])
         return keys, entry[1] if entry is not None and entry[0] == "artifact" else None

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 
 HAS_OWNERS = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 
-MOST_SYMBOLIC_LINKS = 40
+MAX_SYMBOLIC_LINKS = 40
 """The number of symbolic links that are followed above the cache, as in Linux."""
 
 # The block of ext4, XFS, APFS and NTFS by default. A file system with larger ones says so by `fstatvfs`.
@@ -168,7 +168,7 @@ def _without_links(path: Path, *, create: bool) -> str:
             continue
         # A cycle of links would otherwise be followed forever.
         followed += 1
-        if followed > MOST_SYMBOLIC_LINKS:
+        if followed > MAX_SYMBOLIC_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
         start, more = _path_levels(Path(os.readlink(entry)))
         at, names = start or at, names + more

@@ -13,7 +13,7 @@ MEGABYTE = 1_000_000
 # Room for some ten thousand kernels of a few dozen kilobytes. It was chosen, not measured.
 DEFAULT_LIMIT = 512 * MEGABYTE
 # A petabyte. int() of a string of 4,300 digits or more raises an error of its own.
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 def default_directory() -> Path:
@@ -42,7 +42,7 @@ def default_limit() -> int:
     text = os.environ.get(CACHE_LIMIT_VARIABLE, "").strip()
     if not text:
         return DEFAULT_LIMIT
-    if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
+    if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS:
         raise ArgumentError(
             "cache.limit",
             f"The environment variable {CACHE_LIMIT_VARIABLE} is '{text}', which is not a number of "

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     ProductSteps,
     SortedSegments,
 )
-from gossamer_ir.support.index_arrays import LONGEST_LIST, first_wrong_product, has_value
+from gossamer_ir.support.index_arrays import MAX_LIST_LENGTH, first_wrong_product, has_value
 from gossamer_ir.traversal.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.traversal.fact_kinds import subject_of
 
@@ -305,7 +305,7 @@ def _value_range(array: Array) -> tuple[int, int] | None:
     if not array.size:
         return 0, 1
     least, most = int(array.min()), int(array.max())
-    return None if most - least >= LONGEST_LIST * array.size else (least, most - least + 1)
+    return None if most - least >= MAX_LIST_LENGTH * array.size else (least, most - least + 1)
 
 
 def _are_offsets_of(offsets: Array, array: Array) -> bool:

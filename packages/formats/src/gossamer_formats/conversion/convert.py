@@ -82,7 +82,7 @@ class ConversionKind(msgspec.Struct, eq=False):
     value_count: int = 0
 
 
-MOST_KINDS = 64
+MAX_KINDS = 64
 """The number of kinds that are kept for a target."""
 
 
@@ -98,7 +98,7 @@ def _conversion_kind(
         _require_index_dtype(index_dtype)
         is_filled = not stores_only_elements(source.description)
         kind = ConversionKind(drop_zeros=zeros == "drop" or (zeros is None and is_filled))
-        put_bounded(target.memo, key, kind, limit=MOST_KINDS)
+        put_bounded(target.memo, key, kind, limit=MAX_KINDS)
     return kind
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_formats.conversion.compiled.programs.arguments import LARGEST_CONSTANT
+from gossamer_formats.conversion.compiled.programs.arguments import MAX_CONSTANT
 from gossamer_formats.conversion.compiled.programs.program import (
     ArrayArgument,
     ProgramArguments,
@@ -96,7 +96,7 @@ def store_segments(
     column, value = (native_name(array.dtype) for array in matrix)
     wanted = [NewArray(size, dtype, is_zero=False) for dtype in (column, value, "int64")]
     found = StoredSegments(*new_arrays(wanted))
-    slots = index(width) if width <= LARGEST_CONSTANT else index_var("width")
+    slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)
     stored = (mul(*segments, slots),)
     starts, lengths = (array.astype(np.int64, copy=False) for array in (starts, lengths))

@@ -11,9 +11,9 @@ from gossamer_ir.support.counted import counted
 
 # Small files compress best: a matrix with one value repeated shrinks more than 256 times. Half a
 # gigabyte can be read without harm on machines that SciPy is used on.
-SMALLEST_DEFAULT = 512 << 20
+MIN_DEFAULT = 512 << 20
 DEFAULT_RATIO = 256
-"""The default of `max_bytes` is this many times the size of the file, but at least `SMALLEST_DEFAULT`.
+"""The default of `max_bytes` is this many times the size of the file, but at least `MIN_DEFAULT`.
 Matrices of random entries took 2 to 7 times the size of their files, text and archives, compressed or not."""
 
 _LITTLE = 16 << 20
@@ -85,7 +85,7 @@ def default_max_bytes(file_size: int) -> int:
     >>> default_max_bytes(66) == 512 * 2**20, default_max_bytes(2**30) == 256 * 2**30
     (True, True)
     """
-    return max(SMALLEST_DEFAULT, DEFAULT_RATIO * file_size)
+    return max(MIN_DEFAULT, DEFAULT_RATIO * file_size)
 
 
 def require_fits(file: Path, declared: Sizes, *, max_bytes: int | None) -> None:

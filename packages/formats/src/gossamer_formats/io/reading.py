@@ -123,7 +123,7 @@ _DAMAGED = (
 )  # fmt: skip
 """The exceptions that the readers of NumPy and SciPy raise for damaged files."""
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 """Maximum number of characters that are quoted from a reader's message."""
 
 
@@ -136,4 +136,4 @@ def _require_file(file: Path) -> None:
 def _first_line(error: BaseException) -> str:
     reason = error.strerror if isinstance(error, OSError) else None
     text = reason or str(error.args[0] if error.args else error) or type(error).__name__
-    return text.strip().splitlines()[0].rstrip(".")[:LONGEST_REASON]
+    return text.strip().splitlines()[0].rstrip(".")[:MAX_REASON_LENGTH]

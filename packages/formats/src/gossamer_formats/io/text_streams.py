@@ -9,12 +9,12 @@ from typing import NamedTuple, TextIO
 from gossamer_formats.storage import Array
 from gossamer_ir.support.counted import counted
 
-LONGEST_LINE = 1 << 16
+MAX_LINE_LENGTH = 1 << 16
 """The longest line of an entry or a comment. Without a limit, a compressed file could decompress to a single
 line that fills the memory."""
 _BLOCK_CHARACTERS = 1 << 16
 """The number of characters that are split into lines at once."""
-_LONGEST_QUOTE = 40
+_MAX_QUOTE_LENGTH = 40
 """The number of characters of a field that an error quotes."""
 _ENTRIES_WRITTEN = 1 << 14
 """The number of entries that are made into text at once."""
@@ -59,8 +59,10 @@ def line_blocks(stream: TextIO, *, first: int = 1) -> Iterator[LineBlock]:
     while text := stream.read(_BLOCK_CHARACTERS):
         lines = (rest + text).split("\n")
         rest = lines.pop()
-        if len(rest) > LONGEST_LINE:
-            raise ValueError(f"line {first + len(lines)} has more than {LONGEST_LINE} characters")
+        if len(rest) > MAX_LINE_LENGTH:
+            raise ValueError(
+                f"line {first + len(lines)} has more than {MAX_LINE_LENGTH} characters"
+            )
         yield LineBlock(lines, first)
         first += len(lines)
     yield LineBlock([rest], first)
@@ -78,11 +80,11 @@ def entry_problem(line: str, *, coordinates: int, has_value: bool = True) -> str
         return f"{counted(len(fields), 'number')}; expected {wanted}"
     for field in fields[:coordinates]:
         if not _is_int64(field):
-            return f"the coordinate '{field[:_LONGEST_QUOTE]}'; expected an integer below 2**63"
+            return f"the coordinate '{field[:_MAX_QUOTE_LENGTH]}'; expected an integer below 2**63"
     try:
         float(fields[-1])
     except ValueError:
-        return f"the value '{fields[-1][:_LONGEST_QUOTE]}'; expected a number"
+        return f"the value '{fields[-1][:_MAX_QUOTE_LENGTH]}'; expected a number"
     return None
 
 

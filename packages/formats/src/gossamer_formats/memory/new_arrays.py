@@ -19,7 +19,7 @@ import numpy as np
 from gossamer_formats.storage import Array
 
 HUGE_PAGE = 2 << 20
-LEAST_BLOCK = 1 << 20
+MIN_BLOCK = 1 << 20
 """The least number of bytes for a block: the system call takes as long as faults for less."""
 
 ALIGNMENT = 64
@@ -44,7 +44,7 @@ def new_arrays(wanted: Sequence[NewArray]) -> list[Array]:
     """
     sizes = [array.size * _itemsize(array.dtype) for array in wanted]
     total = sum(sizes)
-    block = _block(total + len(sizes) * ALIGNMENT) if total >= LEAST_BLOCK else None
+    block = _block(total + len(sizes) * ALIGNMENT) if total >= MIN_BLOCK else None
     if block is None:
         return [
             (np.zeros if array.is_zero else np.empty)(array.size, array.dtype) for array in wanted
@@ -86,7 +86,7 @@ class _Block(NamedTuple):
     size: int
 
 
-MOST_KEPT = 32 << 20
+MAX_KEPT = 32 << 20
 """The most bytes of freed blocks that are kept for the next arrays; the C library keeps as much."""
 
 _kept: list[_Block] = []
@@ -94,7 +94,7 @@ _kept: list[_Block] = []
 
 def _block(size: int) -> tuple[Array, bool] | None:
     """Return memory in huge pages, and whether it is zero; None if there are none, or if it does not pay."""
-    if size < LEAST_BLOCK or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if size < MIN_BLOCK or not hasattr(mmap, "MADV_HUGEPAGE"):
         return None
     kept = _kept_block(size)
     block = _new_block(size) if kept is None else kept
@@ -130,6 +130,6 @@ def _keep(block: _Block) -> None:
     """Keep a freed block, instead of the oldest ones."""
     # A finalizer may run at any time, also within this function: no lock, and each step is atomic.
     _kept.append(block)
-    while sum(one.size for one in list(_kept)) > MOST_KEPT:
+    while sum(one.size for one in list(_kept)) > MAX_KEPT:
         with contextlib.suppress(IndexError):
             _kept.pop(0)

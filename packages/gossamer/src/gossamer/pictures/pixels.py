@@ -16,7 +16,7 @@ Colors: TypeAlias = Callable[[Array], Array]
 FILLING = 0.3
 """The weight of a zero that fills a dense axis; that of an element is 1."""
 
-LEAST_OPACITY = 0.2
+MIN_OPACITY = 0.2
 """The opacity of a pixel with a single element, which has to be seen in a large matrix."""
 
 
@@ -47,7 +47,7 @@ def pixels_of(pattern: StoredPattern, colors: Sequence[Colors], *, max_pixels: i
     share = np.sqrt(density[seen] / density.max(initial=0))
     flat = picture.reshape(-1, 4)
     flat[seen, :3] = painted[seen] / weights[seen, np.newaxis]
-    flat[seen, 3] = LEAST_OPACITY + (1 - LEAST_OPACITY) * share
+    flat[seen, 3] = MIN_OPACITY + (1 - MIN_OPACITY) * share
     return picture
 
 

@@ -15,7 +15,7 @@ from gossamer_formats import Decomposition
 from gossamer_ir.errors import ArgumentError
 from gossamer_tune.properties.row_sample import sample_rows
 
-MOST_CALLS = 100_000
+MAX_CALLS = 100_000
 
 
 def integers(shape, dtype=np.float32, seed=1):
@@ -43,11 +43,11 @@ def convert(tensor, operator, sizes):
     """Count calls without computing until the tensor is converted; return it in its format, and their
     number."""
     dense = np.empty((0, *sizes), tensor.dtype)
-    for number in range(1, MOST_CALLS):
+    for number in range(1, MAX_CALLS):
         stored = in_format_for_calls(operator_named(operator).program, tensor, dense)
         if stored is not tensor:
             return stored, number
-    return None, MOST_CALLS
+    return None, MAX_CALLS
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -57,7 +57,7 @@ def test_a_tensor_is_converted_when_its_calls_have_paid(dtype):
     assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
     stored, calls = convert(tensor, "spmm", (64,))
     assert isinstance(stored, Decomposition)
-    assert 10 < calls < MOST_CALLS
+    assert 10 < calls < MAX_CALLS
     choice = gs.explain(tensor)
     assert (choice.chosen.format, choice.calls) == ("tiled_csr", calls + 1)
     for _ in range(2):

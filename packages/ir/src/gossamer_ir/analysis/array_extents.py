@@ -12,7 +12,7 @@ from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 
-LARGEST_ARRAY = 2**57
+MAX_ARRAY = 2**57
 """A bound of the elements of an array: addresses have at most 57 bits, and each element has its own."""
 
 Ranges = Mapping[str, InRange]
@@ -52,7 +52,7 @@ class ArrayExtents:
         for buffer in self._bound:
             every += buffer.shape if isinstance(buffer, Buffer) else _extents_of(buffer, axes)
         self.every = tuple(every)
-        self.sizes = {name: LARGEST_SIZE for extent in every for name in free_vars(extent)}
+        self.sizes = {name: MAX_SIZE for extent in every for name in free_vars(extent)}
         self._shapes = [buffer.shape for buffer in self._bound if isinstance(buffer, Buffer)]
         # Only of arrays with one dimension: each of several extents may be large if another one is 0.
         extents: set[Expr] = {
@@ -89,7 +89,7 @@ class ArrayExtents:
         total = 0
         for kept in product(*((True, False) if part.divisor > 1 else (True,) for part in parts)):
             divisors = [part.divisor for part, is_kept in zip(parts, kept, strict=True) if is_kept]
-            total += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
+            total += min(elements, MAX_SIZE ** len(divisors)) // prod(divisors) + 1
         return total * prod(constants)
 
 
@@ -196,7 +196,7 @@ def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
         constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
         others = _sorted_extents(extent for extent in shape if not isinstance(extent, Const))
         if constant > 0:
-            arrays[others] = min(arrays.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
+            arrays[others] = min(arrays.get(others, MAX_ARRAY), MAX_ARRAY // constant)
     return arrays
 
 

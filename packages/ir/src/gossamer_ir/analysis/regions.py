@@ -20,7 +20,7 @@ from gossamer_ir.analysis.symbolic_bounds import Bounds
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     Allocate,
     Axis,
@@ -311,5 +311,5 @@ def _positions(axis: Axis) -> Expr:
         return width_of(axis)
     if indices is not None and not indices.unique:
         # With repeated coordinates, a fiber may have more elements than the axis has coordinates.
-        return indptr.nnz or build.index(LARGEST_SIZE)
+        return indptr.nnz or build.index(MAX_SIZE)
     return axis.length

@@ -14,7 +14,7 @@ from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, every_statement
 
-FEWEST_STAGES, MOST_STAGES = 2, 8
+MIN_STAGES, MAX_STAGES = 2, 8
 """The least and the greatest number of stages. One stage would be the loop without the annotation."""
 
 

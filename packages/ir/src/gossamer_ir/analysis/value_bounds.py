@@ -8,14 +8,14 @@ from functools import cache, lru_cache
 from math import prod
 from typing import Self
 
-from gossamer_ir.analysis.array_extents import LARGEST_ARRAY, array_extents
+from gossamer_ir.analysis.array_extents import MAX_ARRAY, array_extents
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -43,7 +43,7 @@ from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.fact_kinds import FACT_KINDS, subject_of
 from gossamer_ir.traversal.walk import statements
 
-LARGEST_VSCALE = 2**10
+MAX_VSCALE = 2**10
 """A generous bound of vscale: vectors of Arm SVE have at most 2048 bits, which is a vscale of 16."""
 
 
@@ -170,9 +170,9 @@ class ValueBounds:
 
     def of_product(self, factors: Sequence[Expr]) -> int:
         """Return a bound of the absolute value of a product of integers that do not wrap. The product of all
-        extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
+        extents of an array argument is its number of elements, at most `MAX_ARRAY`."""
         limit = prod(map(self.of, factors))
-        if limit <= LARGEST_ARRAY:
+        if limit <= MAX_ARRAY:
             return limit
         within = [self._extent_around(factor) for factor in factors]
         return min(limit, self._passed.bound_of_product(within, self._ranges) or limit)
@@ -184,7 +184,7 @@ class ValueBounds:
     def of_unwrapped(self, expr: Expr) -> int:
         """Return a bound of the value that the operation of an expression has before it wraps."""
         if expr in self._extents:
-            return LARGEST_SIZE
+            return MAX_SIZE
         match expr:
             case Const():
                 value = integer_value(expr)
@@ -203,7 +203,7 @@ class ValueBounds:
             case Load():
                 return self._of_load(expr)
             case VScale():
-                return LARGEST_VSCALE
+                return MAX_VSCALE
             case Call() if FUNCTIONS[expr.function].counts_bits:
                 return DType.parse(expr.dtype).bits
             case Search():

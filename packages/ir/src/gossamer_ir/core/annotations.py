@@ -30,7 +30,7 @@ AnnotatedNode: TypeAlias = Literal["function", "iteration", "block", "loop"]
 
 
 class AnnotationKind(NamedTuple):
-    """What the annotation with a key says.
+    """The meaning of the annotation with a key.
 
     `on` are the nodes on which it has an effect, `value` its type. `writers` are the primitives that write
     it; None if users do, in programs or by `annotate`. `readers` are the passes and primitives that act on

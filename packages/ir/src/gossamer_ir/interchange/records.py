@@ -17,7 +17,7 @@ from gossamer_ir.nodes import Expr, Fact, StageName
 Arg: TypeAlias = Union[bool, int, str, tuple[Union[bool, int, str, None], ...], None]
 """An argument of a trace step; an expression is given as its script text."""
 
-LARGEST_SIZE = 2**48
+MAX_SIZE = 2**48
 """The greatest value of a scalar in the shape of an array. No machine has memory for as many elements, and
 sums of such sizes are far from wrapping in int64, which proofs rely on."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-MOST_PACKED_VECTORS = 8
+MAX_PACKED_VECTORS = 8
 """Maximum number of vectors of a feature tile (measured on pruned weights with 512 features: tiles of 4
 and of 8 vectors are equal within 5 percent, and 16 vectors do not stay in the private cache)."""
 
@@ -13,7 +13,7 @@ PACKED_BYTES = 64 << 10
 """Maximum size of the packed rows. They must leave room in the private cache for the matrix and the output,
 and a larger buffer might be allocated anew for each column tile, since it does not fit the stack."""
 
-LEAST_PANEL, LARGEST_PANEL = 64, 512
+MIN_PANEL, MAX_PANEL = 64, 512
 """Limits of the rows of a panel. The dense operand is packed once for each panel (measured: panels of 128
 rows are 1.05 to 1.4 times slower than panels of 512)."""
 
@@ -41,11 +41,11 @@ def column_tiling(vectors: int, *, vector_bytes: int, rows: int | None) -> Colum
     ColumnTiling(feature_tiles=2, vectors=5, panel=512, is_packed=True)
     """
     fitting = PACKED_BYTES // vector_bytes
-    feature_tiles = -(-vectors // min(fitting or MOST_PACKED_VECTORS, MOST_PACKED_VECTORS))
-    wanted = LARGEST_PANEL if rows is None else rows // PANELS
+    feature_tiles = -(-vectors // min(fitting or MAX_PACKED_VECTORS, MAX_PACKED_VECTORS))
+    wanted = MAX_PANEL if rows is None else rows // PANELS
     return ColumnTiling(
         feature_tiles,
         vectors=-(-vectors // feature_tiles),
-        panel=min(max(wanted, LEAST_PANEL), LARGEST_PANEL),
+        panel=min(max(wanted, MIN_PANEL), MAX_PANEL),
         is_packed=fitting > 0,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LEAST_WINDOW, MOST_WINDOW, WINDOWS = 256, 4096, 16
+MIN_WINDOW, MAX_WINDOW, WINDOWS = 256, 4096, 16
 """Minimum and maximum number of rows of a window, and about how many windows there are.
 
 Wide windows leave few slots of SELL unused (measured for products with vectors: up to 1.4 times as fast with
@@ -17,4 +17,4 @@ def window_rows(rows: int) -> int:
     >>> [window_rows(rows) for rows in (100, 20_000, 10**6)]
     [256, 1024, 4096]
     """
-    return max(LEAST_WINDOW, min(MOST_WINDOW, 1 << (rows // WINDOWS).bit_length() >> 1))
+    return max(MIN_WINDOW, min(MAX_WINDOW, 1 << (rows // WINDOWS).bit_length() >> 1))

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script.print import Printed, print_with_places
 from gossamer_ir.script.render import nearest_span
 
-_MOST_LINES = 40
+_MAX_LINES = 40
 """The maximum number of lines of a function that is shown in full."""
 _AROUND = 6
 """The number of lines before and after the place that are shown of a longer function."""
@@ -71,7 +71,7 @@ def _numbers(printed: Printed, place: Place, *, at: int) -> Iterable[int]:
     """Return the numbers of the lines to show, in order, counted from 1."""
     whole = printed.spans[place[:2]]
     every = range(whole.line, whole.end_line + 1)
-    if len(every) <= _MOST_LINES:
+    if len(every) <= _MAX_LINES:
         return every
     above = (printed.spans.get(place[:length]) for length in range(2, len(place)))
     kept = {span.line for span in above if span is not None} | {whole.line + 1}

@@ -19,7 +19,7 @@ PIECE = 1 << 16
 """Elements that are read at once."""
 SEGMENTS = 1 << 14
 """Segments that are compared with those of another array at once."""
-LONGEST_LIST = 8
+MAX_LIST_LENGTH = 8
 """The largest number of marks for each value, where values are marked as seen in a list of all."""
 KEYS, PAD = 1 << 62, -1
 """The keys of the values in a few segments are below `KEYS`; `PAD` is the key of padding."""
@@ -141,7 +141,7 @@ def is_distinct(array: Array, *, pad: int | None = None) -> bool:
         return True
     is_small = values.dtype.kind in "iu" and values.dtype != np.uint64  # fits int64
     smallest, largest = (int(values.min()), int(values.max())) if is_small else (0, 0)
-    if not is_small or largest - smallest >= LONGEST_LIST * values.size:
+    if not is_small or largest - smallest >= MAX_LIST_LENGTH * values.size:
         return bool(np.unique(values).size == values.size)
     is_there = np.zeros(largest - smallest + 1, dtype=np.bool_)
     for low in range(0, values.size, PIECE):

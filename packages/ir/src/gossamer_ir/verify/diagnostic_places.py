@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gossamer_ir.errors import Diagnostic, Place, UserError
 from gossamer_ir.nodes import Module
 
-_MOST_STEPS = 20
+_MAX_STEPS = 20
 """The maximum number of steps of a path that is written out."""
 
 
@@ -39,6 +39,6 @@ def path_text(place: Place) -> str:
     'functions[0].body[2].value'
     """
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
-    if len(parts) > _MOST_STEPS:
-        parts[_MOST_STEPS - 1 : -1] = ["..."]
+    if len(parts) > _MAX_STEPS:
+        parts[_MAX_STEPS - 1 : -1] = ["..."]
     return "".join(parts).removeprefix(".") or "the module"

@@ -31,7 +31,7 @@ from gossamer_llvm.memory.register_tables import (
 )
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
 
-LEAST_NONTEMPORAL = 16
+MIN_NONTEMPORAL = 16
 """Minimum bytes of a vector that is stored around the caches: those of the narrowest vector register."""
 
 
@@ -182,7 +182,7 @@ def _plain_store(
     plain = f"store {data}, ptr {address.pointer}, align {element_bytes(dtype)}"
     align = _vector_alignment(dtype)
     # Private buffers are read again soon, so they belong in the cache.
-    if not nontemporal or align < LEAST_NONTEMPORAL or address.buffer.private_elements:
+    if not nontemporal or align < MIN_NONTEMPORAL or address.buffer.private_elements:
         emitter.text.line(plain)
         return
     _nontemporal_store(emitter, address, data, align, otherwise=plain)

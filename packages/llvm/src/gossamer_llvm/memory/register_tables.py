@@ -16,7 +16,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.types import element_bytes, value_type
 
-MOST_REGISTERS = 4
+MAX_REGISTERS = 4
 """Maximum number of registers for a buffer: more blends cost as much as a gather."""
 
 _SUFFIXES = {"float32": "ps", "int32": "d", "float64": "pd", "int64": "q"}
@@ -65,7 +65,7 @@ def with_selected_indices(emitter: FunctionEmitter, node: Load) -> tuple[Expr, .
 
 def _registers(location: BufferAddress, width: int) -> int:
     """Return the number of registers that hold a private buffer of one dimension: a power of two, at most
-    `MOST_REGISTERS`; otherwise 0."""
+    `MAX_REGISTERS`; otherwise 0."""
     extents = location.buffer.shape
     elements = integer_value(extents[0]) if len(extents) == 1 else None
     if elements is None or not 0 < elements <= location.private_elements:
@@ -73,7 +73,7 @@ def _registers(location: BufferAddress, width: int) -> int:
     registers = 1
     while registers * width < elements:
         registers *= 2
-    return registers if registers <= MOST_REGISTERS else 0
+    return registers if registers <= MAX_REGISTERS else 0
 
 
 def _table(emitter: FunctionEmitter, location: BufferAddress, number: int, width: int) -> Value:

@@ -309,7 +309,7 @@ def _varies_with_loop(interval: Interval, loop: For) -> bool:
     return any(loop.var in free_vars(atom) for atom in interval.fixed.terms)
 
 
-MOST_ELEMENTS = 1 << 12
+MAX_EXCESS = 1 << 12
 """The largest excess of a contracted dimension over its extent, in elements. Ranges include masked-off lanes,
 which need no mask if the elements exist, and accesses out of bounds, which a guard finds after allocation."""
 
@@ -320,7 +320,7 @@ def _is_short(interval: Interval | None, extent: Expr) -> bool:
     if interval is None or interval.lengths:
         return True
     size = max(build.integer_value(extent) or 0, 0)
-    return interval.high - interval.low < size + MOST_ELEMENTS
+    return interval.high - interval.low < size + MAX_EXCESS
 
 
 def _contracted(

@@ -97,7 +97,7 @@ def _merge_function(function: Function) -> Function:
     return msgspec.structs.replace(function, body=merger.body(function.body))
 
 
-_MOST_MENTIONS = 4096
+_MAX_MENTIONS = 4096
 """A let whose value contains more variables than this, once lets are inlined, is not inlined."""
 
 
@@ -164,7 +164,7 @@ class _SearchMerger:
         """Record the value of a let with other lets inlined, unless that would be very long: each let may use
         others several times, so the length may grow exponentially."""
         size = sum(self._sizes.get(var.name, 1) for var in collect(Var, let.value))
-        if size <= _MOST_MENTIONS:
+        if size <= _MAX_MENTIONS:
             self._sizes[let.var.name] = size
             self._values[let.var.name] = resolve(let.value, self._values)
 

@@ -97,7 +97,7 @@ def _load_in_function(function: Function) -> Function:
 
 
 class _Starts(NamedTuple):
-    """Where the elements of lanes begin: a load of consecutive offsets, and their indices."""
+    """The first elements of lanes: a load of consecutive offsets, and their indices."""
 
     load: Load
     ramp: Ramp

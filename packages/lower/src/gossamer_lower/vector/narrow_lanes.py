@@ -36,7 +36,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import with_body
 
-LARGEST_INT32 = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 """The largest int32."""
 
 
@@ -108,7 +108,7 @@ class _Narrower:
                 if narrow is None or not self._is_natural(bound):
                     return None
                 # No int32 is greater than the largest one, so that the bound may be cut off there.
-                least = Cast("int32", Binary("min", bound, build.index(LARGEST_INT32)))
+                least = Cast("int32", Binary("min", bound, build.index(MAX_INT32)))
                 return Compare("lt", Broadcast(least, lhs.lanes), narrow)
         return None
 
@@ -119,7 +119,7 @@ class _Narrower:
                 return value.value
             case Broadcast(value=Const(dtype="int64", text=text), lanes=lanes):
                 number = int(text)
-                fits = -LARGEST_INT32 - 1 <= number <= LARGEST_INT32
+                fits = -MAX_INT32 - 1 <= number <= MAX_INT32
                 return Broadcast(constant(number, "int32"), lanes) if fits else None
             case Binary(op="sub", lhs=lhs, rhs=rhs):
                 # The difference of two natural numbers of 31 bits does not wrap.

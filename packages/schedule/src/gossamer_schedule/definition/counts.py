@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 
-COUNT_RANGE = f"from 1 to {LARGEST_SIZE}"
+COUNT_RANGE = f"from 1 to {MAX_SIZE}"
 """The numbers that `is_count` accepts, for hints of errors."""
 
 
@@ -16,4 +16,4 @@ def is_count(value: int, *, least: int = 1) -> bool:
     >>> is_count(16), is_count(0), is_count(2**62)
     (True, False, False)
     """
-    return least <= value <= LARGEST_SIZE
+    return least <= value <= MAX_SIZE

@@ -10,9 +10,9 @@ import pytest
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.machine.column_tiles import (
-    LARGEST_PANEL,
-    LEAST_PANEL,
-    MOST_PACKED_VECTORS,
+    MAX_PACKED_VECTORS,
+    MAX_PANEL,
+    MIN_PANEL,
     PACKED_BYTES,
 )
 from gossamer_ir.script import parse_module
@@ -211,7 +211,7 @@ def test_tiles(features, width, target, dtype, expected):
 def test_packed_rows_fit_a_private_cache_and_the_stack(width, dtype):
     for features in (*range(1, 70), 100, 512, 1000):
         tiles, vectors, lanes, _, packed = loops(features, width, dtype=dtype)
-        assert vectors <= MOST_PACKED_VECTORS
+        assert vectors <= MAX_PACKED_VECTORS
         assert tiles * vectors * lanes >= features > (tiles - 1) * vectors * lanes
         size = vectors * lanes * width * int(dtype[-2:]) // 8
         assert packed in (0, width)
@@ -224,7 +224,7 @@ def test_packed_rows_fit_a_private_cache_and_the_stack(width, dtype):
 def test_a_matrix_has_two_panels_or_more_if_it_has_enough_rows(rows, panel):
     stats = Stats(rows=rows, columns=100, nnz=4 * rows, longest_row=9, empty_rows=0)
     assert loops(100, 24, stats=stats)[3] == panel
-    assert LEAST_PANEL <= panel <= LARGEST_PANEL
+    assert MIN_PANEL <= panel <= MAX_PANEL
 
 
 def test_threads_have_fewer_panels_if_rows_are_long():

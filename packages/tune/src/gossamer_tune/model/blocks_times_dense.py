@@ -8,7 +8,7 @@ from gossamer_tune.model.operand_loads import gather_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-LEAST_FILL = 0.3
+MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
 SLOT_CYCLES = 0.6
@@ -31,7 +31,7 @@ def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Es
     return tuple(
         _estimate(matrix, workload, size, fill)
         for size, fill in matrix.block_fill.items()
-        if fill >= LEAST_FILL and not matrix.rows % size and not matrix.columns % size
+        if fill >= MIN_FILL and not matrix.rows % size and not matrix.columns % size
     )
 
 

@@ -27,7 +27,7 @@ SCATTERED_CYCLES = 2.0
 CONVERSION_CYCLES = 150.0
 """Cycles to find the order and to convert the matrix, for an element (measured: 60 to 80 nanoseconds)."""
 
-LEAST_FRESH = 0.1
+MIN_FRESH = 0.1
 """No order is looked for if fewer elements than this fraction select a row that the rows before them do not:
 there is little to gain then."""
 
@@ -63,7 +63,7 @@ def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
     >>> may_gain_from_order(matrix, Workload(features=64))
     False
     """
-    if workload.columns == 1 or matrix.rows != matrix.columns or matrix.fresh < LEAST_FRESH:
+    if workload.columns == 1 or matrix.rows != matrix.columns or matrix.fresh < MIN_FRESH:
         return False
     return matrix.columns * _row_bytes(workload) > workload.hardware.private_cache
 

@@ -24,7 +24,7 @@ cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
 SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 4.0, 3.0
 """Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9)."""
 
-SHORTEST_SEGMENT = 40.0
+MIN_SEGMENT = 40.0
 """Minimum cycles for a row with elements in a tile: the latency of its sum and of the mispredicted end of its
 loop, which shorter work does not hide."""
 
@@ -59,7 +59,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     work = matrix.nnz * (ELEMENT_CYCLES + load * vectors)
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
-    latency = segments * (1 - math.exp(-mean)) * SHORTEST_SEGMENT
+    latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT
     operand = matrix.columns * workload.columns * workload.element_bytes
     pack = PACK_CYCLES + load_cycles(operand, workload.hardware)
     packing = panels * matrix.columns * vectors * pack

@@ -32,11 +32,11 @@ STRING_TABLE, RELOCATIONS, NO_BITS, PLAIN_RELOCATIONS = 3, 4, 8, 9
 IN_MEMORY, EXECUTABLE, THREAD_LOCAL = 0x2, 0x4, 0x400
 FIRST_RESERVED, ABSOLUTE = 0xFF00, 0xFFF1
 
-MOST_ZEROS = 1 << 26
+MAX_ZEROS = 1 << 26
 """The most bytes of memory that an object may take beyond those in its file."""
 
 # The largest page of supported systems (64 KiB on AArch64). The linker would reserve padding for more.
-MOST_ALIGNMENT = 1 << 16
+MAX_ALIGNMENT = 1 << 16
 
 _MAGIC = b"\x7fELF"
 _VERSION = b"\x01"
@@ -214,12 +214,12 @@ def _require_sections(code: bytes, header: FileHeader, sections: list[Section]) 
             _refuse("a section has an address")
         if section.alignment.bit_count() != 1:
             _refuse("the alignment of a section is not a power of two")
-        if section.alignment > MOST_ALIGNMENT:
+        if section.alignment > MAX_ALIGNMENT:
             _refuse(f"a section is aligned to {section.alignment} bytes")
         # Alignment counts as well: many tiny sections with a large one would reserve gigabytes of padding.
         zeros += section.alignment + (0 if is_stored else section.size)
-    if zeros > MOST_ZEROS:
-        _refuse(f"it takes more than {MOST_ZEROS} bytes of zeros")
+    if zeros > MAX_ZEROS:
+        _refuse(f"it takes more than {MAX_ZEROS} bytes of zeros")
 
 
 def _string_table(code: bytes, sections: list[Section], index: int) -> bytes:

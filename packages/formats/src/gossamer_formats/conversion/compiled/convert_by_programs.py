@@ -28,7 +28,7 @@ from gossamer_formats.storage import Array, Storage
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.bounded_dict import put_bounded
 
-MOST_PLANS = 256
+MAX_RECORDED = 256
 """The number of plans that are kept for a target."""
 
 
@@ -65,7 +65,7 @@ def _record(
         require_shape(found.storage, source)
     recorded, plan = recorder.finish(result), target.memo.get(key)
     if plan is None:
-        put_bounded(target.memo, key, recorded, limit=MOST_PLANS)
+        put_bounded(target.memo, key, recorded, limit=MAX_RECORDED)
     else:
         merge(plan, recorded)
     return found

@@ -35,7 +35,7 @@ from gossamer_ir.support.counted import counted
 
 BINSPARSE_VERSION = "0.1"
 
-_LONGEST_DESCRIPTOR = 1 << 16
+_MAX_DESCRIPTOR_LENGTH = 1 << 16
 _FILTERS = (None, "gzip", "lzf")
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64))
 _VALUES = (*_INTEGERS, "float32", "float64", "bint8")
@@ -127,7 +127,7 @@ def _container(file: Path, mode: str) -> Any:
 def _read_descriptor(container: Any) -> _Descriptor:
     text = container.attrs.get("binsparse")
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    if not isinstance(text, str) or len(text) > _LONGEST_DESCRIPTOR:
+    if not isinstance(text, str) or len(text) > _MAX_DESCRIPTOR_LENGTH:
         raise ValueError("it has no attribute 'binsparse' with a JSON text")
     found: Any = json.loads(text)
     # Writers that follow the examples of the specification nest it, others do not.

@@ -22,8 +22,8 @@ from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
-_LONGEST_HEADER = 1 << 10
-_LONGEST_NUMBER = 24
+_MAX_HEADER_LENGTH = 1 << 10
+_MAX_NUMBER_LENGTH = 24
 """The characters of a number below 2**63, and of the blanks after it."""
 _NUMBERS_WRITTEN = 1 << 14
 
@@ -33,13 +33,13 @@ def read_dlmc(file: Path, *, require_fits: Callable[[Sizes], None]) -> SparseTen
     malformed. `require_fits` is called before the memory for the entries is allocated."""
     # Each byte is one character, so that a line takes as much memory as in the file.
     with file.open(encoding="latin-1") as stream:
-        rows, columns, entries = _header(stream.readline(_LONGEST_HEADER))
+        rows, columns, entries = _header(stream.readline(_MAX_HEADER_LENGTH))
         text = file.stat().st_size
         numbers = 16 * (rows + 1 + entries)
         require_fits(DeclaredSizes(rows, columns, entries, 2 * text + numbers))
         indptr = _numbers(stream, 2, rows + 1, "offset")
         indices = _numbers(stream, 3, entries, "column")
-        if stream.read(_LONGEST_HEADER).strip():
+        if stream.read(_MAX_HEADER_LENGTH).strip():
             raise ValueError("it has text after line 3; expected three lines")
     _require_offsets(indptr, entries)
     bad = (indices < 0) | (indices >= columns)
@@ -93,7 +93,7 @@ def _header(line: str) -> tuple[int, int, int]:
 
 def _numbers(stream: TextIO, line: int, count: int, what: str) -> Array:
     """Return the integers of a line."""
-    text = stream.readline(_LONGEST_NUMBER * count + _LONGEST_HEADER)
+    text = stream.readline(_MAX_NUMBER_LENGTH * count + _MAX_HEADER_LENGTH)
     with warnings.catch_warnings():
         # NumPy warns where it stops reading because something is not an integer.
         warnings.filterwarnings("error", category=DeprecationWarning)

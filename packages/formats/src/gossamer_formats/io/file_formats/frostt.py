@@ -29,8 +29,8 @@ from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.support.counted import counted
 
-MOST_DIMENSIONS = 32
-_LONGEST_COMMENTS = 1 << 20
+MAX_DIMENSIONS = 32
+_MAX_COMMENTS_LENGTH = 1 << 20
 """The number of characters that comments and blank lines may have in all."""
 
 
@@ -43,7 +43,7 @@ def read_frostt(
     more entries is allocated.
     """
     columns: list[list[Array]] = []
-    count, left = 0, _LONGEST_COMMENTS
+    count, left = 0, _MAX_COMMENTS_LENGTH
     dimensions = None if shape is None else len(shape)
     with open_text(file) as stream:
         for block in line_blocks(stream):
@@ -53,7 +53,7 @@ def read_frostt(
             )
             if left < 0:
                 raise ValueError(
-                    f"its comments and blank lines have more than {_LONGEST_COMMENTS} characters"
+                    f"its comments and blank lines have more than {_MAX_COMMENTS_LENGTH} characters"
                 )
             if not lines:
                 continue
@@ -96,9 +96,9 @@ def _entry_lines(block: LineBlock) -> tuple[list[int], list[str]]:
 
 def _dimensions(line: str, number: int) -> int:
     fields = len(line.split())
-    if not 2 <= fields <= MOST_DIMENSIONS + 1:
+    if not 2 <= fields <= MAX_DIMENSIONS + 1:
         raise ValueError(
-            f"line {number} has {counted(fields, 'number')}; expected 1 to {MOST_DIMENSIONS} coordinates and "
+            f"line {number} has {counted(fields, 'number')}; expected 1 to {MAX_DIMENSIONS} coordinates and "
             "a value"
         )
     return fields - 1

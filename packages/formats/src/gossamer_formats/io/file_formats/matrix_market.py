@@ -21,7 +21,7 @@ from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
 from gossamer_formats.io.standard_formats import in_coordinates
 from gossamer_formats.io.text_streams import (
-    LONGEST_LINE,
+    MAX_LINE_LENGTH,
     create_text,
     entry_problem,
     line_blocks,
@@ -40,10 +40,10 @@ VALUE_FIELDS = {"real": 1, "double": 1, "integer": 1, "pattern": 0}
 
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 # The headers of the SuiteSparse collection have a few kilobytes; a megabyte is skipped in no time.
-_LONGEST_COMMENTS = 1 << 20
-_LONGEST_ENTRY = 256
-"""Before the sizes, comments and blank lines may have `_LONGEST_COMMENTS` characters in all. After them, the
-text may have as many, and `_LONGEST_ENTRY` more for each entry."""
+_MAX_COMMENTS_LENGTH = 1 << 20
+_MAX_ENTRY_LENGTH = 256
+"""Before the sizes, comments and blank lines may have `_MAX_COMMENTS_LENGTH` characters in all. After them,
+the text may have as many, and `_MAX_ENTRY_LENGTH` more for each entry."""
 
 _COORDINATES = (("row", np.int64), ("column", np.int64))
 
@@ -102,9 +102,9 @@ def read_header(stream: TextIO) -> Header:
     line, lines, comments = _read_line(stream), 2, 0
     while line.startswith("%") or line.isspace():
         comments += len(line)
-        if comments > _LONGEST_COMMENTS:
+        if comments > _MAX_COMMENTS_LENGTH:
             raise ValueError(
-                f"its comments are too long; expected at most {_LONGEST_COMMENTS} characters"
+                f"its comments are too long; expected at most {_MAX_COMMENTS_LENGTH} characters"
             )
         line, lines = _read_line(stream), lines + 1
     sizes = line.split()
@@ -138,7 +138,7 @@ def read_entries(stream: TextIO, header: Header) -> coo_array:
 
 def _read_line(stream: TextIO) -> str:
     # A longer line is cut, and its parts are refused as sizes or as entries.
-    line = stream.readline(LONGEST_LINE)
+    line = stream.readline(MAX_LINE_LENGTH)
     if not line:
         raise ValueError("it ends before its entries")
     return line
@@ -174,7 +174,7 @@ class _EntryLines:
         self._line, self._number = "", 0
 
     def __iter__(self) -> Iterator[str]:
-        left = _LONGEST_COMMENTS + _LONGEST_ENTRY * self._header.entries
+        left = _MAX_COMMENTS_LENGTH + _MAX_ENTRY_LENGTH * self._header.entries
         for lines, first in line_blocks(self._stream, first=self._header.lines + 1):
             left -= sum(map(len, lines)) + len(lines)
             if left < 0:

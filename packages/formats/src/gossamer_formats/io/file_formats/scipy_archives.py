@@ -28,9 +28,9 @@ _NAMES = ("format", "_is_array", "shape", "data", *_POSITIONS)
 
 _START = b"PK\x03\x04"
 # SciPy's archives have six members at most, so their directory is below a kilobyte.
-_LARGEST_READ = 1 << 17
+_MAX_READ = 1 << 17
 # NumPy's own limit of dimensions from version 2 on.
-_MOST_DIMENSIONS = 64
+_MAX_DIMENSIONS = 64
 
 
 class _ArrayHeader(NamedTuple):
@@ -49,9 +49,9 @@ class _SmallReads:
         self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
 
     def read(self, size: int = -1) -> bytes:
-        chunk = self._stream.read(size if 0 <= size <= _LARGEST_READ else _LARGEST_READ + 1)
-        if len(chunk) > _LARGEST_READ:
-            raise ValueError(f"its directory has more than {_LARGEST_READ} bytes")
+        chunk = self._stream.read(size if 0 <= size <= _MAX_READ else _MAX_READ + 1)
+        if len(chunk) > _MAX_READ:
+            raise ValueError(f"its directory has more than {_MAX_READ} bytes")
         return chunk
 
 
@@ -143,7 +143,7 @@ def _require_integers(headers: Mapping[str, _ArrayHeader]) -> None:
 
 def _matrix_shape(archive: ZipFile, header: _ArrayHeader) -> tuple[int, int]:
     """Return rows and columns, or zeros if there are not two dimensions: such matrices are refused later."""
-    if math.prod(header.shape) > _MOST_DIMENSIONS:
+    if math.prod(header.shape) > _MAX_DIMENSIONS:
         raise ValueError(f"shape has {math.prod(header.shape)} elements; expected 2")
     with archive.open("shape.npy") as stream:
         sizes = np.lib.format.read_array(stream, allow_pickle=False).ravel().tolist()

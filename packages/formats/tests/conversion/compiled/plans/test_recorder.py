@@ -8,7 +8,7 @@ import pytest
 
 from gossamer_formats.conversion.compiled.not_direct import NotDirectError
 from gossamer_formats.conversion.compiled.plans.plan import (
-    MOST_OUTCOMES,
+    MAX_OUTCOMES,
     PlanValue,
     UnplannedError,
     merge,
@@ -55,9 +55,9 @@ def test_the_oldest_of_many_outcomes_is_dropped():
         return recorder.finish(recorder.compute(abs, recorder.decide(operator.pos, PlanValue(0))))
 
     plan = of(0)
-    for number in range(1, MOST_OUTCOMES + 1):
+    for number in range(1, MAX_OUTCOMES + 1):
         merge(plan, of(number))
-    assert list(plan.outcomes) == list(range(1, MOST_OUTCOMES + 1))
+    assert list(plan.outcomes) == list(range(1, MAX_OUTCOMES + 1))
 
 
 def test_a_value_is_kept_as_long_as_one_branch_needs_it():

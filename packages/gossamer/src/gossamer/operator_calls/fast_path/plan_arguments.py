@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from gossamer.operator_calls.operands.csr_matrix import DTYPE_NUMBERS, CsrMatrix
-from gossamer.operator_calls.operands.long_rows import LONGEST_SUM
+from gossamer.operator_calls.operands.long_rows import MAX_SUM
 from gossamer.operator_calls.operands.stored_matrix import (
     format_key,
     format_of_storage,
@@ -87,7 +87,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
     if not is_format(tensor.description, "csr"):
         return _of_stored(tensor)
     matrix = CsrMatrix(tensor.storage, tensor)
-    if not matrix.nnz or tensor.stats.longest_row > LONGEST_SUM:
+    if not matrix.nnz or tensor.stats.longest_row > MAX_SUM:
         return None
     sizes = (*matrix.shape, matrix.nnz)
     return Structure(matrix.plan_key, fixed_arguments(matrix.memory, sizes), matrix.memory)
@@ -119,12 +119,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
         return None
     nnz = indptr.item(rows)
     # A row may be so long that it must be cut if there are as many elements.
-    if (
-        not 0 < nnz <= LONGEST_SUM
-        or indices.shape != (nnz,)
-        or data.shape != (nnz,)
-        or indptr.item(0)
-    ):
+    if not 0 < nnz <= MAX_SUM or indices.shape != (nnz,) or data.shape != (nnz,) or indptr.item(0):
         return None
     try:
         starts = (

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gossamer.operator_calls.program import OperatorProgram
     from gossamer_tune import FormatChoice
 
-LEAST_NONZEROS = 1 << 14
+MIN_NONZEROS = 1 << 14
 """Calls with fewer nonzeros take a few microseconds, most of them in Python."""
 
 PRODUCTS_BEFORE_CHOICE = 1 << 27
@@ -43,14 +43,14 @@ cached."""
 MANY_CALLS = 10**9
 """Calls for which any conversion pays."""
 
-MOST_STORED = 2
+MAX_STORED = 2
 """The number of formats in which a tensor is kept besides CSR: one for products with vectors, one for
 others."""
 
 MEMORY_PART = 8
 """A tensor is converted if it has at most this part of the available memory."""
 
-MOST_HISTORIES = 64
+MAX_HISTORIES = 64
 """The number of operators and numbers of columns whose calls are counted."""
 
 _MEMO = "gossamer.operator_calls.fast_path.repeated_products"
@@ -76,7 +76,7 @@ class RepeatedProducts:
         history = self._histories.get((program.name, sizes))
         if history is None:
             history = _history(matrix, program, sizes)
-            put_bounded(self._histories, (program.name, sizes), history, limit=MOST_HISTORIES)
+            put_bounded(self._histories, (program.name, sizes), history, limit=MAX_HISTORIES)
         history.calls += 1
         if history.calls >= history.due:
             self._advance(matrix, sizes, history)
@@ -106,7 +106,7 @@ class RepeatedProducts:
         text = choice.chosen.text
         if text not in self._stored:
             is_large = MEMORY_PART * matrix.nbytes > available_memory()
-            if is_large or len(self._stored) >= MOST_STORED:
+            if is_large or len(self._stored) >= MAX_STORED:
                 return None
             stored = in_format(matrix, choice.chosen)
             # The properties are those of a sample, so that a block elsewhere may not be full.
@@ -150,7 +150,7 @@ def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
     if matrix.is_borrowed or CHOICE in matrix.memo or not is_format(matrix.description, "csr"):
         return None
     columns = indices_of(matrix.description.axes[-1])
-    if columns is None or not columns.unique or matrix.nnz < LEAST_NONZEROS:
+    if columns is None or not columns.unique or matrix.nnz < MIN_NONZEROS:
         return None
     return RepeatedProducts()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.dense_operands import NATIVE
-from gossamer.operator_calls.operands.long_rows import LONGEST_SUM, block_offsets
+from gossamer.operator_calls.operands.long_rows import MAX_SUM, block_offsets
 from gossamer.operator_calls.program import OperatorProgram, Variant
 from gossamer_formats import (
     Array,
@@ -128,8 +128,8 @@ class CsrMatrix(NamedTuple):
 
     def has_long_rows(self, dtype: str) -> bool:
         """Return whether there are rows whose elements cannot be added one by one in this dtype."""
-        is_possible = dtype == "float32" and self.nnz > LONGEST_SUM
-        return is_possible and self.stats().longest_row > LONGEST_SUM
+        is_possible = dtype == "float32" and self.nnz > MAX_SUM
+        return is_possible and self.stats().longest_row > MAX_SUM
 
     def cut_rows(self) -> tuple[CsrMatrix, Array]:
         """Return the matrix with a row for each block of a row, and the number of the first block of each

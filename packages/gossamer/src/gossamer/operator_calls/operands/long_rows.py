@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer_formats import Array
 
-LONGEST_SUM = 1 << 24
+MAX_SUM = 1 << 24
 """The longest row that is summed at once. float32 represents all integers up to this one, not the next."""
 
 BLOCK_ELEMENTS = 1 << 16

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from gossamer.operator_calls.kernels import KernelRequest, default_check
-from gossamer.operator_calls.operands.long_rows import LONGEST_SUM
+from gossamer.operator_calls.operands.long_rows import MAX_SUM
 from gossamer.operator_calls.program import (
     PART,
     OperatorProgram,
@@ -232,11 +232,11 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
 def _may_have_long_rows(storage: Storage, matrix: Any) -> bool:
     """Return whether a row may have more elements than can be added one by one."""
     values = storage.values
-    if values.dtype != "float32" or values.size <= LONGEST_SUM:
+    if values.dtype != "float32" or values.size <= MAX_SUM:
         return False
     is_tensor = isinstance(matrix, SparseTensor)
-    return _longest_segment(storage) > LONGEST_SUM and (
-        not is_tensor or matrix.stats.longest_row > LONGEST_SUM
+    return _longest_segment(storage) > MAX_SUM and (
+        not is_tensor or matrix.stats.longest_row > MAX_SUM
     )
 
 

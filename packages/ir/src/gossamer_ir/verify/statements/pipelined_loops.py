@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer_ir.analysis.software_pipelining import (
-    FEWEST_STAGES,
-    MOST_STAGES,
+    MAX_STAGES,
+    MIN_STAGES,
     copies_ahead,
 )
 from gossamer_ir.core.annotations import PIPELINE
@@ -18,11 +18,11 @@ def check_pipelines(ctx: VerifyContext, function: Function) -> None:
     for loop, at in ctx.pipelined if ctx.stage.name != "flat" else ():
         stages = dict(loop.annotations)[PIPELINE]
         is_number = isinstance(stages, int) and not isinstance(stages, bool)
-        if not is_number or not FEWEST_STAGES <= int(stages) <= MOST_STAGES:
+        if not is_number or not MIN_STAGES <= int(stages) <= MAX_STAGES:
             ctx.report(
                 "verify.pipeline.stages",
-                f"The number of stages of loop '{loop.var}' is {stages!r}; expected from {FEWEST_STAGES} to "
-                f"{MOST_STAGES}.",
+                f"The number of stages of loop '{loop.var}' is {stages!r}; expected from {MIN_STAGES} to "
+                f"{MAX_STAGES}.",
                 at,
             )
         if loop.kind != "serial" or not copies_ahead(loop, function):

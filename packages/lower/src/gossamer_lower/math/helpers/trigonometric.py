@@ -15,7 +15,7 @@ from gossamer_lower.math.helpers.compensated import quick_two_sum, two_product, 
 from gossamer_lower.math.helpers.exponentials import FLOAT_FORMATS
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 
-LARGEST_BY_PARTS = 2.0**20
+MAX_BY_PARTS = 2.0**20
 """Up to here n has 20 bits, so that its products with numbers of 33 bits are exact."""
 
 _MAGIC = FLOAT_FORMATS["float64"].round
@@ -72,7 +72,7 @@ def _of_quadrant(angle: Angle, quadrant: Term, *, precise: bool) -> Term:
 def reduced_angle(x: Term, *, precise: bool) -> Angle:
     """Return the angle within its quadrant."""
     usual = _reduced_by_parts(x, precise=precise)
-    is_large = x.magnitude() > LARGEST_BY_PARTS
+    is_large = x.magnitude() > MAX_BY_PARTS
     return Angle(*x.code.rarely(is_large, usual, lambda code: _reduced_by_bits(Term(code, x.expr))))
 
 

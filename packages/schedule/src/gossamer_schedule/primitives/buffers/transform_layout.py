@@ -12,7 +12,7 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     Allocate,
     AnyBuffer,
@@ -169,7 +169,7 @@ def _require_sizes(index_map: IndexMap, text: str) -> None:
             raise schedule_error(
                 "transform_layout.map",
                 f"The number {value}, in the map '{text}' or in an extent of the new layout, is not valid.",
-                hint=f"Expected numbers from 0 to {LARGEST_SIZE}.",
+                hint=f"Expected numbers from 0 to {MAX_SIZE}.",
             )
 
 

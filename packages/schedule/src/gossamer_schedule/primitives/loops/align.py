@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
@@ -128,7 +128,7 @@ def _require_lanes(lanes: int, cursor: Cursor) -> None:
         raise schedule_error(
             "align.lanes",
             f"Loop '{cursor.node.var}' cannot be aligned with lanes={lanes}; expected from 2 to "
-            f"{LARGEST_SIZE}.",
+            f"{MAX_SIZE}.",
         )
 
 

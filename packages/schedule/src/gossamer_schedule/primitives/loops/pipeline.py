@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.regions import regions_of
 from gossamer_ir.analysis.software_pipelining import (
-    FEWEST_STAGES,
-    MOST_STAGES,
+    MAX_STAGES,
+    MIN_STAGES,
     copies_ahead,
 )
 from gossamer_ir.core.annotations import PIPELINE
@@ -68,11 +68,11 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
 
 def _require_stages(stages: int) -> None:
     """Refuse a single stage, in which nothing overlaps, and more stages than the annotation may have."""
-    if not FEWEST_STAGES <= stages <= MOST_STAGES:
+    if not MIN_STAGES <= stages <= MAX_STAGES:
         raise schedule_error(
             "pipeline.stages",
             f"pipeline does not support stages={stages}.",
-            hint=f"Expected from {FEWEST_STAGES} to {MOST_STAGES} stages.",
+            hint=f"Expected from {MIN_STAGES} to {MAX_STAGES} stages.",
         )
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node, Store
 from gossamer_ir.traversal.effects import body_in, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
@@ -96,7 +96,7 @@ def _require_distance(distance: int, cursor: Cursor) -> None:
     if not is_count(distance):
         raise schedule_error(
             "prefetch.distance",
-            f"prefetch does not support distance={distance}; expected from 1 to {LARGEST_SIZE} iterations of "
+            f"prefetch does not support distance={distance}; expected from 1 to {MAX_SIZE} iterations of "
             f"loop '{cursor.node.var}'.",
             place=cursor.place,
         )

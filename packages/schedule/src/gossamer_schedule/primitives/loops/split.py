@@ -12,7 +12,7 @@ from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import LARGEST_SIZE
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Stmt, VScale
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -163,7 +163,7 @@ def _factors_error(reason: str, cursor: Cursor) -> ScheduleError:
         "split.factors",
         f"Loop '{cursor.node.var}' cannot be split: {reason}.",
         hint="Expected positive integers or multiples of T.vscale(), at most one None, and a product of at "
-        f"most {LARGEST_SIZE}.",
+        f"most {MAX_SIZE}.",
     )
 
 

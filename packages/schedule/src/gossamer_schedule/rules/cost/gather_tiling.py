@@ -19,7 +19,7 @@ from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 SYMBOLIC_VECTORS = 4
 """Vectors per tile if the number of features is known at run time only. All of them are masked."""
 
-LARGEST_TILE = 256
+MAX_TILE = 256
 """Maximum number of features of a tile: 16 vectors of 512 bits in float32."""
 
 MORE_TILES = 2
@@ -96,8 +96,8 @@ def tiles_of(
     if features is None:
         return VectorTiles(None, SYMBOLIC_VECTORS, lanes, is_exact=False), ""
     vectors = -(-features // lanes) + is_aligned
-    most = min(hardware.accumulators, LARGEST_TILE // lanes)
-    limit = f"{most} at most, half of the registers and {LARGEST_TILE} features"
+    most = min(hardware.accumulators, MAX_TILE // lanes)
+    limit = f"{most} at most, half of the registers and {MAX_TILE} features"
     if rows > 1:
         most = max(1, (2 * hardware.accumulators - SPARE_REGISTERS) // (rows + 1))
         limit = (

@@ -39,7 +39,7 @@ GRAPH_USES = 24
 COPY_PART = 4
 """The copy of a tile has at most this fraction of the shared cache: each thread has one."""
 
-LEAST_BUSY = 0.8
+MIN_BUSY = 0.8
 """Minimum fraction of the cores that compute if tiles are distributed among them."""
 
 
@@ -101,4 +101,4 @@ def _occupies(tiles: int, cores: int) -> bool:
     [False, True, False, True, True]
     """
     rounds = -(-tiles // cores)
-    return tiles >= LEAST_BUSY * rounds * cores
+    return tiles >= MIN_BUSY * rounds * cores

@@ -18,15 +18,15 @@ from gossamer_schedule.rules.cost.register_tiles import IN_FLIGHT
 from gossamer_schedule.rules.cost.verdict import Verdict
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
-MOST_SUMS = 4
+MAX_SUMS = 4
 """Maximum number of partial sums of a row: more leave more elements over (measured: 4 are 1.0 to 1.1 times as
 fast as 2 on rows of 26 to 100 elements)."""
 
-LEAST_TERMS = 16
+MIN_TERMS = 16
 """Minimum mean number of elements of a row for partial sums to pay (measured: 1.1 to 1.4 times faster from 26
 elements up, 0.75 to 0.95 at 7 elements and fewer, where the elements left over are mispredicted)."""
 
-MOST_SUMMED_VECTORS = 2
+MAX_SUMMED_VECTORS = 2
 """Maximum number of vectors of features (measured with a packed operand: 1.3 to 2.4 times faster for one
 vector, 1.15 to 1.6 for two, 0.9 to 1.2 for four)."""
 
@@ -50,8 +50,8 @@ def partial_sums(
     lanes = hardware.lanes(gather.dtype)
     vectors, rest = divmod(gather.features or 0, lanes)
     packing = row_packing(gather, hardware, stats)
-    most = MOST_SUMMED_VECTORS if packing.pays else 1
-    if stats is None or stats.mean_row < LEAST_TERMS or rest or not 1 <= vectors <= most:
+    most = MAX_SUMMED_VECTORS if packing.pays else 1
+    if stats is None or stats.mean_row < MIN_TERMS or rest or not 1 <= vectors <= most:
         return None
     tile = VectorTiles(1, vectors, lanes, is_exact=True)
-    return PartialSums(min(MOST_SUMS, IN_FLIGHT // vectors), tile, packing)
+    return PartialSums(min(MAX_SUMS, IN_FLIGHT // vectors), tile, packing)

@@ -9,7 +9,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
-MOST_TILE_VECTORS = 4
+MAX_TILE_VECTORS = 4
 """Maximum number of vectors of a tile. With more, each load of a vector is used by too few rows."""
 
 UNDIVIDED_ROWS = 8
@@ -98,8 +98,8 @@ def _most_vectors(pattern: BlockReduction, lanes: int) -> int:
     if lanes == 1:
         return 1
     if pattern.features is None:
-        return MOST_TILE_VECTORS
-    return min(MOST_TILE_VECTORS, -(-pattern.features // lanes))
+        return MAX_TILE_VECTORS
+    return min(MAX_TILE_VECTORS, -(-pattern.features // lanes))
 
 
 def _cost(tile: RegisterTile, pattern: BlockReduction) -> float:

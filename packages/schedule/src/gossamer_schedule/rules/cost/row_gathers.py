@@ -16,13 +16,13 @@ LINES_AHEAD = 48
 """Cache lines that are prefetched before they are used: enough work to hide the latency of memory, and few
 enough for the buffers of a core that wait for lines."""
 
-LONGEST_DISTANCE = 16
+MAX_DISTANCE = 16
 """Maximum number of nonzeros between the prefetch of a row and its use."""
 
-LEAST_DISTANCE = 2
+MIN_DISTANCE = 2
 """Minimum number of these nonzeros."""
 
-LEAST_ALIGNED = 2
+MIN_ALIGNED = 2
 """Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
 a cache line (measured: 1.1 times faster; NumPy's arrays begin 16 bytes after the start of a line)."""
 
@@ -42,7 +42,7 @@ def row_alignment(
     lanes = hardware.lanes(gather.dtype)
     vectors, rest = divmod(gather.features or 0, lanes)
     size = gather.operand_bytes(stats)
-    if not gather.operand or rest or vectors < LEAST_ALIGNED or (most and vectors > most):
+    if not gather.operand or rest or vectors < MIN_ALIGNED or (most and vectors > most):
         return pays_not(
             "gathered rows are not a few whole vectors, which would all have the same alignment"
         )
@@ -118,4 +118,4 @@ def prefetch_distance(gather: Gather, *, tiles: int) -> int:
     """Return the number of nonzeros between the prefetch of a row and its use. The loop over nonzeros reads
     one of so many tiles of a row."""
     lines = max(1, gather.row_bytes // tiles // LINE_BYTES)
-    return max(LEAST_DISTANCE, min(LONGEST_DISTANCE, LINES_AHEAD // lines))
+    return max(MIN_DISTANCE, min(MAX_DISTANCE, LINES_AHEAD // lines))

@@ -17,7 +17,7 @@ MEAN_ROW_IN_LANE = 4
 value and the operand of each term, where a vector along the row gathers operands only (measured against
 these: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6)."""
 
-LONGEST_ROW_IN_LANE = 8
+MAX_ROW_IN_LANE = 8
 """Maximum number of terms of such a row: the lanes of shorter rows wait."""
 
 PERMUTED_BITS = 512
@@ -41,11 +41,11 @@ def rows_in_lanes(hardware: HardwareParams, stats: Stats | None) -> Verdict:
     """Decide whether several rows of gathered terms are lanes of a vector."""
     if hardware.gathers != "fast" or stats is None:
         return pays_not("gathers are not known to be fast, or rows to be short")
-    longest = min(LONGEST_ROW_IN_LANE, SPREAD * stats.mean_row)
+    longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
     if stats.mean_row > MEAN_ROW_IN_LANE or stats.longest_row > longest:
         return pays_not("most lanes would wait for the longest row")
     return pays(
-        f"no row has more than {LONGEST_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "
+        f"no row has more than {MAX_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "
         "gathers are fast on this machine: their masks replace the branches at the ends of rows"
     )
 

@@ -9,7 +9,7 @@ LANES = 8
 CPU with slow and one with fast gathers; 8 was never slower, at 1.2 to 2.2 times the speed of scalar code on
 CSR)."""
 
-MOST_SLICE_VECTORS = 8
+MAX_SLICE_VECTORS = 8
 """Maximum number of vectors of a slice, whose results take a register each."""
 
 WORK_PER_SLICE = 2
@@ -27,4 +27,4 @@ def slice_lanes(height: int) -> int:
     (8, 4, 1, 1)
     """
     lanes = gcd(height, LANES)
-    return lanes if height <= MOST_SLICE_VECTORS * lanes else 1
+    return lanes if height <= MAX_SLICE_VECTORS * lanes else 1

@@ -27,7 +27,7 @@ def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedT
         trace,
         pattern,
         packed.tiles,
-        update=TileNest("", loops),
+        update=TileNest(None, loops),
         holder=pattern.row,
         reduction=pattern.reduction,
     )
@@ -37,15 +37,16 @@ def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedT
     )
     run_tile_in_vectors(trace, nests.all)
     operand = pattern.gather.operand
-    pack_operand(
-        trace,
-        pattern.block,
-        packed.tiles,
-        operand=operand,
-        loop=loops.tile,
-        dimensions=2,
-        is_shared=False,
-    )
+    if operand is not None and loops.tile is not None:
+        pack_operand(
+            trace,
+            pattern.block,
+            packed.tiles,
+            operand=operand,
+            loop=loops.tile,
+            dimensions=2,
+            is_shared=False,
+        )
     trace.decide(f"{operand} packed for each tile of features", packed.packing.why)
     trace.add("parallel", loop=loops.tile, grain=1)
     trace.decide(

@@ -7,7 +7,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import partial_name, unit_loop_name
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.analysis.taken_names import has_taken, partial_names
-from gossamer_schedule.rules.cost.partial_sums import LEAST_TERMS, PartialSums
+from gossamer_schedule.rules.cost.partial_sums import MIN_TERMS, PartialSums
 from gossamer_schedule.rules.decisions.packed_operands import may_pack, pack_operand
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
@@ -38,7 +38,7 @@ def add_side_by_side(trace: TraceBuilder, pattern: RowReduction, sums: PartialSu
     nests, partial = _accumulate_sums(trace, pattern, sums)
     trace.decide(
         f"{sums.number} partial sums of a row in registers",
-        f"rows have {LEAST_TERMS} elements or more on average, and {counted(vectors, 'vector')} of features: "
+        f"rows have {MIN_TERMS} elements or more on average, and {counted(vectors, 'vector')} of features: "
         "a chain of multiply-adds for each would wait for its last sum",
     )
     run_tile_in_vectors(trace, nests.all, what="features in lanes, and partial sums unrolled")

@@ -18,7 +18,7 @@ from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, sch
 from gossamer_schedule.rules.steps.register_tiles import combine_in_registers
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-LEAST_COLUMNS = 3
+MIN_COLUMNS = 3
 """Minimum number of columns of a block for lanes to pay (measured on an Intel CPU, against scalar code on
 blocks: 1.6 to 2.3 times faster at 3 columns; against CSR: 1.35 at 3, where lanes are masked, 3 at 4)."""
 
@@ -58,7 +58,7 @@ def _fits(pattern: BlockReduction, hardware: HardwareParams) -> bool:
     height, width = pattern.height, pattern.width
     if pattern.feature or height is None or width is None:
         return False
-    return width >= LEAST_COLUMNS and 1 <= height <= hardware.accumulators
+    return width >= MIN_COLUMNS and 1 <= height <= hardware.accumulators
 
 
 def _run_columns_in_lanes(trace: TraceBuilder, pattern: BlockReduction, lanes: int) -> None:

@@ -35,14 +35,14 @@ from gossamer_schedule.rules.steps.register_tiles import (
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-MOST_ROWS = 8
+MAX_ROWS = 8
 """Maximum number of rows of a group: their accumulators stay in registers with at least two vectors each."""
 
 RESULT_LINES_AHEAD = 16
 """Cache lines of the result between the prefetch of a row and its store (measured on a graph of 170,000 rows:
 2 rows of 8 lines, and 8 rows of 2 lines, are 1.2 times as fast as without)."""
 
-LONGEST_RESULT = 512
+MAX_RESULT = 512
 """Maximum bytes of a row of the result that is prefetched. The processor itself finds the later lines of a
 row (measured: with 1 KB and 2 KB, prefetching is 1.3 to 1.4 times slower)."""
 
@@ -62,7 +62,7 @@ row (measured: with 1 KB and 2 KB, prefetching is 1.3 to 1.4 times slower)."""
 def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over the columns of groups of rows; None for any other program."""
     pattern = grouped_reduction(module)
-    if pattern is None or pattern.height > MOST_ROWS:
+    if pattern is None or pattern.height > MAX_ROWS:
         return None
     hardware, trace = hardware_params(target), context.new_trace()
     gather, stats = pattern.gather, context.stats
@@ -130,7 +130,7 @@ def _prefetch_results(
 ) -> None:
     """Prefetch the row of the result that a later group stores, if that pays."""
     row_bytes = pattern.gather.row_bytes
-    if stats is None or pattern.height > 1 or row_bytes > LONGEST_RESULT:
+    if stats is None or pattern.height > 1 or row_bytes > MAX_RESULT:
         return
     size, least = stats.rows * row_bytes, PREFETCH.operand_bytes(hardware)
     if size < least:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.column_tiles import MOST_PACKED_VECTORS, PACKED_BYTES, column_tiling
+from gossamer_ir.machine.column_tiles import MAX_PACKED_VECTORS, PACKED_BYTES, column_tiling
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
@@ -110,7 +110,7 @@ def _order_loops(
         f"panels of {counted(tiling.panel, 'row')}, features in {counted(tiles or 0, 'tile')} of "
         f"{counted(vectors, 'vector')} of {counted(lanes, 'lane')}",
         "all rows of a panel use the rows that a tile of columns selects; a tile of features has at most "
-        f"{counted(MOST_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
+        f"{counted(MAX_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
     )
     return _Loops(panel, row, features)
 

@@ -12,7 +12,7 @@ from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, rando
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Array, Csr
 
-LARGEST_VALUE = 1000
+MAX_VALUE = 1000
 COLUMNS_OF_TILE = 16
 """The columns of a tile in the script `tiled_csr_spmm`."""
 GROUP_ROWS = 3
@@ -77,7 +77,7 @@ def tiled_csr_cases(options: Options) -> Iterator[Case]:
 def _cases(options: Options, make: _Make) -> Iterator[Case]:
     """The cases for matrices with finite values and at most `options["most"]` elements, a limit because
     interpreters are slow."""
-    most = options.get("most", LARGEST_VALUE)
+    most = options.get("most", MAX_VALUE)
     for matrix in csr_cases(dtype=options["dtype"], index_dtype=options["index_dtype"]):
         if np.isfinite(matrix.data).all() and matrix.nnz <= most:
             yield Case(matrix.name, make(matrix, options))

@@ -68,7 +68,7 @@ def run_plan(plan: Branch, inputs: Iterable[Any]) -> Any:
         branch = found
 
 
-MOST_OUTCOMES = 16
+MAX_OUTCOMES = 16
 """The most outcomes of a decision that are kept: the oldest one is dropped for another one."""
 
 
@@ -82,6 +82,6 @@ def merge(plan: Branch, recorded: Branch) -> None:
         ]
         ((outcome, after),) = recorded.outcomes.items()
         if outcome not in plan.outcomes:
-            put_bounded(plan.outcomes, outcome, after, limit=MOST_OUTCOMES)
+            put_bounded(plan.outcomes, outcome, after, limit=MAX_OUTCOMES)
             return
         plan, recorded = plan.outcomes[outcome], after

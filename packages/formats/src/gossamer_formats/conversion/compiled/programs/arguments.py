@@ -11,7 +11,7 @@ from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
 from gossamer_ir.core.build import ONE, index, index_var, mul
 from gossamer_ir.nodes import Const, Expr, Fact
 
-LARGEST_CONSTANT = 16
+MAX_CONSTANT = 16
 """The largest width that is a constant of the program, so that the loop can be unrolled. A program with
 another constant is compiled anew."""
 
@@ -42,7 +42,7 @@ class SharedArguments:
 
     def constant(self, name: str, value: int) -> Size:
         """Return a number that is the same for all tensors; large ones are arguments."""
-        if value <= LARGEST_CONSTANT:
+        if value <= MAX_CONSTANT:
             return Size(index(value), value)
         return self.integer(name, value)
 

@@ -12,7 +12,7 @@ from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.storage import Array, axes_by_name, evaluate
 from gossamer_ir.core.build import ZERO, index_var, sub
 
-MOST_SKIPPED = 2
+MAX_SKIPPED = 2
 """The most iterations of a loop over a logical dimension for each one of a loop over the axis that is solved:
 a matrix with few columns may have very many rows."""
 
@@ -25,7 +25,7 @@ def ascending_axis(
     if solved is None:
         return None
     length = evaluate(axes_by_name(storage.description)[solved.axis].length, storage.sizes)
-    if storage.shape[solved.dimension] > MOST_SKIPPED * length:
+    if storage.shape[solved.dimension] > MAX_SKIPPED * length:
         return None
     array = next(each for each in storage.description.index_arrays if each.name == solved.array)
     contents = storage.arrays[array.handle or array.name]

@@ -20,7 +20,7 @@ from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
 from gossamer_ir.support.index_arrays import first_unsorted, segments_of
 
-LARGEST_HALF = 2**31 - 1
+MAX_HALF = 2**31 - 1
 """The largest number in one half of an int64."""
 
 
@@ -56,7 +56,7 @@ def _slots_in_order(
     offsets = source.arrays[indptr.handle]
     if recorder.decide(_are_sorted, coordinates, offsets, pad):
         return None
-    if length > LARGEST_HALF or not recorder.decide(_is_small, coordinates):
+    if length > MAX_HALF or not recorder.decide(_is_small, coordinates):
         raise NotDirectError("the slots are not sorted", needs_order=True)
     numbers = recorder.compute(_with_positions, coordinates)
     count = recorder.compute(size_of, coordinates)
@@ -75,7 +75,7 @@ def _are_rows_sorted(coordinates: Array, width: int | None, pad: int | None) -> 
 
 
 def _is_small(coordinates: Array) -> bool:
-    return coordinates.size <= LARGEST_HALF
+    return coordinates.size <= MAX_HALF
 
 
 def _with_positions(coordinates: Array) -> Array:
