@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_formats.counterparts.matrix_checks import (
-    require_arrays,
-    require_values,
-    used_slots,
-)
 from gossamer_formats.counterparts.scipy_matrix import (
     ScipyArrays,
     ScipyMatrix,
-    check_compressed,
+    check_positions,
     compressed_arrays,
     compressed_parts,
+    require_compressed,
     scipy_class,
 )
 from gossamer_formats.storage import Storage
 
 
 def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
-    require_arrays(matrix, "indptr", "indices", "data")
-    require_values(matrix, dimensions=3, count=used_slots(matrix.indptr, matrix.indices))
+    require_compressed(matrix, dimensions=3)
     arrays = compressed_arrays(matrix, dtype)
     rows, columns = matrix.shape
     _, height, width = matrix.data.shape
@@ -32,12 +27,11 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 
 
 def _check(matrix: Any) -> None:
-    require_arrays(matrix, "indptr", "indices", "data")
     # First, since SciPy takes the size of the blocks from the values.
-    require_values(matrix, dimensions=3, count=used_slots(matrix.indptr, matrix.indices))
+    count = require_compressed(matrix, dimensions=3)
     rows, columns = matrix.shape
     height, width = matrix.blocksize
-    check_compressed(matrix, segments=rows // height, length=columns // width, dimensions=3)
+    check_positions(matrix, count, segments=rows // height, length=columns // width)
 
 
 def _bsr_array(storage: Storage) -> Any:

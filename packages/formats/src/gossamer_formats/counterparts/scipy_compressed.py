@@ -7,9 +7,10 @@ from typing import Any
 from gossamer_formats.counterparts.scipy_matrix import (
     ScipyArrays,
     ScipyMatrix,
-    check_compressed,
+    check_positions,
     compressed_arrays,
     compressed_parts,
+    require_compressed,
     scipy_class,
 )
 from gossamer_formats.storage import Storage
@@ -21,7 +22,8 @@ def _arrays(matrix: Any, dtype: str | None) -> ScipyArrays:
 
 def _check_columns(matrix: Any) -> None:
     rows, columns = matrix.shape
-    check_compressed(matrix, segments=columns, length=rows, dimensions=1)
+    count = require_compressed(matrix, dimensions=1)
+    check_positions(matrix, count, segments=columns, length=rows)
 
 
 def _csr_array(storage: Storage) -> Any:

@@ -59,11 +59,17 @@ def compressed_arrays(matrix: Any, dtype: str | None) -> dict[str, Array]:
     }
 
 
-def check_compressed(matrix: Any, *, segments: int, length: int, dimensions: int) -> None:
-    """Check the arrays of a SciPy matrix in CSR, CSC or BSR, whose values have `dimensions` dimensions."""
+def require_compressed(matrix: Any, *, dimensions: int) -> int:
+    """Require arrays, and values of so many dimensions, of a SciPy matrix in CSR, CSC or BSR. Return the
+    number of slots in use."""
     require_arrays(matrix, "indptr", "indices", "data")
     count = used_slots(matrix.indptr, matrix.indices)
     require_values(matrix, dimensions=dimensions, count=count)
+    return count
+
+
+def check_positions(matrix: Any, count: int, *, segments: int, length: int) -> None:
+    """Check the index arrays of a SciPy matrix in CSR, CSC or BSR."""
     check_indptr(matrix.indptr, segments=segments, total=count)
     check_indices(matrix.indices[:count], length=length, count=count)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from gossamer_ir.machine.block_lanes import MIN_LANE_COLUMNS
 from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES, MIN_FILL
 from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
-
-MIN_SIZE = 3
-"""Smaller blocks are not considered: their columns are too few for lanes."""
 
 BLOCK_CYCLES = 1.5
 """Cycles for a block besides its rows: its column, and the part of the vector (measured on Emerald Rapids, as
@@ -37,7 +35,7 @@ def blocks_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[E
     return tuple(
         _estimate(matrix, workload, size, fill)
         for size, fill in matrix.block_fill.items()
-        if size >= MIN_SIZE
+        if size >= MIN_LANE_COLUMNS
         and fill >= MIN_FILL
         and not matrix.rows % size
         and not matrix.columns % size

@@ -31,7 +31,10 @@ def pack_operand(
         trace.add("parallel", loop=copy.loops[0], grain=grain(tiles.vectors))
 
 
-def may_pack(function: Function, iteration: Iteration, *, block: str, operand: str) -> bool:
-    """Return whether the program leaves free the names that packing the operand of a block makes."""
+def may_pack(function: Function, iteration: Iteration, *, block: str, operand: str | None) -> bool:
+    """Return whether the program leaves free the names that packing the operand of a block makes; without an
+    operand there are none."""
+    if operand is None:
+        return True
     names = copy_names(block, operand, scope=_SCOPE)
     return not has_taken(function, iteration, names=names, copied=[operand])

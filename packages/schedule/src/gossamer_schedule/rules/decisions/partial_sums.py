@@ -29,7 +29,7 @@ def may_add_side_by_side(function: Function, iteration: Iteration, pattern: RowR
     if has_taken(function, iteration, names=names):
         return False
     block, operand = partial_name(pattern.block), pattern.gather.operand
-    return not operand or may_pack(function, iteration, block=block, operand=operand)
+    return may_pack(function, iteration, block=block, operand=operand)
 
 
 def add_side_by_side(trace: TraceBuilder, pattern: RowReduction, sums: PartialSums) -> int:

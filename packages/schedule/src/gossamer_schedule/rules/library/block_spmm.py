@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
-from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.cost.packing import tile_packing
 from gossamer_schedule.rules.cost.register_tiles import RegisterTile, best_tile, tile_reason
@@ -61,7 +61,7 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     hardware, trace = hardware_params(target), context.new_trace()
     tile = best_tile(pattern, hardware)
     packing = tile_packing(pattern, tile.features, hardware, context.stats)
-    if packing.pays and not _may_pack(*program, pattern):
+    if packing.pays and not may_pack(*program, block=pattern.block, operand=pattern.operand):
         packing = pays_not("the program uses a name of the copy")
     loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)
     trace.decide(tile.text, tile_reason(pattern, hardware))
@@ -79,14 +79,6 @@ class _Loops(NamedTuple):
     panel: str | None
     row: str | None
     features: VectorLoops
-
-
-def _may_pack(function: Function, iteration: Iteration, pattern: BlockReduction) -> bool:
-    """Return whether there is an operand, and the program leaves free the names that packing it makes."""
-    operand = pattern.operand
-    return operand is not None and may_pack(
-        function, iteration, block=pattern.block, operand=operand
-    )
 
 
 def _order_loops(

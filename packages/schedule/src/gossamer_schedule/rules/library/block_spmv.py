@@ -7,6 +7,7 @@ code the terms of an element are one chain of additions; here each lane has its 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.block_lanes import MIN_LANE_COLUMNS
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
@@ -17,10 +18,6 @@ from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, blo
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import combine_in_registers
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-
-MIN_COLUMNS = 3
-"""Minimum number of columns of a block for lanes to pay (measured on an Intel CPU, against scalar code on
-blocks: 1.6 to 2.3 times faster at 3 columns; against CSR: 1.35 at 3, where lanes are masked, 3 at 4)."""
 
 WORK_OF_LANE_SUMS = 4
 """Cost of a block row besides its blocks, in blocks: the sums of the lanes."""
@@ -58,7 +55,7 @@ def _fits(pattern: BlockReduction, hardware: HardwareParams) -> bool:
     height, width = pattern.height, pattern.width
     if pattern.feature or height is None or width is None:
         return False
-    return width >= MIN_COLUMNS and 1 <= height <= hardware.accumulators
+    return width >= MIN_LANE_COLUMNS and 1 <= height <= hardware.accumulators
 
 
 def _run_columns_in_lanes(trace: TraceBuilder, pattern: BlockReduction, lanes: int) -> None:

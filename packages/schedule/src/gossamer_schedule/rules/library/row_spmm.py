@@ -197,10 +197,9 @@ def _packed_tiles(
     """Return the tiles of features that may be packed."""
     packed = packed_tiles(pattern.gather, hardware, context.stats)
     operand = pattern.gather.operand
-    has_names = operand is None or may_pack(
+    if packed.packing.pays and not may_pack(
         function, iteration, block=pattern.block, operand=operand
-    )
-    if packed.packing.pays and not has_names:
+    ):
         return packed._replace(packing=pays_not("the program uses a name of the copy"))
     return packed
 
