@@ -181,7 +181,7 @@ def install(
 ) -> None:
     """Install `wanted` from local wheels, with `extra` of each, and their requirements."""
     closure = needed_by(wanted, extra)
-    session.run_install(*pip(session), "uninstall", *(d.name for d in closure), silent=True)
+    session.run_install(*pip(session), "uninstall", "-y", *(d.name for d in closure), silent=True)
     paths = []
     for distribution in closure:
         path = os.path.join(".", wheel_of(session, distribution).relative_to(ROOT))
