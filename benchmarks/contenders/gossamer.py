@@ -10,7 +10,7 @@ import gossamer
 from benchmarks.contenders.contender import Call, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
 from gossamer.operators import operator_named
-from gossamer_formats import Decomposition, SparseTensor, from_scipy
+from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
 
 MANY_CALLS = 10**6
@@ -53,17 +53,8 @@ def prepare_chosen(case: OperatorCase, threads: int) -> Prepared:
     begin = time.perf_counter()
     matrix = convert()
     seconds = time.perf_counter() - begin
-    call = converted_call(op, matrix, case)
+    call = operator_named(op).bind(matrix, *case.operands, out=case.out)
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
-
-
-def converted_call(op: str, matrix: SparseTensor | Decomposition, case: OperatorCase) -> Call:
-    """Return the operator bound to its arrays. A matrix in parts cannot be bound: each call looks up the plan
-    of its parts."""
-    operator = operator_named(op)
-    if isinstance(matrix, Decomposition):
-        return partial(operator, matrix, *case.operands, out=case.out)
-    return operator.bind(matrix, *case.operands, out=case.out)
 
 
 def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Call]) -> Prepared:

@@ -7,9 +7,7 @@ import json
 import numpy as np
 import pytest
 
-import gossamer_formats
 from benchmarks import contenders, goals, operator_case
-from benchmarks.contenders import gossamer
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import cells, tasks, worker
 from benchmarks.machine import c_libraries
@@ -52,14 +50,6 @@ def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
     assert ("scipy" in errors) == (op != "sddmm")
     if c_libraries.find_compiler() is not None and op != "attention":
         assert "taco_like" in errors
-
-
-def test_a_matrix_that_was_converted_to_parts_takes_part():
-    given = problem("spmm", features=5)
-    one = given.case()
-    parts = gossamer_formats.from_scipy(one.csr).asformat("hyb", c=1, k=1)
-    gossamer.converted_call("spmm", parts, one)()
-    assert given.relative_error(one.out) <= given.allowed_error()
 
 
 def test_every_operator_has_contenders_and_a_goal():

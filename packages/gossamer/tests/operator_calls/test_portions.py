@@ -14,6 +14,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.operator_calls import portions, single_kernel
+from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.operands import csr_matrix, long_rows
 from gossamer_formats import from_scipy
 
@@ -130,7 +131,7 @@ def test_bound_calls_are_made_in_portions_and_read_new_values(monkeypatch, op, w
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", work)
     out = np.full(wanted.shape, np.nan, np.float32)
     bound = function.bind(A, *dense, out=out, check=True)
-    assert isinstance(bound, portions.BoundPortions)
+    assert isinstance(bound, BoundKernels)
     assert bound.arguments["indptr"].shape == A.indptr.shape
     for result in (wanted, doubled):
         bound()
@@ -143,12 +144,12 @@ def test_ctrl_c_is_noticed_between_portions_of_a_bound_call(monkeypatch):
     monkeypatch.setattr(portions, "PORTION_PRODUCTS", 1)
     out = np.zeros((40, 8), np.float32)
     bound = gs.spmm.bind(A, B, out=out)
-    calls = bound._later
+    calls = bound.calls
 
     def interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    bound._later = (*calls[:10], interrupted, *calls[10:])
+    bound.calls = (*calls[:10], interrupted, *calls[10:])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

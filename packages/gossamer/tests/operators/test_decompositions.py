@@ -60,6 +60,34 @@ def test_products_are_those_of_scipy(shape, dtype, name):
     assert np.array_equal(gs.spmv(A, dense[:, 0], beta=1.0, out=vector), expected)
 
 
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+@pytest.mark.parametrize("shape", [(50, 40), (1, 7), (9, 1), (0, 3), (4, 0)])
+def test_bound_products_read_new_operands(shape, name):
+    stored = matrix(shape)
+    formats, parameters = DECOMPOSITIONS[name]
+    A = gs.decompose(stored, formats, **parameters)
+    dense, out = integers((shape[1], 6)), np.full((shape[0], 6), np.nan, np.float32)
+    bound = gs.spmm.bind(A, dense, out=out, check=True)
+    assert len(bound.calls) == len(A.parts)
+    for _ in range(2):
+        bound()
+        assert np.array_equal(out, stored @ dense)
+        dense += 1
+    assert [each.shape for each in bound.arguments.values()] == [dense.shape, out.shape]
+
+
+def test_bound_sampled_products_of_parts_read_new_operands():
+    stored = matrix()
+    A = gs.decompose(stored, "hyb", c=3, k=1)
+    X, Y = integers((50, 5)), integers((40, 5), seed=2)
+    out = np.full(A.value_count, np.nan, np.float32)
+    bound = gs.sddmm.bind(A, X, Y, out=out)
+    for _ in range(2):
+        bound()
+        assert np.array_equal(out, gs.sddmm(A, X, Y))
+        X += 1
+
+
 @pytest.mark.parametrize("parameters", [{}, {"c": 3, "k": 1}])
 @pytest.mark.parametrize("format", ["csr", "csc"])
 def test_sampled_products_are_in_the_order_of_the_values(format, parameters):

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 import numpy as np
 
+from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
 from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
 from gossamer.operator_calls.format_operators import format_operator
-from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
     has_one_kernel,
-    kernel_arguments,
-    kernel_request,
+    is_in_parts,
 )
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.operator_calls.portions import BoundPortions, portions_of
+from gossamer.operator_calls.parts import bind_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.run_program import run_program
+from gossamer.operator_calls.single_kernel import bind_kernel
 from gossamer_backend import BoundCall, CallPlan
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError
@@ -152,8 +152,9 @@ class Operator(Generic[P]):
         out: Array,
         target: str | Target | None = None,
         check: bool = False,
-    ) -> BoundCall:
-        """Return the operator bound to these arrays, which are checked once: a call only runs the kernel.
+    ) -> BoundCall | BoundKernels:
+        """Return the operator bound to these arrays, which are checked once: a call only runs the kernel, or
+        those of the parts of a matrix.
 
         Operands (also numbers), `out` and errors are as for a call. A tensor in a format for which a
         distribution registers this operator is bound by the `bind` of its function, with the same options;
@@ -181,15 +182,9 @@ class Operator(Generic[P]):
             options = {
                 name: value for name, value in (("target", target), ("check", check)) if value
             }
-            bound: BoundCall = bind(*operands, out=out, **options)
+            bound: BoundCall | BoundKernels = bind(*operands, out=out, **options)
             return bound
         checked = self.operands(*operands)
-        if not has_one_kernel(checked):
-            raise ArgumentError(
-                "operator.bind",
-                f"'{self.name}' of a matrix in parts cannot be bound to arrays.",
-                hint="Call the operator.",
-            )
         for operand, given in zip(checked.dense.values(), operands[1:], strict=False):
             # Numbers have no memory that the caller could write to later.
             if isinstance(given, np.ndarray):
@@ -197,15 +192,10 @@ class Operator(Generic[P]):
         _, result = output_array(
             out, dtype=checked.dtype, shape=checked.shape, inputs=checked.inputs
         )
-        kernel = kernel_for(kernel_request(checked, self.program), target=target).kernel
-        arguments = kernel_arguments(checked, self.program, result)
-        verified = checked.matrix.verified
-        whole = kernel.bind(verified=verified, check=check, **arguments)
-        portions = list(portions_of(kernel.signature, arguments, checked.products))
-        if len(portions) == 1:
-            return whole
-        calls = [kernel.bind(verified=verified, **portion) for portion in portions]
-        return BoundPortions(calls, whole.arguments)
+        if is_in_parts(checked):
+            return bind_parts(self.program, checked, result, target=target, check=check)
+        assert has_one_kernel(checked)
+        return bind_kernel(self.program, checked, result, target=target, check=check)
 
 
 def operator(

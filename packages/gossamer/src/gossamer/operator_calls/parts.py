@@ -7,15 +7,18 @@ the number of parts is decided at run time, and does not change what is compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
+from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import Operands
 from gossamer.operator_calls.operands.dense_operands import NATIVE
 from gossamer.operator_calls.operands.matrix_in_parts import MatrixInParts, stored_part
+from gossamer.operator_calls.operands.stored_matrix import StoredMatrix
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer_backend import BoundCall
 from gossamer_backend.internal_api import new_array
@@ -35,19 +38,49 @@ def prepare_parts(
 ) -> Callable[[], None]:
     """Build the kernels of all parts, and return the function that computes a result by them: sums over rows,
     or a value for each element. A plan of sums is put into `plans`."""
-    if program.sums_rows:
-        return _prepare_sums(program, operands, result, target=target, plans=plans)
-    return _prepare_values(program, operands, result, target=target)
+    if not program.sums_rows:
+        return _bind_values(program, operands, result, target=target)
+    calls, set_left = _bind_sums(program, operands, result, target=target)
+    if calls and plans is not None:
+        plans.keep_joint(operands, calls, target=target, prepare=set_left)
+    return _joined(operands, result, calls, set_left)
 
 
-def _prepare_sums(
+def bind_parts(
     program: OperatorProgram,
     operands: Operands[MatrixInParts],
     result: Array,
     *,
     target: str | Target | None,
-    plans: Plans | None,
-) -> Callable[[], None]:
+    check: bool,
+) -> BoundKernels:
+    """Return the kernels of all parts bound to arrays. With `check`, index arrays are checked again."""
+    if not program.sums_rows:
+        return _bind_values(program, operands, result, target=target, check=check)
+    calls, set_left = _bind_sums(program, operands, result, target=target, check=check)
+    return _joined(operands, result, calls, set_left)
+
+
+def _joined(
+    operands: Operands[MatrixInParts],
+    result: Array,
+    calls: Sequence[BoundCall],
+    set_left: Callable[[Array], None] | None,
+) -> BoundKernels:
+    before = None if set_left is None else partial(set_left, result)
+    return BoundKernels(calls, {**operands.dense, operands.output: result}, before=before)
+
+
+def _bind_sums(
+    program: OperatorProgram,
+    operands: Operands[MatrixInParts],
+    result: Array,
+    *,
+    target: str | Target | None,
+    check: bool = False,
+) -> tuple[list[BoundCall], Callable[[Array], None] | None]:
+    """Return the calls of the parts, and the function that sets the other rows of a result to zero; None if
+    there are none."""
     decomposition = operands.matrix.decomposition
     coverage = decomposition.coverage()
     adding = msgspec.structs.replace(program, adds=True)
@@ -56,20 +89,10 @@ def _prepare_sums(
     for number in (*coverage.initializing, *coverage.adding):
         part = decomposition.parts[number]
         own = program if number in coverage.initializing else adding
-        calls.append(_call(own, operands, part, dense, target=target))
-    prepare = None
-    if coverage.left.size and not program.adds:
-        prepare = _zeroing(coverage.left, count=decomposition.shape[0])
-    if calls and plans is not None:
-        plans.keep_joint(operands, calls, target=target, prepare=prepare)
-
-    def run() -> None:
-        if prepare is not None:
-            prepare(result)
-        for call in calls:
-            call()
-
-    return run
+        calls.append(_bind(own, operands, stored_part(part), dense, target=target, check=check))
+    if not coverage.left.size or program.adds:
+        return calls, None
+    return calls, _zeroing(coverage.left, count=decomposition.shape[0])
 
 
 def _zeroing(rows: Array, *, count: int) -> Callable[[Array], None]:
@@ -84,15 +107,16 @@ def _zeroing(rows: Array, *, count: int) -> Callable[[Array], None]:
     return set_zero
 
 
-def _prepare_values(
+def _bind_values(
     program: OperatorProgram,
     operands: Operands[MatrixInParts],
     result: Array,
     *,
     target: str | Target | None,
-) -> Callable[[], None]:
-    """Prepare the values that a program computes for the elements of a matrix, in the order of the values of
-    the tensor that was decomposed."""
+    check: bool = False,
+) -> BoundKernels:
+    """Bind the kernels of the values that a program computes for the elements of a matrix, in the order of
+    the values of the tensor that was decomposed."""
     decomposition = operands.matrix.decomposition
     for part in decomposition.parts:
         _require_only_elements(program, part)
@@ -100,16 +124,14 @@ def _prepare_values(
         new_array((part.permutation.size,), NATIVE[operands.dtype]) for part in decomposition.parts
     ]
     calls = [
-        _call(program, operands, part, operands.dense, values=own, target=target)
+        _bind(program, operands, stored_part(part, own), operands.dense, target=target, check=check)
         for part, own in zip(decomposition.parts, values, strict=True)
     ]
 
-    def run() -> None:
-        for call in calls:
-            call()
+    def collect() -> None:
         result[...] = decomposition.gather_values(values)
 
-    return run
+    return BoundKernels(calls, {**operands.dense, operands.output: result}, after=collect)
 
 
 def _require_only_elements(program: OperatorProgram, part: Part) -> None:
@@ -124,18 +146,16 @@ def _require_only_elements(program: OperatorProgram, part: Part) -> None:
         )
 
 
-def _call(
+def _bind(
     program: OperatorProgram,
     operands: Operands[MatrixInParts],
-    part: Part,
+    matrix: StoredMatrix,
     dense: dict[str, Array],
     *,
-    values: Array | None = None,
     target: str | Target | None,
+    check: bool,
 ) -> BoundCall:
-    """Return the call of the kernel of a part with dense arrays, and with `values` in the place of its
-    own."""
-    matrix = stored_part(part, values)
+    """Return the call of the kernel of a part with dense arrays."""
     request = matrix.request(program, dtype=operands.dtype, features=operands.features)
     kernel = kernel_for(request, target=target).kernel
-    return kernel.bind(verified=matrix.verified, **matrix.arguments(program, dense))
+    return kernel.bind(verified=matrix.verified, check=check, **matrix.arguments(program, dense))

@@ -6,13 +6,11 @@ which Python handles signals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gossamer_backend import BoundCall
-from gossamer_backend.internal_api import ArgumentValue
 from gossamer_formats import Array
 from gossamer_ir.core import build
 from gossamer_ir.interchange.records import Signature
@@ -49,28 +47,6 @@ def portions_of(
             for name, array in arguments.items()
         }
         yield {**part, "indptr": indptr[begin : end + 1] - indptr[begin]}
-
-
-class BoundPortions(BoundCall):
-    """Calls that are bound to portions of the arrays. They run one after the other; Ctrl-C is noticed
-    between them."""
-
-    __slots__ = ("_later", "_whole")
-
-    def __init__(self, calls: Sequence[BoundCall], arguments: Mapping[str, ArgumentValue]) -> None:
-        """`arguments` are the values of the parameters for all portions together."""
-        first, *later = calls
-        super().__init__(first.kernel, first.prepared_arguments, first.arguments)
-        self._later, self._whole = tuple(later), arguments
-
-    @property
-    def arguments(self) -> Mapping[str, ArgumentValue]:
-        return self._whole
-
-    def __call__(self) -> None:
-        super().__call__()
-        for call in self._later:
-            call()
 
 
 def _row_ranges(indptr: Array, count: int) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Plans
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import (
@@ -18,7 +19,7 @@ from gossamer.operator_calls.operands.csr_matrix import CsrMatrix
 from gossamer.operator_calls.operands.matrix_operand import KernelMatrix
 from gossamer.operator_calls.portions import portions_of
 from gossamer.operator_calls.program import OperatorProgram
-from gossamer_backend import Kernel
+from gossamer_backend import BoundCall, Kernel
 from gossamer_formats import Array
 from gossamer_ir.interchange.records import Target
 
@@ -41,6 +42,26 @@ def prepare_kernel(
     if plans is not None:
         plans.keep(operands, request, kernel, target=target)
     return partial(_compute, program, operands, kernel, result)
+
+
+def bind_kernel(
+    program: OperatorProgram,
+    operands: Operands[KernelMatrix],
+    result: Array,
+    *,
+    target: str | Target | None,
+    check: bool,
+) -> BoundCall | BoundKernels:
+    """Return the kernel of a program bound to arrays; if it takes long, bound to portions of them."""
+    kernel = kernel_for(kernel_request(operands, program), target=target).kernel
+    arguments = kernel_arguments(operands, program, result)
+    verified = operands.matrix.verified
+    whole = kernel.bind(verified=verified, check=check, **arguments)
+    portions = list(portions_of(kernel.signature, arguments, operands.products))
+    if len(portions) == 1:
+        return whole
+    calls = [kernel.bind(verified=verified, **portion) for portion in portions]
+    return BoundKernels(calls, whole.arguments)
 
 
 def _compute(

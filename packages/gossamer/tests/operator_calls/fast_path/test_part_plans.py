@@ -56,13 +56,6 @@ def test_other_operands_are_checked_and_converted():
         gs.spmm(A, memory[:30], out=memory[20:60])
 
 
-def test_a_matrix_in_parts_cannot_be_bound():
-    _, A = decomposition()
-    with pytest.raises(ArgumentError) as caught:
-        gs.spmm.bind(A, integers(30, 5), out=np.empty((40, 5), np.float32))
-    assert caught.value.code == "operator.bind"
-
-
 def test_a_plan_keeps_no_operand_alive():
     _, A = decomposition()
     dense = integers(30, 5)
