@@ -60,6 +60,7 @@ def test_columns_after_the_last_whole_tile_are_a_part_of_their_own():
     prepared = gs.prepare(pruned((300, 500)), features=128, calls=MANY)
     assert isinstance(prepared, Decomposition)
     assert [part.tensor.format for part in prepared.parts] == ["tiled_csr", "csr"]
+    assert prepared.parts[0].tensor.arrays["indices"].dtype == np.uint16
     whole = gs.prepare(pruned((300, 512)), features=128, calls=MANY)
     assert isinstance(whole, Decomposition)
     assert [part.tensor.format for part in whole.parts] == ["tiled_csr"]

@@ -16,7 +16,7 @@ from script_runs import assert_everywhere, call, guards
 import gossamer as gs
 from gossamer.pipeline import flat_module
 from gossamer_formats import SparseTensor, convert, from_scipy
-from gossamer_formats.descriptions.tiled_csr import tiled_csr
+from gossamer_formats.descriptions.tiled_csr import MAX_NARROW, tiled_csr
 from gossamer_formats.storage import Storage
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError
@@ -142,6 +142,32 @@ def test_a_part_in_tiles_of_columns_adds_to_the_result():
     for features in (1, 16, 33):
         b = data((45, features), "float32")
         np.testing.assert_array_equal(gs.spmm(A, b), stored @ b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("width", "stride"), [(20, 1), (MAX_NARROW, 4000)])
+def test_products_with_columns_of_16_bits(width, stride, dtype):
+    """The largest column of the widest tile does not fit into 16 bits with a sign."""
+    stored = sparse.csr_array(matrix(90, 40)).astype(dtype)
+    shape = (90, -(-40 * stride // width) * width)
+    stored = sparse.csr_array((stored.data, stored.indices * stride, stored.indptr), shape)
+    description = tiled_csr(is_whole=True, is_narrow=True)
+    A = gs.decompose(stored, [(description, lambda i, j: j >= 0, {"tile_columns": width})])
+    indices = A.parts[0].tensor.arrays["indices"]
+    assert indices.dtype == np.uint16
+    assert stride == 1 or indices.max() > 1 << 15
+    for features in (1, 16, 33):
+        b = data((shape[1], features), dtype)
+        np.testing.assert_array_equal(gs.spmm(A, b), stored @ b)
+    np.testing.assert_array_equal(A.toarray(), stored.toarray())
+
+
+def test_a_tile_with_more_columns_than_16_bits_have_is_refused():
+    stored = sparse.csr_array(([1.0], ([0], [MAX_NARROW])), (1, 2 * MAX_NARROW + 2))
+    description = tiled_csr(is_whole=True, is_narrow=True)
+    with pytest.raises(FormatError) as caught:
+        convert(from_scipy(stored), description, tile_columns=MAX_NARROW + 1)
+    assert caught.value.code == "format.index_dtype"
 
 
 def test_only_whole_tiles_are_stored_on_request():
