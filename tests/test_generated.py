@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gossamer_formats import SparseTensor, format_names
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.support.index_arrays import bits_of_words
 from gossamer_schedule import PRIMITIVES
 from tests.support.docstrings import run_docstrings

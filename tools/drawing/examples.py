@@ -17,7 +17,7 @@ from gossamer_formats import (
     prune,
 )
 from gossamer_formats.decomposition.chosen_formats import ChosenFormat
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from tools.drawing import matrices
 
 SMALL = np.array(

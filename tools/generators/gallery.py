@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
+from typing import get_args
 
+from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.decomposition import composable
 from gossamer_formats.descriptions import NAMES
 from tools import ROOT
@@ -50,7 +52,7 @@ elements.
 
 def files() -> dict[Path, str]:
     """Return the whole page."""
-    parts = composable.NAMES
+    parts = get_args(ComposableName)
     missing = sorted({*NAMES, *parts} ^ EXAMPLES.keys())
     if missing:
         raise ValueError(

@@ -15,7 +15,6 @@ from gossamer_formats import (
     from_arrays,
     from_scipy,
     read,
-    stats_of,
     to_scipy,
 )
 from gossamer_formats.memory.ownership import is_owned
@@ -29,7 +28,7 @@ def test_a_tensor_describes_its_arrays(arrays):
     assert (tensor.shape, tensor.nnz, tensor.dtype) == ((4, 5), 6, "float32")
     assert dict(tensor.sizes) == {"m": 4, "n": 5, "nnz": 6}
     assert (tensor.description.axes[1].sorted, tensor.description.axes[1].unique) == (False, False)
-    assert stats_of(tensor) == Stats(rows=4, columns=5, nnz=6, longest_row=3, empty_rows=1)
+    assert tensor.stats == Stats(rows=4, columns=5, nnz=6, longest_row=3, empty_rows=1)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_every_kind_of_scipy_matrix_is_converted(kind, make, dense):
 def test_matrices_without_nonzeros(shape):
     tensor = from_scipy(sparse.csr_array(shape, dtype=np.float32))
     assert (tensor.shape, tensor.nnz) == (shape, 0)
-    assert stats_of(tensor) == Stats(shape[0], shape[1], 0, 0, shape[0])
+    assert tensor.stats == Stats(shape[0], shape[1], 0, 0, shape[0])
     assert to_scipy(tensor).shape == shape
 
 

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
     from gossamer_formats.stats import storage_stats
     from gossamer_formats.storage import Array, Storage
-    from gossamer_formats.tensor import Conversion, SparseTensor, convert, stats_of
+    from gossamer_formats.tensor import SparseTensor
+    from gossamer_formats.tensor_conversion import Conversion, convert
     from gossamer_ir.support.index_arrays import FactChecker
 
 _HOMES = {
     "Array": "gossamer_formats.storage",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
-    "Conversion": "gossamer_formats.tensor",
+    "Conversion": "gossamer_formats.tensor_conversion",
     "Decomposition": "gossamer_formats.decomposition.decomposition",
     "FactChecker": "gossamer_ir.support.index_arrays",
     "Format": "gossamer_formats.format",
@@ -47,7 +48,7 @@ _HOMES = {
     "check_indptr": "gossamer_formats.checks.storage_checks",
     "check_storage": "gossamer_formats.checks.storage_checks",
     "chosen_parts": "gossamer_formats.decomposition.chosen_formats",
-    "convert": "gossamer_formats.tensor",
+    "convert": "gossamer_formats.tensor_conversion",
     "csr": "gossamer_formats.descriptions.csr",
     "decompose": "gossamer_formats.decomposition.decompose",
     "format_named": "gossamer_formats.registry.formats",
@@ -57,7 +58,6 @@ _HOMES = {
     "from_torch": "gossamer_formats.io.torch_conversion",
     "prune": "gossamer_formats.magnitude_pruning",
     "read": "gossamer_formats.io.reading",
-    "stats_of": "gossamer_formats.tensor",
     "storage_stats": "gossamer_formats.stats",
     "to_scipy": "gossamer_formats.io.scipy_conversion",
     "to_torch": "gossamer_formats.io.torch_conversion",
@@ -89,7 +89,6 @@ __all__ = [
     "from_torch",
     "prune",
     "read",
-    "stats_of",
     "storage_stats",
     "to_scipy",
     "to_torch",

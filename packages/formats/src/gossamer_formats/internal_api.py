@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES
     from gossamer_formats.conversion.elements.stored_elements import stored_elements
     from gossamer_formats.conversion.target.recognized_formats import is_format
-    from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
     from gossamer_formats.memory.available_memory import available_memory
     from gossamer_formats.permutation import UNSTORED
+    from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
     from gossamer_formats.scipy_matrices.own_format import borrow_in_own_format
     from gossamer_formats.storage import evaluate, shape_of
 
 _HOMES = {
-    "COMPOSABLE_FORMATS": "gossamer_formats.decomposition.composable_formats",
+    "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.storage_checks",
     "UNSTORED": "gossamer_formats.permutation",

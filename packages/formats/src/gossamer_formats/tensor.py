@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
-from gossamer_formats.checks.owned_storage import checked_copy, owned_storage
+from gossamer_formats.array_protocol import NotAnArray
+from gossamer_formats.checks.owned_storage import (
+    adopted_storage,
+    borrowed_storage,
+    checked_copy,
+    owned_storage,
+)
 from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.numpy.csr_matrices import transposed_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
-from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
+from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.memory.ownership import adopt_array, is_owned
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
@@ -33,13 +38,9 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
-from gossamer_ir.support.typed_calls import typed
-
-if TYPE_CHECKING:
-    from gossamer_formats.decomposition.decomposition import Decomposition
 
 
-class SparseTensor:
+class SparseTensor(NotAnArray):
     """A sparse tensor with checked, read-only copies of its arrays, so that kernels need not check them.
 
     Made of a SciPy matrix, or by `from_scipy`, `from_torch`, `from_arrays` and `read`. With `copy=False`,
@@ -87,13 +88,8 @@ class SparseTensor:
     @classmethod
     def of_new(cls, storage: Storage) -> SparseTensor:
         """Return a tensor of valid arrays to which nobody can write: of tensors, or without references."""
-        arrays = {
-            name: array if is_owned(array) else adopt_array(array)
-            for name, array in storage.arrays.items()
-        }
-        sizes = MappingProxyType(dict(storage.sizes))
         tensor = cls.__new__(cls)
-        tensor._hold(Storage(storage.description, sizes, MappingProxyType(arrays)))
+        tensor._hold(adopted_storage(storage))
         return tensor
 
     @classmethod
@@ -107,9 +103,7 @@ class SparseTensor:
         """
         check_storage(storage)
         tensor = cls.__new__(cls)
-        arrays = {name: _read_only_view(array) for name, array in storage.arrays.items()}
-        sizes = MappingProxyType(dict(storage.sizes))
-        tensor._hold(Storage(storage.description, sizes, MappingProxyType(arrays)))
+        tensor._hold(borrowed_storage(storage))
         tensor._is_borrowed = True
         return tensor
 
@@ -229,30 +223,9 @@ class SparseTensor:
         """
         return self.toarray()
 
-    def __array__(self, *_options: Any, **_keywords: Any) -> Array:
-        """Refuse: the dense array may take much more memory than the tensor."""
-        raise TypeError(
-            f"A tensor in the format '{self.format}' is not converted to a dense array implicitly. "
-            "Hint: call todense()."
-        )
-
-    def __len__(self) -> int:
-        """Refuse: the length of a sparse tensor is ambiguous."""
-        raise TypeError("The length of a sparse tensor is ambiguous. Hint: use shape[0] or nnz.")
-
-    def __iter__(self) -> Any:
-        """Refuse: iteration over a sparse tensor is ambiguous."""
-        raise TypeError(
-            "A sparse tensor cannot be iterated over. Hint: use the elements of todense(), or its arrays."
-        )
-
-    def __bool__(self) -> bool:
-        """Refuse: the truth value of a sparse tensor is ambiguous."""
-        raise TypeError("The truth value of a sparse tensor is ambiguous. Hint: use nnz != 0.")
-
-    # The overloads overlap: the literal is a string, whose format would be one of tensors.
+    # A `Decomposition`, whose module imports this one; `decompose` is annotated with it.
     @overload
-    def asformat(  # type: ignore[overload-overlap]
+    def asformat(
         self,
         format: ComposableName,
         *,
@@ -261,7 +234,7 @@ class SparseTensor:
         index_dtype: str | None = ...,
         order: None = ...,
         **parameters: int,
-    ) -> Decomposition: ...
+    ) -> Any: ...
 
     @overload
     def asformat(
@@ -310,24 +283,24 @@ class SparseTensor:
         if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
         if order is None and isinstance(format, str) and FORMATS.find(format) is None:
-            # Imported when needed: most programs have no tensors in parts.
-            from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
-            from gossamer_formats.decomposition.decompose import decompose
-
-            if COMPOSABLE_FORMATS.find(format) is not None:
+            composable = COMPOSABLE_FORMATS.find(format)
+            if composable is not None:
                 matrix = self.asformat(
                     "csr", duplicates=duplicates, zeros=zeros, index_dtype=index_dtype
                 )
-                return decompose(matrix, format, **parameters)
-        target = conversion_target(format, parameters, rank=self.ndim, order=order)
-        return _converted(
-            self,
-            target,
+                return composable.decomposition_of(matrix, parameters)
+        # Imported late, since most tensors are never converted, and operators import this module.
+        from gossamer_formats.conversion.convert import convert_storage
+
+        storage, _ = convert_storage(
+            self.checked_storage(),
+            conversion_target(format, parameters, rank=self.ndim, order=order),
             duplicates=duplicates,
             zeros=zeros,
             index_dtype=index_dtype,
             wants_permutation=False,
-        ).tensor
+        )
+        return SparseTensor.of_new(storage)
 
     def tocsr(self) -> SparseTensor:
         """Return the matrix in CSR, converted once unless the tensor is borrowed; duplicates are kept.
@@ -360,9 +333,6 @@ class SparseTensor:
         """
         kept: SparseTensor | None = self._memo.get("csr")
         return kept
-
-    __array_ufunc__ = None
-    """Lets `array @ tensor` call `__rmatmul__` instead of making an array of the tensor."""
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
@@ -408,87 +378,3 @@ class SparseTensor:
             f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{size_in_words(self.nbytes)})"
         )
-
-
-class Conversion(NamedTuple):
-    """A converted tensor. `permutation` has for each of its values the position of the value in the source,
-    -1 for a value that fills a slot without an element; None if duplicates were added.
-
-    >>> from scipy.sparse import eye_array
-    >>> from gossamer_formats import from_scipy
-    >>> convert(from_scipy(eye_array(2)), "ell", width=2).permutation
-    array([ 0, -1,  1, -1])
-    """
-
-    tensor: SparseTensor
-    permutation: Array | None
-
-
-@typed
-def convert(
-    tensor: SparseTensor,
-    format: str | FormatDescription,
-    *,
-    duplicates: Duplicates = "sum",
-    zeros: Zeros | None = None,
-    index_dtype: str | None = None,
-    order: Array | None = None,
-    **parameters: int,
-) -> Conversion:
-    """Return a tensor in another format, which is named or described.
-
-    `parameters` are those of the format, such as the size of blocks. `duplicates` says what becomes of
-    several elements with equal coordinates: their "sum", "keep" all, or "error". `zeros=None` drops zeros
-    from a format that stores them to fill dense axes, and keeps those of others; "keep" and "drop" are for
-    all. `index_dtype=None` takes int32 if all indices fit. `order` has the rows in the order in which a
-    format such as "row_groups" or "sell" stores them, each once. Raises `FormatError`.
-
-    >>> from scipy.sparse import eye_array
-    >>> from gossamer_formats import from_scipy
-    >>> found = convert(from_scipy(eye_array(3)), "csc")
-    >>> found.tensor.format, found.permutation.tolist()
-    ('csc', [0, 1, 2])
-    """
-    target = conversion_target(format, parameters, rank=tensor.ndim, order=order)
-    return _converted(tensor, target, duplicates=duplicates, zeros=zeros, index_dtype=index_dtype)
-
-
-def _converted(
-    tensor: SparseTensor,
-    target: ConversionTarget,
-    *,
-    duplicates: Duplicates,
-    zeros: Zeros | None,
-    index_dtype: str | None,
-    wants_permutation: bool = True,
-) -> Conversion:
-    # Imported late, since most tensors are never converted, and operators import this module.
-    from gossamer_formats.conversion.convert import convert_storage
-
-    storage, permutation = convert_storage(
-        tensor.checked_storage(),
-        target,
-        duplicates=duplicates,
-        zeros=zeros,
-        index_dtype=index_dtype,
-        wants_permutation=wants_permutation,
-    )
-    return Conversion(SparseTensor.of_new(storage), permutation)
-
-
-def _read_only_view(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-@typed
-def stats_of(tensor: SparseTensor) -> Stats:
-    """Return statistics of a tensor, which the scheduling rules use; computed once per tensor.
-
-    >>> from scipy.sparse import eye_array
-    >>> from gossamer_formats import from_scipy
-    >>> stats_of(from_scipy(eye_array(3)))
-    Stats(rows=3, columns=3, nnz=3, longest_row=1, empty_rows=0)
-    """
-    return tensor.stats

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from gossamer_formats import SparseTensor, decompose, from_arrays, from_scipy
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.errors import ArgumentError, FormatError, PluginError
 from gossamer_testkit.conformance.composable_formats import SPMV_SCRIPT
 

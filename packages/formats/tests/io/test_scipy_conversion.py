@@ -182,13 +182,14 @@ def test_a_tensor_is_not_made_dense_implicitly():
     tensor = from_scipy(matrix_in("csr"))
     np.testing.assert_array_equal(tensor.todense(), tensor.toarray())
     for use, hint in (
-        (np.asarray, r"call todense\(\)"),
+        (np.asarray, r"call toarray\(\)"),
         (len, r"shape\[0\] or nnz"),
-        (list, "todense"),
+        (list, "toarray"),
         (bool, "nnz != 0"),
     ):
-        with pytest.raises(TypeError, match=f"Hint: .*{hint}"):
-            use(tensor)
+        for made in (tensor, tensor.asformat("hyb")):
+            with pytest.raises(TypeError, match=f"Hint: .*{hint}"):
+                use(made)
 
 
 def test_values_are_float32_or_float64_in_every_format():

@@ -12,13 +12,13 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
+from tests.fuzzing.lowered.programs.declarations import Declarations
 from tests.fuzzing.lowered.programs.declared_reducers import draw_reducers
-from tests.fuzzing.lowered.programs.extreme_bounds import ENDS, MULTIPLES
 from tests.fuzzing.lowered.programs.facts import draw_facts
 from tests.fuzzing.lowered.programs.lines import under
 from tests.fuzzing.lowered.programs.lowered_program import Lowered
 from tests.fuzzing.lowered.programs.position_axes import draw_forest
-from tests.fuzzing.lowered.programs.scope import EXTREMES, Drawn, Scope
+from tests.fuzzing.lowered.programs.scope import EXTREMES, Drawn
 from tests.fuzzing.lowered.programs.statement_lines import Bodies
 from tests.fuzzing.oracle.coordinate_tables import Undecided
 
@@ -49,24 +49,12 @@ def drawn(rng: Random, stage: str | None = None, *, has_blocks: bool = False) ->
     return None if program is None or diagnostics(program.module) else program
 
 
-class Drawing:
+class Drawing(Declarations):
     """Draws declarations with arrays, then statements over them."""
 
     def __init__(self, rng: Random, stage: str, *, has_blocks: bool = False) -> None:
-        self.rng, self.has_blocks = rng, has_blocks
-        is_careless, is_wild = rng.random() < 0.3, rng.random() < 0.35
-        self.scope = Scope(
-            rng, stage, careless=0.1 if is_careless else 0.002, wild=0.1 if is_wild else 0.004
-        )
-        self.lines: list[str] = []
-        self.params: list[str] = []
-        self.arrays: dict[str, np.ndarray] = {}
-        self.sizes: dict[str, int | float] = {
-            "n": rng.choice((0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8, 8)),
-            "m": rng.choice((1, 2, 3, 4, 6, 8)),
-            "s": rng.choice((*EXTREMES, *ENDS, *MULTIPLES, 0, 1, 5, -3)),
-        }
-        self.scope.scalars = ["n", "m"] if rng.random() < 0.6 else ["n", "m", "s"]
+        super().__init__(rng, stage)
+        self.has_blocks = has_blocks
 
     def program(self) -> Lowered | None:
         if self.scope.stage == "position":
@@ -103,20 +91,6 @@ class Drawing:
         for name in [name for name in self.sizes if not re.search(rf"\b{name}\b", text)]:
             del self.sizes[name]
 
-    def declare(self, buffer: Drawn, array: np.ndarray, *, handle: str | None = None) -> None:
-        """Declares a buffer with its own parameter."""
-        handle = handle or buffer.name.lower() + "_"
-        if handle not in self.params:
-            self.params.append(handle)
-        self.arrays[handle] = array
-        if not buffer.is_sparse:
-            sizes = ", ".join(buffer.sizes)
-            tail = "," if len(buffer.sizes) == 1 else ""
-            self.lines.append(
-                f'{buffer.name} = T.match_buffer({handle}, ({sizes}{tail}), "{buffer.dtype}")'
-            )
-        self.scope.buffers.append(buffer)
-
     def _declare_buffers(self) -> None:
         rng = self.rng
         first, second = rng.choice(
@@ -138,12 +112,6 @@ class Drawing:
 
     def _length(self) -> str:
         return self.rng.choice(("n", "T.int64(8)", "T.int64(8)"))
-
-    def size(self, text: str) -> int:
-        """The number of elements along a dimension."""
-        if text in self.sizes:
-            return int(self.sizes[text])
-        return int(text.removeprefix("T.int64(").removesuffix(")"))
 
     def _values(self, name: str, dtype: str, role: str, sizes: tuple[str, ...]) -> None:
         shape = tuple(map(self.size, sizes))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from tests.fuzzing.lowered.programs.declarations import Declarations
 from tests.fuzzing.lowered.programs.scope import Drawn
-
-if TYPE_CHECKING:
-    from tests.fuzzing.lowered.programs.draw_lowered import Drawing
 
 ROLES = ("index", "cell", "extreme", "sorted")
 SPARSE = {
@@ -21,31 +18,31 @@ SHARE_WITH_FACTS = 0.5
 """The share of programs that declare facts."""
 
 
-def draw_facts(drawing: Drawing) -> list[str]:
+def draw_facts(declared: Declarations) -> list[str]:
     """Lines that declare facts about arrays that the program does not write."""
-    rng, lines = drawing.rng, list[str]()
+    rng, lines = declared.rng, list[str]()
     if rng.random() > SHARE_WITH_FACTS:
         return lines
     for name, fact in SPARSE.items():
-        if any(item.name == name for item in drawing.scope.buffers) and rng.random() < 0.3:
+        if any(item.name == name for item in declared.scope.buffers) and rng.random() < 0.3:
             lines.append(fact)
-    for at, buffer in enumerate(drawing.scope.buffers):
+    for at, buffer in enumerate(declared.scope.buffers):
         if buffer.role in ROLES and not buffer.is_sparse and rng.random() < 0.4:
-            found = _facts(drawing, buffer)
+            found = _facts(declared, buffer)
             if found:
-                drawing.scope.buffers[at] = replace(buffer, role="known")
+                declared.scope.buffers[at] = replace(buffer, role="known")
             lines += found
     return lines
 
 
-def _facts(drawing: Drawing, buffer: Drawn) -> list[str]:
-    rng, name = drawing.rng, buffer.name
+def _facts(declared: Declarations, buffer: Drawn) -> list[str]:
+    rng, name = declared.rng, buffer.name
     found: list[str] = []
-    values = drawing.arrays[name.lower() + "_"].ravel().tolist()
+    values = declared.arrays[name.lower() + "_"].ravel().tolist()
     if values and rng.random() < 0.7:
         low, high = min(values), max(values)
         bounds = [f"{min(low, 0)}, {max(high, 7) + 1}"] if abs(low) + abs(high) < 99 else []
-        named = {size: value for size, value in drawing.sizes.items() if size != "s"}
+        named = {size: value for size, value in declared.sizes.items() if size != "s"}
         bounds += [f"0, {size}" for size, value in named.items() if low >= 0 and high < value]
         if bounds:
             found.append(f"T.assume(in_range({name}, {rng.choice(bounds)}))")

@@ -1,21 +1,43 @@
-"""Read-only copies of storage, with checks and without."""
+"""Storage that owns its arrays or borrows them: copies, new arrays without copies, read-only views."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MappingProxyType
 
 from gossamer_formats.checks.coordinate_order import with_observed_order
 from gossamer_formats.checks.storage_checks import check_storage
-from gossamer_formats.memory.ownership import owned_array
-from gossamer_formats.storage import Storage
+from gossamer_formats.memory.ownership import adopt_array, is_owned, owned_array
+from gossamer_formats.storage import Array, Storage
 from gossamer_ir.nodes import FormatDescription
 
 
 def owned_storage(storage: Storage) -> Storage:
     """Return the storage with owned arrays; those that are not are copied. Nothing is checked."""
-    arrays = {name: owned_array(array) for name, array in storage.arrays.items()}
+    return _with_arrays(storage, owned_array)
+
+
+def adopted_storage(storage: Storage) -> Storage:
+    """Return the storage with read-only arrays without copies: its arrays are owned, or new and the caller
+    keeps no reference to them. Nothing is checked."""
+    return _with_arrays(storage, lambda array: array if is_owned(array) else adopt_array(array))
+
+
+def borrowed_storage(storage: Storage) -> Storage:
+    """Return the storage with read-only views of arrays that the caller can write to. Nothing is checked."""
+    return _with_arrays(storage, _read_only_view)
+
+
+def _with_arrays(storage: Storage, held: Callable[[Array], Array]) -> Storage:
+    arrays = {name: held(array) for name, array in storage.arrays.items()}
     sizes = MappingProxyType(dict(storage.sizes))
     return Storage(storage.description, sizes, MappingProxyType(arrays))
+
+
+def _read_only_view(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def checked_copy(storage: Storage, declared: FormatDescription) -> Storage:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from gossamer_formats.decomposition.decomposed import decomposed
+from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
+from gossamer_formats.decomposition.part_checks import require_parts
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
 
@@ -27,6 +32,29 @@ class ComposableFormat(NamedTuple):
     parameters: Mapping[str, int | None] = {}
     chosen: tuple[str, ...] = ()
     example_parameters: Mapping[str, int] = {}
+
+    def decomposition_of(
+        self, tensor: SparseTensor, parameters: Mapping[str, int | None]
+    ) -> Decomposition:
+        """Return a matrix in the parts of this format, once they are checked.
+
+        Raises `FormatError` as `with_defaults` does, and for a matrix that cannot be decomposed, and
+        `PluginError` for parts of another distribution that are not valid.
+
+        >>> from scipy.sparse import eye_array
+        >>> from gossamer_formats.decomposition.composable.hyb import FORMAT
+        >>> FORMAT.decomposition_of(SparseTensor(eye_array(3)), {"k": 0}).parts[0].name
+        'p0b0'
+        """
+        values = with_defaults(self, parameters)
+
+        def parts_of(matrix: SparseTensor) -> list[Part]:
+            with COMPOSABLE_FORMATS.errors_of(self.name, doing="decompose a matrix by the"):
+                # The function may be a generator, whose body runs here.
+                found = list(self.decompose(matrix, **values))
+            return require_parts(found, matrix, format=self.name)
+
+        return decomposed(tensor, self.name, parts_of)
 
 
 def with_defaults(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gossamer_formats.array_protocol import NotAnArray
 from gossamer_formats.conversion.target.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.permutation import stored_count, with_fill
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from gossamer_formats.decomposition.coverage import Coverage
 
 
-class Decomposition:
+class Decomposition(NotAnArray):
     """A tensor in parts, which together hold each element once. Made by `decompose`.
 
     `name` is that of the composable format; `parts` are those that have elements. `value_count` is the number
@@ -288,9 +289,6 @@ class Decomposition:
         initializing, _, left = self.coverage(dimension)
         names = tuple(self.parts[number].name for number in initializing)
         return RowsOfParts(names, are_all=not left.size, are_declared=are_declared)
-
-    __array_ufunc__ = None
-    """Lets `array @ decomposition` raise `TypeError` instead of making an array of it."""
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""

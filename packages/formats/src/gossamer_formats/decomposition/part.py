@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gossamer_formats.memory.ownership import adopt_array, is_owned
 from gossamer_formats.storage import Array, Storage, shape_of, values_handle
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.nodes import Var
@@ -49,10 +48,6 @@ def part_of(
     name: str, storage: Storage, permutation: Array, *, fixed_sizes: Mapping[str, int]
 ) -> Part:
     """Return a part of valid arrays, which are owned, or new and the caller keeps no reference to them."""
-    arrays = {
-        handle: array if is_owned(array) else adopt_array(array)
-        for handle, array in storage.arrays.items()
-    }
-    tensor = SparseTensor.of_checked(storage._replace(arrays=arrays))
+    tensor = SparseTensor.of_new(storage)
     permutation.flags.writeable = False
     return Part(name, tensor, permutation, fixed_sizes)

@@ -21,7 +21,8 @@ from gossamer_formats.io.standard_formats import in_format_with, is_sorted_and_u
 from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.registry.formats import format_named, formats_with
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor, convert
+from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensor_conversion import convert
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed

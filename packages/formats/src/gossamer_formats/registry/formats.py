@@ -23,7 +23,8 @@ FORMATS: NamedObjects[Format] = NamedObjects(
     "format",
     expected="a gossamer_formats.Format with this name",
     is_valid=lambda found, name: isinstance(found, Format) and found.name == name,
-    library=descriptions,
+    library=descriptions.__name__,
+    library_names=descriptions.NAMES,
 )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from gossamer_ir.errors import FormatError, GossamerError, PluginError
@@ -24,13 +23,18 @@ class NamedObjects(Generic[T]):
 
     `group` is the group of the entry points that register them, and `kind` their name in messages. An entry
     point must name an object that `is_valid` accepts, which takes the object and the name; `expected`
-    describes it. The objects of the library, if it has some, are in the modules of the package `library`: its
-    `NAMES` lists them, and each has the object in its constant `FORMAT`.
+    describes it. The objects of the library, if it has some, are in the modules `library_names` of the
+    package `library`, each in the constant `FORMAT`.
 
-    >>> from gossamer_formats import descriptions
-    >>> formats = NamedObjects("acme.formats", "format", expected="a format", library=descriptions)
-    >>> formats.find("csr").name, formats.find("rows"), formats.names()[:2]
-    ('csr', None, ['bitmask', 'bsr'])
+    >>> formats = NamedObjects(
+    ...     "acme.formats",
+    ...     "format",
+    ...     expected="a format",
+    ...     library="gossamer_formats.descriptions",
+    ...     library_names=("bsr", "csr"),
+    ... )
+    >>> formats.find("csr").name, formats.find("rows"), formats.names()
+    ('csr', None, ['bsr', 'csr'])
     """
 
     def __init__(
@@ -40,14 +44,15 @@ class NamedObjects(Generic[T]):
         *,
         expected: str,
         is_valid: Callable[[Any, str], bool] = lambda found, name: True,
-        library: ModuleType | None = None,
+        library: str = "",
+        library_names: tuple[str, ...] = (),
     ) -> None:
         self.group = group
         self.kind = kind
         self._expected = expected
         self._is_valid = is_valid
         self._library = library
-        self._library_names: tuple[str, ...] = library.NAMES if library is not None else ()
+        self._library_names = library_names
         self.find: Callable[[str], T | None] = cache(self._find)
         """Returns the object of a name, or None.
 
@@ -90,9 +95,9 @@ class NamedObjects(Generic[T]):
     def _find(self, name: str) -> T | None:
         # The names of the library are its own: otherwise, any distribution could
         # block one of its objects. `ignored` lists those that try.
-        if self._library is not None and name in self._library_names:
+        if name in self._library_names:
             # Imported when needed: a program uses few of the objects.
-            own: T = import_module(f"{self._library.__name__}.{name}").FORMAT
+            own: T = import_module(f"{self._library}.{name}").FORMAT
             return own
         points = self._points(name)
         if not points:

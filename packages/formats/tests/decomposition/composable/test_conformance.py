@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_testkit import ComposableFormatSuite
 
 

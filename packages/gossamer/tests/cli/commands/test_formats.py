@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from gossamer.cli.app import app
 from gossamer_formats import format_names
-from gossamer_formats.decomposition.composable_formats import COMPOSABLE_FORMATS
+from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.registry.formats import FORMATS
 
 PLUGIN = '''

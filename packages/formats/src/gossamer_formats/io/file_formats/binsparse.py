@@ -29,7 +29,8 @@ from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.registry.formats import formats_with
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor, convert
+from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensor_conversion import convert
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 

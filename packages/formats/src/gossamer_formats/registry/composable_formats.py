@@ -1,0 +1,54 @@
+"""The composable formats: those of the library, and those that installed distributions register.
+
+A distribution registers a composable format by an entry point of the group `gossamer.composable_formats`,
+whose name is that of the format and whose object is a `ComposableFormat`:
+
+    [project.entry-points."gossamer.composable_formats"]
+    quadrants = "my_package.quadrants:FORMAT"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, get_args, runtime_checkable
+
+from gossamer_formats.composable_names import ComposableName
+from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_ir.plugins import groups
+
+
+@runtime_checkable
+class Decomposer(Protocol):
+    """What tensors need of a `ComposableFormat`.
+
+    Tensors have parts, which are tensors: a protocol, because `SparseTensor.asformat` cannot import the
+    class, whose module imports `SparseTensor`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the format."""
+
+    @property
+    def decompose(self) -> Callable[..., Iterable[Any]]:
+        """The function that makes the parts of a matrix in CSR, without checks."""
+
+    @property
+    def parameters(self) -> Mapping[str, int | None]:
+        """The options with their defaults; None: the option is required, or the format chooses it."""
+
+    @property
+    def example_parameters(self) -> Mapping[str, int]:
+        """The options with which `gossamer formats` draws a matrix."""
+
+    def decomposition_of(self, tensor: Any, parameters: Mapping[str, int | None]) -> Any:
+        """Return the `Decomposition` of a `SparseTensor`."""
+
+
+COMPOSABLE_FORMATS: NamedObjects[Decomposer] = NamedObjects(
+    groups.COMPOSABLE_FORMAT_GROUP.name,
+    "composable format",
+    expected="a gossamer_formats.ComposableFormat with this name",
+    is_valid=lambda found, name: isinstance(found, Decomposer) and found.name == name,
+    library="gossamer_formats.decomposition.composable",
+    library_names=get_args(ComposableName),
+)

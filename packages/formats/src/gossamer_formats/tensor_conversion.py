@@ -1,0 +1,62 @@
+"""`convert`: a tensor in another format, with the permutation of its values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_formats.conversion.convert import convert_storage
+from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
+from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.storage import Array
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.typed_calls import typed
+
+
+class Conversion(NamedTuple):
+    """A converted tensor. `permutation` has for each of its values the position of the value in the source,
+    -1 for a value that fills a slot without an element; None if duplicates were added.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> convert(from_scipy(eye_array(2)), "ell", width=2).permutation
+    array([ 0, -1,  1, -1])
+    """
+
+    tensor: SparseTensor
+    permutation: Array | None
+
+
+@typed
+def convert(
+    tensor: SparseTensor,
+    format: str | FormatDescription,
+    *,
+    duplicates: Duplicates = "sum",
+    zeros: Zeros | None = None,
+    index_dtype: str | None = None,
+    order: Array | None = None,
+    **parameters: int,
+) -> Conversion:
+    """Return a tensor in another format, which is named or described.
+
+    `parameters` are those of the format, such as the size of blocks. `duplicates` says what becomes of
+    several elements with equal coordinates: their "sum", "keep" all, or "error". `zeros=None` drops zeros
+    from a format that stores them to fill dense axes, and keeps those of others; "keep" and "drop" are for
+    all. `index_dtype=None` takes int32 if all indices fit. `order` has the rows in the order in which a
+    format such as "row_groups" or "sell" stores them, each once. Raises `FormatError`.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> found = convert(from_scipy(eye_array(3)), "csc")
+    >>> found.tensor.format, found.permutation.tolist()
+    ('csc', [0, 1, 2])
+    """
+    storage, permutation = convert_storage(
+        tensor.checked_storage(),
+        conversion_target(format, parameters, rank=tensor.ndim, order=order),
+        duplicates=duplicates,
+        zeros=zeros,
+        index_dtype=index_dtype,
+    )
+    return Conversion(SparseTensor.of_new(storage), permutation)
