@@ -14,7 +14,7 @@ from gossamer_llvm.abi import Abi
 from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STATEMENT_EMITTERS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.function_summary import FunctionSummary, summarize
-from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
+from gossamer_llvm.emitter.ir_builder import CODE_ALIGNMENT, COLD, HOT, FunctionText
 from gossamer_llvm.emitter.types import value_type
 
 
@@ -117,7 +117,8 @@ def _signature_text(
             notes += ["nocapture"] if param.name in summary.written else ["nocapture", "readonly"]
         parameters.append(_parameter_text(unit, param, number, notes, is_entry=is_entry))
     # An entry that only launches loops runs once per call, so optimizing it costs more than it saves.
-    attributes = COLD if is_entry and summary.only_calls else HOT
+    is_cold = is_entry and summary.only_calls
+    attributes = COLD if is_cold else f"{HOT} align {CODE_ALIGNMENT}"
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
     return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"

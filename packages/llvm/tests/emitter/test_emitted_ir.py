@@ -279,6 +279,12 @@ def test_loops_are_not_unrolled_unless_asked(loop, module, text, checked):
     assert "unroll.disable" not in source
 
 
+def test_loops_and_functions_are_aligned(loop, text, checked):
+    source = checked(text(loop(copy(None))))
+    assert '!"llvm.loop.align", i32 32' in source
+    assert "align 32 {" in source
+
+
 def test_loops_of_constant_extent_need_no_test(module, text, checked):
     assert checked(text(module(For("i", ZERO, index(0), (copy(None),))))).count("phi") == 0
     assert "icmp sgt" not in text(module(For("i", ZERO, index(3), (copy(None),))))

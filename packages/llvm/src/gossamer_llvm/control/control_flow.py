@@ -9,6 +9,7 @@ from gossamer_ir.nodes import For, Guard, If, Let, While
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
+from gossamer_llvm.emitter.ir_builder import CODE_ALIGNMENT
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
@@ -123,7 +124,8 @@ def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
     else:
         # The schedule decides about unrolling, not LLVM's heuristics.
         unroll = unit.new_metadata('!{!"llvm.loop.unroll.disable"}')
+    alignment = unit.new_metadata(f'!{{!"llvm.loop.align", i32 {CODE_ALIGNMENT}}}')
     # A distinct node refers to itself, or LLVM would merge the metadata of different loops.
     own = f"!{len(unit.metadata)}"
-    unit.new_metadata(f"distinct !{{{own}, {unroll}}}")
+    unit.new_metadata(f"distinct !{{{own}, {unroll}, {alignment}}}")
     return f", !llvm.loop {own}"

@@ -19,6 +19,11 @@ COLD = "#1"
 """Attribute groups. Functions that run once for each call or chunk are not optimized: the runtime code of
 parallel loops took two thirds of the compile time of a kernel."""
 
+CODE_ALIGNMENT = 32
+"""Bytes to which functions and loops are aligned: processors fetch and predict blocks of so many (measured on
+Emerald Rapids in a product with rows of 4 elements, at all multiples of 16: 1.3 times as fast at multiples of
+32 as at the others)."""
+
 
 class _LoopLines(msgspec.Struct):
     """A loop: `lines` are the instructions hoisted before it, `known` their values by text."""
