@@ -32,10 +32,9 @@ def first_match(
     rules: Iterable[RuleRecord], forms: Iterable[Form], target: Target, context: RuleContext
 ) -> FoundMatch | None:
     """Return the match of the first rule that matches the first form that any rule matches; None if there is
-    none."""
-    tried = tuple(rules)
+    none. The rules are iterated over again for each form, and only up to the one that matches."""
     for form in forms:
-        for rule in tried:
+        for rule in rules:
             match = rule.match(form.module, target, context)
             if match is not None:
                 return FoundMatch(rule, form, match)

@@ -6,7 +6,7 @@ rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -49,8 +49,8 @@ class RuleContext(msgspec.Struct, frozen=True):
     is_part: bool = False
     thresholds: RowThresholds = RowThresholds()
     taken: frozenset[str] = frozenset()
-    part_rules: tuple[RuleRecord, ...] = ()
-    iteration_rules: tuple[RuleRecord, ...] = ()
+    part_rules: Iterable[RuleRecord] = ()
+    iteration_rules: Iterable[RuleRecord] = ()
 
     def new_trace(self) -> TraceBuilder:
         """Return a trace without steps."""
