@@ -7,7 +7,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Load, ParallelFor, Var
 from gossamer_ir.traversal.walk import walk
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
-from gossamer_llvm.emitter.ir_builder import HOT, FunctionText
+from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
 
 Captures = dict[str, Value]
 """The values that a weight uses besides its variable: scalars by name, and addresses of buffers."""
@@ -25,7 +25,11 @@ def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
 
 
 def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
-    """Emit the function `i64 weight(i64 var, captures...)` and return its name."""
+    """Emit the function `i64 weight(i64 var, captures...)` and return its name.
+
+    It is cold, as the search is: both run twice for each chunk, and optimizing them takes a tenth of LLVM's
+    time for SpMM.
+    """
     symbol = emitter.unit.new_symbol()
     names = {
         name: Value(f"%c{number}", value.dtype)
@@ -33,7 +37,7 @@ def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Capture
     }
     parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
     inner = FunctionEmitter(
-        emitter.unit, FunctionText(f"internal i64 @{symbol}({parameters}) {HOT}")
+        emitter.unit, FunctionText(f"internal i64 @{symbol}({parameters}) {COLD}")
     )
     inner.values = {node.var: Value("%i", "int64"), **names}
     inner.buffers = {
@@ -54,7 +58,9 @@ def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> 
     """
     symbol = emitter.unit.new_symbol()
     extra = "".join(f", {value.type} %c{number}" for number, value in enumerate(captures.values()))
-    emitter.unit.definitions.append(_SEARCH.format(symbol=symbol, weight=weight, extra=extra))
+    emitter.unit.definitions.append(
+        _SEARCH.format(symbol=symbol, weight=weight, extra=extra, attributes=COLD)
+    )
     return symbol
 
 
@@ -80,7 +86,7 @@ _MAX_CAPTURES = 64
 the stack. It bounds these, and is not a measured limit."""
 
 _SEARCH = """\
-define internal i64 @{symbol}(i64 %low, i64 %high, i64 %target{extra}) #0 {{
+define internal i64 @{symbol}(i64 %low, i64 %high, i64 %target{extra}) {attributes} {{
 entry:
   br label %test
 test:

@@ -15,6 +15,19 @@ _CALL = re.compile(
     r"<\d+ x i1> <(?P<mask>i1 (?:true|false)(?:, i1 (?:true|false))*)>\)[^\n]*"
 )
 
+_INTEGERS = re.compile(r"@llvm\.masked\.store\.v\d+i(?:8|16|32)\.")
+
+
+def has_stores_to_scalarize(text: str) -> bool:
+    """Return whether LLVM IR may have a store that is replaced, once its masks are constants.
+
+    >>> has_stores_to_scalarize("declare void @llvm.masked.store.v16i8.p0(<16 x i8>, ptr, i32, <16 x i1>)")
+    True
+    >>> has_stores_to_scalarize("declare void @llvm.masked.store.v4f32.p0(<4 x float>, ptr, i32, <4 x i1>)")
+    False
+    """
+    return _INTEGERS.search(text) is not None
+
 
 def scalarize_single_lane_stores(text: str) -> str:
     """Return the LLVM IR with a scalar store in place of each masked store of integers whose mask is a
