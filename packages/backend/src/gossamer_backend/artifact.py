@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import msgspec
 
 from gossamer_ir.errors import ArgumentError
@@ -38,7 +40,7 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def decode(data: bytes) -> Artifact:
         """Decode the bytes of `encode`; raise `ArgumentError` (`artifact.malformed`) for any others."""
         try:
-            return _DECODER.decode(data)
+            return _decoder().decode(data)
         except msgspec.MsgspecError as error:
             raise ArgumentError(
                 "artifact.malformed",
@@ -56,4 +58,10 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Artifact)
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[Artifact]:
+    """Return the decoder, which takes 3 ms to make: a signature refers to all types of expressions. A process
+    that finds nothing in the cache does not need it."""
+    return msgspec.msgpack.Decoder(Artifact)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-_CALL = re.compile(
+# Compiled when first used: few kernels have such stores.
+_CALL = (
     r"(?:tail )?call void @llvm\.masked\.store\.v\d+(?P<element>i8|i16|i32)\.p0\("
     r"(?P<data><\d+ x i\d+> %[-\w.$]+), ptr (?:[^,%]* )?(?P<pointer>%[-\w.$]+), (?:i32 \d+, )?"
     r"<\d+ x i1> <(?P<mask>i1 (?:true|false)(?:, i1 (?:true|false))*)>\)[^\n]*"
@@ -39,7 +40,7 @@ def scalarize_single_lane_stores(text: str) -> str:
     %single_lane.0.pointer = getelementptr i8, ptr %p, i64 1
     store i8 %single_lane.0.value, ptr %single_lane.0.pointer, align 1
     """
-    return _CALL.sub(_scalar_store, text)
+    return re.sub(_CALL, _scalar_store, text)
 
 
 def _scalar_store(call: re.Match[str]) -> str:
