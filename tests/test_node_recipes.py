@@ -34,7 +34,7 @@ TABLES = {
     "Add a fact": {
         "gossamer_ir.traversal.fact_kinds": "FACT_KINDS",
         "gossamer_ir.script.printer.declarations": "FACT_PRINTERS",
-        "gossamer_backend.arguments.fact_errors": "FACT_CHECKS",
+        "gossamer_ir.traversal.fact_violations": "FACT_CHECKS",
         "gossamer_backend.export.spelling": "FACT_SENTENCES",
     },
 }

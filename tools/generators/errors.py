@@ -182,8 +182,10 @@ def codes_of_source(kind: str = "Error") -> set[str]:
 
 
 def codes_of_file(path: Path, kind: str) -> Iterator[str]:
-    """Yield the codes that a file passes to errors."""
+    """Yield the codes that a file passes to errors, and those in its table `_CODES`."""
     for call in ast.walk(ast.parse(path.read_text())):
+        if kind == "Error" and isinstance(call, ast.Assign) and _is_table_of_codes(call):
+            yield from ast.literal_eval(call.value).values()
         if not isinstance(call, ast.Call):
             continue
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
@@ -200,6 +202,10 @@ def codes_of_file(path: Path, kind: str) -> Iterator[str]:
         for text in (text for argument in arguments[:1] for text in texts_of(argument)):
             if CODE.fullmatch(prefix + text):
                 yield prefix + text
+
+
+def _is_table_of_codes(node: ast.Assign) -> bool:
+    return [ast.unparse(target) for target in node.targets] == ["_CODES"]
 
 
 def texts_of(node: ast.expr) -> Iterator[str]:

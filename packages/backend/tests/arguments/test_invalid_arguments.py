@@ -153,7 +153,7 @@ REFUSED = {
     ),
     "a duplicate": (
         {"indices": np.array([0, 3, 0, 0, 2], np.int32)},
-        "kernel.sorted",
+        "kernel.unique",
         "Element 3 of 'indices' is 0, which is equal to",
     ),
 }

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_formats.checks.storage_checks import check_indices, check_indptr, check_storage
+    from gossamer_formats.checks.index_checks import check_indices, check_indptr
+    from gossamer_formats.checks.storage_checks import check_storage
     from gossamer_formats.decomposition.chosen_formats import chosen_parts
     from gossamer_formats.decomposition.composable_format import ComposableFormat
     from gossamer_formats.decomposition.decompose import decompose
@@ -44,8 +45,8 @@ _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",
     "Storage": "gossamer_formats.storage",
     "borrow_scipy": "gossamer_formats.scipy_matrices.csr_of_scipy",
-    "check_indices": "gossamer_formats.checks.storage_checks",
-    "check_indptr": "gossamer_formats.checks.storage_checks",
+    "check_indices": "gossamer_formats.checks.index_checks",
+    "check_indptr": "gossamer_formats.checks.index_checks",
     "check_storage": "gossamer_formats.checks.storage_checks",
     "chosen_parts": "gossamer_formats.decomposition.chosen_formats",
     "convert": "gossamer_formats.tensor_conversion",

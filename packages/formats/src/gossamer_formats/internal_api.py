@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES
+    from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES
     from gossamer_formats.conversion.elements.stored_elements import stored_elements
     from gossamer_formats.conversion.target.recognized_formats import is_format
     from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
-    "INDEX_DTYPES": "gossamer_formats.checks.storage_checks",
+    "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
     "UNSTORED": "gossamer_formats.permutation",
-    "VALUE_DTYPES": "gossamer_formats.checks.storage_checks",
+    "VALUE_DTYPES": "gossamer_formats.checks.array_checks",
     "available_memory": "gossamer_formats.memory.available_memory",
     "borrow_in_own_format": "gossamer_formats.scipy_matrices.own_format",
     "evaluate": "gossamer_formats.storage",

@@ -8,13 +8,14 @@ from typing import Any, overload
 import numpy as np
 
 from gossamer_formats.array_protocol import NotAnArray
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.owned_storage import (
     adopted_storage,
     borrowed_storage,
     checked_copy,
     owned_storage,
 )
-from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
+from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.numpy.csr_matrices import transposed_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros

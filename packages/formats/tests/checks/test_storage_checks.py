@@ -26,13 +26,21 @@ from gossamer_ir.script import parse_format
 I32, I64, F32 = np.int32, np.int64, np.float32
 
 BAD_ARRAYS = [
-    ("format.indptr.start", {"indptr": {0: 1}}, "indptr[0] is 1"),
-    ("format.indptr.start", {"indptr": {0: -2}}, "indptr[0] is -2"),
-    ("format.indptr.decreasing", {"indptr": {2: 5}}, "indptr[3] is 4, less than indptr[2] = 5"),
-    ("format.indptr.decreasing", {"indptr": {1: -1}}, "indptr[1] is -1"),
+    ("format.value", {"indptr": {0: 1}}, "Element 0 of 'indptr' is 1"),
+    ("format.value", {"indptr": {0: -2}}, "Element 0 of 'indptr' is -2"),
+    (
+        "format.monotone",
+        {"indptr": {2: 5}},
+        "Element 3 of 'indptr' is 4, which is less than",
+    ),
+    ("format.monotone", {"indptr": {1: -1}}, "Element 1 of 'indptr' is -1"),
     ("format.length", {"indptr": {4: 7}}, "indices has 6 elements; expected 7"),
-    ("format.indices.range", {"indices": {2: 5}}, "indices[2] is 5; expected a value from 0 to 4"),
-    ("format.indices.range", {"indices": {3: -1}}, "indices[3] is -1"),
+    (
+        "format.range",
+        {"indices": {2: 5}},
+        "Element 2 of 'indices' is 5; expected a value from 0 to 4",
+    ),
+    ("format.range", {"indices": {3: -1}}, "Element 3 of 'indices' is -1"),
     ("format.length", {"indptr": np.zeros(4, I32)}, "indptr has 4 elements; expected 5"),
     ("format.length", {"indptr": np.zeros(0, I32)}, "indptr has 0 elements; expected 5"),
     ("format.length", {"data": np.zeros(5, F32)}, "data has 5 elements; expected 6"),
@@ -83,8 +91,8 @@ def test_missing_and_unknown_arrays_are_named(names):
 @pytest.mark.parametrize(
     ("promise", "code"),
     [
-        ({"sorted": True, "unique": False}, "format.indices.unsorted"),
-        ({"sorted": False, "unique": True}, "format.indices.duplicate"),
+        ({"sorted": True, "unique": False}, "format.sorted"),
+        ({"sorted": False, "unique": True}, "format.unique"),
     ],
 )
 def test_a_promised_order_is_checked(promise, code, arrays):
@@ -98,25 +106,25 @@ def test_rows_of_groups_are_all_rows():
     tensor = from_scipy(sparse.csr_array(np.ones((4, 3)))).asformat("row_groups", height=3)
     assert tensor.arrays["rows"].tolist() == [0, 1, 2, 3, 4, 5]
     arrays = {**tensor.arrays, "rows": np.array([0, 1, 2, 3, 4, 6], np.int32)}
-    with pytest.raises(FormatError, match=r"rows\[5\] is 6; .* values from 0 to 5\.") as caught:
+    with pytest.raises(FormatError, match=r"Element 5 of 'rows' is 6; .* from 0 to 5\.") as caught:
         check_storage(tensor.storage._replace(arrays=arrays))
-    assert caught.value.code == "format.indices.range"
+    assert caught.value.code == "format.range"
 
 
 def test_rows_of_slices_are_distinct():
     matrix = convert(from_scipy(sparse.csr_array(np.eye(3, dtype=np.float32))), "sell", height=2)
     arrays = {name: np.array(array) for name, array in matrix.tensor.arrays.items()}
     arrays["rows"][3] = 1
-    with pytest.raises(FormatError, match=r"rows\[3\] is 1, as is rows\[1\]") as caught:
+    with pytest.raises(FormatError, match="Element 3 of 'rows' is 1, as is element 1") as caught:
         SparseTensor(Storage(sell(), matrix.tensor.sizes, arrays))
-    assert caught.value.code == "format.indices.repeated"
+    assert caught.value.code == "format.distinct"
 
 
 def test_the_last_offset_is_the_number_of_nonzeros(changed):
     arrays = changed(indptr={4: 7})
-    with pytest.raises(FormatError, match=r"indptr\[4\] is 7; expected 6") as caught:
+    with pytest.raises(FormatError, match="Element 4 of 'indptr' is 7; expected 6") as caught:
         SparseTensor(Storage(csr(), {"m": 4, "n": 5, "nnz": 6}, arrays))
-    assert caught.value.code == "format.indptr.end"
+    assert caught.value.code == "format.value"
 
 
 def test_negative_sizes_of_a_storage_are_refused(arrays):
@@ -133,7 +141,7 @@ def test_padding_is_allowed_only_where_the_axis_is_padded():
 
 
 def test_no_column_is_in_range_of_a_matrix_without_columns():
-    with pytest.raises(FormatError, match="expected none, since the length is 0"):
+    with pytest.raises(FormatError, match="expected an empty array"):
         check_indices(np.array([0], I64), length=0, count=1)
 
 
@@ -146,13 +154,13 @@ def _tampered(kind: str, name: str):
 @pytest.mark.parametrize(
     ("kind", "name", "code"),
     [
-        ("csr", "indices", "format.indices.range"),
-        ("csr", "indptr", "format.indptr.decreasing"),
-        ("csc", "indices", "format.indices.range"),
-        ("csc", "indptr", "format.indptr.decreasing"),
-        ("bsr", "indices", "format.indices.range"),
-        ("coo", "row", "format.indices.range"),
-        ("coo", "col", "format.indices.range"),
+        ("csr", "indices", "format.range"),
+        ("csr", "indptr", "format.monotone"),
+        ("csc", "indices", "format.range"),
+        ("csc", "indptr", "format.monotone"),
+        ("bsr", "indices", "format.range"),
+        ("coo", "row", "format.range"),
+        ("coo", "col", "format.range"),
     ],
 )
 def test_a_matrix_somebody_has_written_to_is_refused_before_its_conversion(kind, name, code):
@@ -237,7 +245,7 @@ def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):
     arrays["indices"] = arrays["indices"].copy()
     arrays["indices"][2] = 5
     check_storage(storage, check=check)  # taken at its word
-    with pytest.raises(FormatError, match=r"indices\[2\] is 5"):
+    with pytest.raises(FormatError, match="Element 2 of 'indices' is 5"):
         check_storage(storage, check=check)
 
 
@@ -271,14 +279,26 @@ def test_a_bitmask_has_the_elements_whose_bits_are_set():
 
 
 BAD_MASKS = [
-    ("format.words", {"words": [9, 32, 1, 1]}, "words[2] is 0b1, which has 1 bit set; expected 0"),
     (
-        "format.words",
-        {"words": [8, 32, 0, 1]},
-        "words[0] is 0b1000, which has 1 bit set; expected 2",
+        "format.bits",
+        {"words": [9, 32, 1, 1]},
+        "Element 2 of 'words' is 0b1, which has 1 bit set; expected 0",
     ),
-    ("format.words", {"indptr": [0, 1, 3, 3, 4]}, "words[0] is 0b1001, which has 2 bits set"),
-    ("format.indptr.decreasing", {"indptr": [0, 3, 2, 3, 4]}, "indptr[2] is 2, less than"),
+    (
+        "format.bits",
+        {"words": [8, 32, 0, 1]},
+        "Element 0 of 'words' is 0b1000, which has 1 bit set; expected 2",
+    ),
+    (
+        "format.bits",
+        {"indptr": [0, 1, 3, 3, 4]},
+        "Element 0 of 'words' is 0b1001, which has 2 bits set",
+    ),
+    (
+        "format.monotone",
+        {"indptr": [0, 3, 2, 3, 4]},
+        "Element 2 of 'indptr' is 2, which is less than",
+    ),
     ("format.length", {"words": [9, 32, 0]}, "words has 3 elements; expected 4, one per fiber"),
     ("format.length", {"data": [1.0, 2.0]}, "data has 2 elements; expected 4"),
 ]
@@ -318,9 +338,11 @@ def test_a_bit_that_is_not_below_the_length_is_refused():
     tensor = convert(from_scipy(sparse.csr_array(np.eye(3, 6, 2, F32))), described).tensor
     assert tensor.arrays["words"].tolist() == [4, 0, 8, 0, 0, 1]
     words = np.array([4, 0, 16, 0, 0, 1], np.uint8)
-    with pytest.raises(FormatError, match=r"words\[2\] is 0b10000, which has bit 4 set") as caught:
+    with pytest.raises(
+        FormatError, match="Element 2 of 'words' is 0b10000, which has bit 4 set"
+    ) as caught:
         from_arrays(described, (3, 6), **{**tensor.arrays, "words": words})
-    assert caught.value.code == "format.words"
+    assert caught.value.code == "format.bits"
 
 
 def test_a_word_has_a_bit_for_each_coordinate():

@@ -460,7 +460,7 @@ REFUSED = {
     ),
     "a map with gaps": (parse_format(SQUARES.format(map="i, 2 * j")), {}, "format.map"),
     "distinct contents in several places": (
-        parse_format(REPEATED), {}, "format.indices.repeated",
+        parse_format(REPEATED), {}, "format.distinct",
     ),
     "siblings that vary": (parse_format(TWO_VARIED), {}, "format.nesting"),
     "another shape": (

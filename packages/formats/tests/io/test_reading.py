@@ -228,7 +228,7 @@ def test_an_npz_with_columns_out_of_range_names_the_first(tmp_path):
         indices=np.array([0, 9], np.int32),
         indptr=np.array([0, 1, 2], np.int32),
     )
-    with pytest.raises(FormatError, match=r"In '.*a\.npz', indices\[1\] is 9"):
+    with pytest.raises(FormatError, match=r"In '.*a\.npz': Element 1 of 'indices' is 9"):
         read(path)
 
 

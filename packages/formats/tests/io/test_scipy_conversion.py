@@ -106,13 +106,13 @@ def test_a_borrowed_tensor_is_checked_whenever_it_is_used(kind):
 @pytest.mark.parametrize(
     ("kind", "code", "break_it"),
     [
-        ("csc", "format.indices.range", lambda matrix: matrix.indices.__setitem__(0, 6)),
-        ("bsr", "format.indices.range", lambda matrix: matrix.indices.__setitem__(0, -1)),
+        ("csc", "format.range", lambda matrix: matrix.indices.__setitem__(0, 6)),
+        ("bsr", "format.range", lambda matrix: matrix.indices.__setitem__(0, -1)),
         ("bsr", "format.length", lambda matrix: setattr(matrix, "data", np.ones((2, 2)))),
         ("bsr", "format.length", lambda matrix: setattr(matrix, "data", np.ones((9, 0, 2)))),
-        ("csc", "format.indptr.decreasing", lambda matrix: matrix.indptr.__setitem__(1, 9)),
+        ("csc", "format.monotone", lambda matrix: matrix.indptr.__setitem__(1, 9)),
         ("csc", "format.length", lambda matrix: setattr(matrix, "indptr", np.zeros(2, np.int32))),
-        ("coo", "format.indices.range", lambda matrix: matrix.coords[1].__setitem__(0, 8)),
+        ("coo", "format.range", lambda matrix: matrix.coords[1].__setitem__(0, 8)),
         ("coo", "format.kind", lambda matrix: setattr(matrix, "coords", ([0], [0]))),
         ("dia", "format.length", lambda matrix: setattr(matrix, "data", np.ones((1, 8)))),
         ("dia", "format.kind", lambda matrix: setattr(matrix, "offsets", [0])),

@@ -292,10 +292,10 @@ BAD_OPERANDS = [
     ("operand.kind", A, np.ma.masked_array(X), Y, "'X' has the type 'MaskedArray'"),
     ("format.kind", X, X, Y, "The matrix has the type 'ndarray'"),
     ("format.dtype", A.astype(np.complex64), X, Y, "complex64"),
-    ("format.indptr.start", tampered("indptr", 0, 1), X, Y, "indptr[0] is 1"),
-    ("format.indptr.decreasing", tampered("indptr", 1, 9), X, Y, "indptr[2] is 3"),
-    ("format.indices.range", tampered("indices", 2, 3), X, Y, "indices[2] is 3"),
-    ("format.indices.range", tampered("indices", 0, -1), X, Y, "indices[0] is -1"),
+    ("format.value", tampered("indptr", 0, 1), X, Y, "Element 0 of 'indptr' is 1"),
+    ("format.monotone", tampered("indptr", 1, 9), X, Y, "Element 2 of 'indptr' is 3"),
+    ("format.range", tampered("indices", 2, 3), X, Y, "Element 2 of 'indices' is 3"),
+    ("format.range", tampered("indices", 0, -1), X, Y, "Element 0 of 'indices' is -1"),
 ]
 
 

@@ -107,8 +107,8 @@ def test_one_element_is_no_block():
 
 
 BAD = {
-    "indices": (FormatError, "format.indices.range"),
-    "indptr": (FormatError, "format.indptr.decreasing"),
+    "indices": (FormatError, "format.range"),
+    "indptr": (FormatError, "format.monotone"),
     "dtype": (FormatError, "format.dtype"),
     "dense": (ArgumentError, "operand.shape"),
     "out": (ArgumentError, "operand.overlap"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_formats.checks.storage_checks import fibers_of, has_repeated
+from gossamer_formats.checks.fibers import fibers_of, has_repeated
 from gossamer_formats.storage import Storage, with_order
 from gossamer_ir.core.axis_kinds import indices_of, with_declared_order
 from gossamer_ir.nodes import Axis, FormatDescription

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES
+from gossamer_formats.checks.array_checks import VALUE_DTYPES
 from gossamer_formats.storage import Array, native_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted

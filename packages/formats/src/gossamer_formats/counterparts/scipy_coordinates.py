@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import check_indices
+from gossamer_formats.checks.index_checks import check_indices
 from gossamer_formats.counterparts.matrix_checks import matrix_values, require_arrays
 from gossamer_formats.counterparts.scipy_matrix import ScipyArrays, ScipyMatrix, scipy_class
 from gossamer_formats.storage import Storage

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import check_indices, check_indptr
+from gossamer_formats.checks.index_checks import check_indices, check_indptr
 from gossamer_formats.counterparts.matrix_checks import (
     matrix_values,
     require_arrays,

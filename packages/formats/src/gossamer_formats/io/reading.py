@@ -10,8 +10,8 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_value_dtype
 from gossamer_formats.checks.shapes import require_shape
-from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_dtype
 from gossamer_formats.io.declared_sizes import require_fits
 from gossamer_formats.io.file_formats.by_suffix import suffix_of
 from gossamer_formats.io.scipy_conversion import from_scipy
@@ -114,7 +114,7 @@ def _named(error: FormatError, file: Path) -> FormatError:
     diagnostic = error.diagnostics[0]
     if str(file) in diagnostic.message:
         return error
-    return FormatError(diagnostic.code, f"In '{file}', {diagnostic.message}", hint=diagnostic.hint)
+    return FormatError(diagnostic.code, f"In '{file}': {diagnostic.message}", hint=diagnostic.hint)
 
 
 _DAMAGED = (

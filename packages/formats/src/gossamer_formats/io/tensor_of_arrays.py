@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.checks.shapes import require_shape
-from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.conversion.maps.sizes_of_arrays import sizes_of_arrays
 from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.conversion.target.dtypes import index_dtypes, with_dtypes_of

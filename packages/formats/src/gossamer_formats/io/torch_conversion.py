@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import (
-    INDEX_DTYPES,
-    VALUE_DTYPES,
-    require_value_dtype,
-)
+from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_value_dtype
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.io.standard_formats import in_format_with, is_sorted_and_unique

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.shapes import require_shape
-from gossamer_formats.checks.storage_checks import (
-    check_storage,
-    require_value_dtype,
-)
+from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
 from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import compressed_arrays

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.coordinate_order import without_order
-from gossamer_formats.checks.storage_checks import require_value_dtype
 from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.conversion.target.dtypes import with_dtypes_of
 from gossamer_formats.counterparts.matrix_checks import require_matrix

@@ -103,7 +103,7 @@ def placed_array(
     """Return an index array with values in some places and `unused` in the others, or there `unused`,
     `unused` + 1, ... where the format declares that values are distinct.
 
-    Raises `FormatError` (`format.indices.repeated`) if they are not.
+    Raises `FormatError` (`format.distinct`) if they are not.
     """
     array = np.full(shape, unused, np.int64)
     array[places] = values
@@ -113,7 +113,7 @@ def placed_array(
         array[is_unused] += np.arange(np.count_nonzero(is_unused))
         if not is_distinct(array):
             raise FormatError(
-                "format.indices.repeated",
+                "format.distinct",
                 f"The format '{description.name}' declares that the values of '{buffer}' are distinct, but "
                 "the elements need one of them in several places.",
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
+from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_ir.core.axis_kinds import indices_of

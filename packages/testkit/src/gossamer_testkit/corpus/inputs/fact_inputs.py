@@ -18,7 +18,7 @@ _WRONG = {
     "segments that begin late": ([1, 2, 3], [0, 1, 1], "kernel.value"),
     "segments that end early": ([0, 2, 2], [0, 1, 1], "kernel.value"),
     "columns in no order": ([0, 2, 3], [1, 0, 1], "kernel.sorted"),
-    "a column twice": ([0, 2, 3], [1, 1, 1], "kernel.sorted"),
+    "a column twice": ([0, 2, 3], [1, 1, 1], "kernel.unique"),
 }
 
 

@@ -1,0 +1,45 @@
+"""Checks of the dtypes and lengths of arrays."""
+
+from __future__ import annotations
+
+from gossamer_formats.storage import Array, native_name
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+
+INDEX_DTYPES = ("int32", "int64")
+VALUE_DTYPES = ("float32", "float64")
+
+
+def require_vector(name: str, array: Array) -> None:
+    """Raise a `FormatError` unless an array has one dimension."""
+    if array.ndim != 1:
+        dimensions = counted(array.ndim, "dimension")
+        raise FormatError("format.dimensions", f"{name} has {dimensions}; expected 1.")
+
+
+def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
+    """Raise a `FormatError` unless an array has one of the dtypes, in native byte order."""
+    if native_name(array.dtype) in allowed:
+        return
+    raise FormatError(
+        "format.dtype",
+        f"{name} has the dtype {array.dtype}; expected {' or '.join(allowed)}.",
+        hint=f"Convert it with {name}.astype({allowed[0]!r}).",
+    )
+
+
+def require_value_dtype(dtype: str) -> None:
+    """Raise a `FormatError` unless values may have this dtype."""
+    if dtype not in VALUE_DTYPES:
+        raise FormatError(
+            "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
+        )
+
+
+def require_length(name: str, array: Array, length: int, *, reason: str) -> None:
+    """Raise a `FormatError` unless an array has as many elements; `reason` says why that many."""
+    if array.size != length:
+        raise FormatError(
+            "format.length",
+            f"{name} has {counted(array.size, 'element')}; expected {length}, {reason}.",
+        )

@@ -1,0 +1,103 @@
+"""Checks of offsets and coordinates, and the errors for properties that index arrays lack."""
+
+from __future__ import annotations
+
+from gossamer_formats.checks.array_checks import (
+    INDEX_DTYPES,
+    require_dtype,
+    require_length,
+    require_vector,
+)
+from gossamer_formats.storage import Array
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.array_violations import (
+    Violation,
+    monotone_violation,
+    range_violation,
+    value_violation,
+)
+from gossamer_ir.support.typed_calls import typed
+
+_CODES = {
+    "range": "format.range",
+    "monotone": "format.monotone",
+    "value": "format.value",
+    "distinct": "format.distinct",
+    "bits": "format.bits",
+    "sorted": "format.sorted",
+    "unique": "format.unique",
+}
+"""The codes of errors by the property that an array lacks; facts of axes and formats have no others."""
+_HINTS = {
+    "sorted": "Use sorted=False in the description.",
+    "unique": "Use unique=False in the description.",
+}
+"""What to change in a description if its arrays are as they should be."""
+
+
+def refuse(violation: Violation | None) -> None:
+    """Raise a `FormatError` for a violation.
+
+    >>> refuse(Violation("unique", "Element 3 of 'indices' is 1, which already occurs in its fiber."))
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.FormatError: Element 3 of 'indices' is 1, which already occurs in its fiber. \
+Use unique=False in the description. [format.unique]
+    """
+    if violation is not None:
+        raise FormatError(
+            _CODES[violation.property],
+            violation.sentence,
+            hint=_HINTS.get(violation.property, ""),
+        )
+
+
+@typed
+def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
+    """Check that `indptr` has segments + 1 elements, starts at 0, never decreases and ends at total.
+
+    >>> import numpy as np
+    >>> check_indptr(np.array([0, 2, 1]), segments=2, total=1)
+    Traceback (most recent call last):
+    gossamer_ir.errors.FormatError: Element 2 of 'indptr' is 1, which is less than the one before it, 2. ...
+    """
+    check_indptr_ends(indptr, segments=segments, total=total, name=name)
+    refuse(monotone_violation((name, indptr)))
+
+
+def check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -> None:
+    """Check dtype and length of offsets, and the first and the last one, in constant time."""
+    require_vector(name, indptr)
+    require_dtype(name, indptr, INDEX_DTYPES)
+    require_length(name, indptr, segments + 1, reason="one more than the rows")
+    refuse(value_violation((name, indptr), at=0, value=0))
+    refuse(value_violation((name, indptr), at=segments, value=total))
+
+
+@typed
+def check_indices(
+    indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
+) -> None:
+    """Check that `indices` has `count` elements, all in [0, length); padding has the value `length`.
+
+    >>> import numpy as np
+    >>> check_indices(np.array([0, 5]), length=3, count=2)
+    Traceback (most recent call last):
+    gossamer_ir.errors.FormatError: Element 1 of 'indices' is 5; expected a value from 0 to 2. ...
+    """
+    check_indices_shape(indices, count=count, name=name)
+    refuse(range_violation((name, indices), low=0, high=length + is_padded))
+
+
+def check_indices_shape(
+    indices: Array,
+    *,
+    count: int,
+    name: str,
+    dtypes: tuple[str, ...] = INDEX_DTYPES,
+    reason: str = "one per nonzero",
+) -> None:
+    """Check dtype and length of coordinates."""
+    require_vector(name, indices)
+    require_dtype(name, indices, dtypes)
+    require_length(name, indices, count, reason=reason)
