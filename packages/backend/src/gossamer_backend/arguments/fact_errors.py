@@ -48,7 +48,7 @@ def require_facts(
     size = partial(evaluate_size, scalars=scalars, arrays=arrays)
     violation = first_violation(facts, GivenArrays(arrays, names, size))
     if violation is not None:
-        raise ArgumentError(f"kernel.{violation.property}", violation.sentence, hint=violation.hint)
+        raise ArgumentError(_CODES[violation.property], violation.sentence, hint=violation.hint)
 
 
 def _require_checkable(index: FactIndex) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import sys
+from pathlib import Path
 from typing import Any
 
 from gossamer_backend.plugin_api import Artifact, ArtifactCache
@@ -14,7 +15,8 @@ from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Signature
 
 PLACEHOLDER = 0x5F6C6F6F705F7367
-"""Stands in the object code for the address of the structure, which differs between processes."""
+"""Stands in the LLVM IR and the object code for the address of the structure, which differs between
+processes."""
 
 UNOPTIMIZED = 0
 """`-O0`: without cached code, the first parallel call of a process takes 13 ms less than with `-O2`,
@@ -26,9 +28,14 @@ def function_address(name: str) -> int | None:
     return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
 
 
+def llvm_text(name: str) -> str:
+    """Return the LLVM IR in a file of this folder."""
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
 def load_with_structure(text: str, symbol: str, structure: ctypes.Structure) -> tuple[int, object]:
-    """Return the address of a function in LLVM IR, and what keeps it loaded. The text has `PLACEHOLDER` where
-    the address of the structure belongs."""
+    """Return the address of a function in LLVM IR, and what keeps it loaded. The text has `PLACEHOLDER`, as
+    `u0x...`, where the address of the structure belongs."""
     code = _object_code(text, symbol)
     # The address is put into the object code: a relocation would need a linker, and so LLVM.
     before, placeholder, after = code.partition(PLACEHOLDER.to_bytes(8, sys.byteorder))
