@@ -9,16 +9,28 @@ from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
-from gossamer_ir.nodes import Buffer, Expr, Function, Lanes, Load, Name, Node, Ramp, Stmt, Store
+from gossamer_ir.nodes import (
+    Buffer,
+    Expr,
+    For,
+    Function,
+    Lanes,
+    Load,
+    Name,
+    Node,
+    Ramp,
+    Stmt,
+    Store,
+)
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.effects import (
-    BOUND_NAMES,
-    EFFECTS,
+    STATEMENT_KINDS,
     Body,
     Effects,
+    StatementKind,
     buffers_written,
-    effects_of,
+    variables_bound,
 )
 from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.names import Namer
@@ -49,6 +61,12 @@ class Repeat(Node, frozen=True):
 
 
 INDEX, N = index_var("i"), index_var("n")
+REPEAT = StatementKind(
+    lambda stmt: Effects((stmt.times,), bodies=(Body("body", stmt.body, repeats=True),)),
+    variables=lambda stmt: (stmt.var,),
+    loop=lambda stmt: For(stmt.var, ZERO, stmt.times, ()),
+    is_loop=True,
+)
 LOOP = Repeat("i", N, (Store("Y", (INDEX,), Twice(Load("X", (INDEX,), "int64"))),))
 
 
@@ -56,13 +74,7 @@ LOOP = Repeat("i", N, (Store("Y", (INDEX,), Twice(Load("X", (INDEX,), "int64")))
 def entries(monkeypatch):
     """The entries of the new nodes in the tables of effects."""
     monkeypatch.setitem(EXPRESSION_KINDS, Twice, ExpressionKind(lambda expr: dtype_of(expr.value)))
-    monkeypatch.setitem(
-        EFFECTS,
-        Repeat,
-        lambda stmt: Effects(
-            (stmt.times,), binds=(stmt.var,), bodies=(Body("body", stmt.body, repeats=True),)
-        ),
-    )
+    monkeypatch.setitem(STATEMENT_KINDS, Repeat, REPEAT)
 
 
 def test_it_is_walked_and_rewritten_by_its_fields():
@@ -96,13 +108,12 @@ def test_operands_of_one_dtype_follow_a_retyped_one(monkeypatch):
 
 
 def test_a_statement_has_its_effects(entries):
-    assert effects_of(LOOP).binds == ("i",)
+    assert variables_bound(LOOP) == ("i",)
     assert buffers_written((LOOP,)) == {"Y"}
     assert {access.buffer for access in accesses((LOOP,))} == {"X", "Y"}
 
 
-def test_what_a_statement_binds_is_renamed_in_its_clone(monkeypatch):
-    monkeypatch.setitem(BOUND_NAMES, Repeat, lambda stmt: (stmt.var,))
+def test_what_a_statement_binds_is_renamed_in_its_clone(entries):
     (clone,) = with_fresh_names((LOOP,), Namer(["i"]))
     assert (clone.var, free_vars(clone)) == ("i_1", {"i_1", "n"})
     assert structural_equal(clone, LOOP)

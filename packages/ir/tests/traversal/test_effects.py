@@ -37,23 +37,31 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import (
     ACCESSES,
-    BOUND_NAMES,
-    BOUND_VARIABLES,
     BUFFER_NODES,
     CALLING_STATEMENTS,
-    DECLARED_NAMES,
-    EFFECTS,
+    CHECKING_STATEMENTS,
     ELEMENT_ACCESSES,
     ELEMENT_NODES,
     HINTS,
     INDEXED_NODES,
+    LOOPS,
     READS,
+    STATEMENT_KINDS,
     WRITES,
+    allocation_of,
     always_evaluated,
     body_in,
     buffers_written,
+    condition_after,
+    condition_of_iterations,
     declared_names,
     effects_of,
+    labels_of,
+    loop_of,
+    names_bound,
+    values_after,
+    values_bound,
+    variables_bound,
 )
 from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields
 from gossamer_ir.traversal.references import free_vars
@@ -85,7 +93,7 @@ SAMPLES = {
 
 
 def test_every_kind_of_node_has_an_entry():
-    assert set(EFFECTS) == set(STATEMENTS) == set(SAMPLES)
+    assert set(STATEMENT_KINDS) == set(STATEMENTS) == set(SAMPLES)
     assert set(EXPRESSION_KINDS) == set(EXPRESSIONS)
 
 
@@ -95,7 +103,11 @@ def test_every_expression_of_a_statement_is_evaluated_or_in_a_body(kind):
     effects = effects_of(stmt)
     inside = [inner for body in effects.bodies for inner in body.statements]
     assert not {child for child in children(stmt) if isinstance(child, STATEMENTS)} - set(inside)
-    evaluated = free_vars(*effects.evaluates, *inside) | {"domain", *effects.binds, *effects.passes}
+    evaluated = free_vars(*effects.evaluates, *inside) | {
+        "domain",
+        *variables_bound(stmt),
+        *effects.passes,
+    }
     assert free_vars(stmt) <= evaluated
 
 
@@ -153,6 +165,24 @@ def test_what_is_evaluated_with_a_statement_is_what_the_table_says(kind):
     assert always_evaluated(SAMPLES[kind]) == effects_of(SAMPLES[kind]).evaluates
 
 
+def test_loops_and_checks_are_what_the_table_says():
+    """A loop repeats its body, or the call of a function."""
+    repeating = {
+        kind
+        for kind, stmt in SAMPLES.items()
+        if any(body.repeats and not body.is_init for body in effects_of(stmt).bodies)
+    }
+    assert set(LOOPS) == {*repeating, ParallelFor}
+    assert {kind for kind, stmt in SAMPLES.items() if condition_of_iterations(stmt)} == {While}
+    assert {kind: condition_after(SAMPLES[kind]) for kind in CHECKING_STATEMENTS} == {Guard: A}
+
+
+def test_a_value_after_a_statement_is_that_of_a_let():
+    after = {kind: values_after(stmt) for kind, stmt in SAMPLES.items() if values_after(stmt)}
+    assert after == {Let: ((LET.var, C),)}
+    assert [*values_bound(SAMPLES[Block])] == [(index_var("v"), A)]
+
+
 def test_kinds_that_write_and_call_are_what_the_table_says():
     assert set(WRITES) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).writes}
     assert set(CALLING_STATEMENTS) == {
@@ -162,19 +192,18 @@ def test_kinds_that_write_and_call_are_what_the_table_says():
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
 def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
-    effects = effects_of(SAMPLES[kind])
-    allocated = () if effects.allocates is None else (effects.allocates.name,)
-    assert (
-        BOUND_VARIABLES[kind](SAMPLES[kind]) if kind in BOUND_VARIABLES else ()
-    ) == effects.binds
-    assert declared_names(SAMPLES[kind]) == (*effects.labels, *effects.binds, *allocated)
-    assert (kind in DECLARED_NAMES) == bool(declared_names(SAMPLES[kind]))
-    assert (kind in BOUND_NAMES) == bool((*effects.binds, *allocated))
-    assert effects.labels == tuple(getattr(SAMPLES[kind], field) for field in LABEL_FIELDS[kind])
+    stmt = SAMPLES[kind]
+    allocated = () if allocation_of(stmt) is None else (allocation_of(stmt).name,)
+    assert names_bound(stmt) == (*variables_bound(stmt), *allocated)
+    assert declared_names(stmt) == (*labels_of(stmt), *names_bound(stmt))
+    assert labels_of(stmt) == tuple(getattr(stmt, field) for field in LABEL_FIELDS[kind])
+    loop = loop_of(stmt)
+    equal = {var.name for var, _ in values_bound(stmt)} | ({loop.var} if loop else set())
+    assert equal <= set(variables_bound(stmt))
 
 
 def test_the_variables_of_each_kind_that_binds_some():
-    bound = {kind: effects_of(stmt).binds for kind, stmt in SAMPLES.items()}
+    bound = {kind: variables_bound(stmt) for kind, stmt in SAMPLES.items()}
     assert {kind: names for kind, names in bound.items() if names} == {
         Let: ("let",), For: ("i",), Block: ("v",), Iteration: ("i",), ParallelFor: ("i",),
     }  # fmt: skip

@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.traversal.effects import EFFECTS, Body, Effects
+from gossamer_ir.traversal.effects import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_lower.blocks.helpers.conflicting_inits import EnclosingStmt
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_bodies
@@ -68,7 +68,9 @@ class Repeat(Node, frozen=True):
 
 def test_a_new_statement_with_a_body_is_visited(monkeypatch):
     monkeypatch.setitem(
-        EFFECTS, Repeat, lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),))
+        STATEMENT_KINDS,
+        Repeat,
+        StatementKind(lambda stmt: Effects(bodies=(Body("body", stmt.body, repeats=True),))),
     )
     loop = Repeat(index_var("n"), (If(TRUE, (STORE,)),))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
-from gossamer_ir.traversal.effects import DECLARED_NAMES
+from gossamer_ir.nodes import STATEMENTS, Function
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
-from gossamer_schedule.tensorization.implementation import RENAMING_RULES
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
 
@@ -19,7 +17,3 @@ def test_schedules_look_into_every_statement_that_holds_others():
         for kind in (Function, *STATEMENTS)
     }
     assert {kind: names for kind, names in fields.items() if names} == ADDRESSABLE_BODIES
-
-
-def test_every_name_that_a_statement_of_an_emission_takes_is_fresh():
-    assert RENAMING_RULES.keys() == DECLARED_NAMES.keys() - {Let, Iteration, ParallelFor}

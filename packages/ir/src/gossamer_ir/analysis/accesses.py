@@ -15,7 +15,7 @@ from gossamer_ir.analysis.init_nests import (
 )
 from gossamer_ir.core.build import sub
 from gossamer_ir.core.expression_kinds import LAZY
-from gossamer_ir.nodes import Atomic, Block, Expr, For, Let, Load, Range, Search, Stmt, Store, Var
+from gossamer_ir.nodes import Atomic, Block, Expr, For, Load, Range, Search, Stmt, Store, Var
 from gossamer_ir.traversal.effects import (
     READS,
     WRITES,
@@ -23,9 +23,10 @@ from gossamer_ir.traversal.effects import (
     Effects,
     always_evaluated,
     effects_of,
+    loop_of,
 )
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.substitute import resolve, resolved_values
 from gossamer_ir.traversal.walk import children
 
 _Access: TypeAlias = Load | Search | Store | Atomic
@@ -130,7 +131,7 @@ def statements_in_context(
     bound = None if values is None else dict(values)
     for statement in body:
         if bound is not None:
-            _bind(statement, bound)
+            bound.update(resolved_values(statement, bound))
         effects = effects_of(statement)
         at = StatementInContext(statement, effects, {} if bound is None else bound, context)
         for inner in effects.bodies:
@@ -144,14 +145,6 @@ def statements_in_context(
                 yield from statements_in_context(
                     inner.statements, inside(at, inner), inside, values=bound
                 )
-
-
-def _bind(statement: Stmt, bound: dict[str, Expr]) -> None:
-    match statement:
-        case Let():
-            bound[statement.var.name] = resolve(statement.value, bound)
-        case Block():
-            bound.update({it.var: resolve(it.value, bound) for it in statement.iters})
 
 
 def accesses_of_block(block: Block) -> Iterator[Access]:
@@ -173,10 +166,10 @@ def _context_inside(at: StatementInContext[EnclosingContext], body: Body) -> Enc
     if body.is_init and isinstance(statement, Block):
         return context_at_init(context, statement, values)
     resolved = tuple(resolve(condition, values) for condition in body.conditions)
-    loops = context.loops
-    if isinstance(statement, For):
-        start, extent = resolve(statement.start, values), resolve(statement.extent, values)
-        loops = (*loops, msgspec.structs.replace(statement, start=start, extent=extent))
+    loops, loop = context.loops, loop_of(statement)
+    if loop is not None:
+        start, extent = resolve(loop.start, values), resolve(loop.extent, values)
+        loops = (*loops, msgspec.structs.replace(loop, start=start, extent=extent))
     return EnclosingContext(loops, (*context.conditions, *resolved), context.idle)
 
 

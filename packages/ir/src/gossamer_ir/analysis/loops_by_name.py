@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
-from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt
+from gossamer_ir.nodes import Expr, For, Function, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.substitute import resolve
+from gossamer_ir.traversal.effects import loop_of
+from gossamer_ir.traversal.substitute import resolve, resolved_values
 from gossamer_ir.traversal.walk import every_statement, statements
 
 
@@ -33,6 +34,7 @@ def loops_of(function: Function) -> LoopsByName:
     variables.
 
     >>> from gossamer_ir.core.build import ZERO, index, index_var
+    >>> from gossamer_ir.nodes import Let
     >>> rows = Let(index_var("rows"), index(8))
     >>> function = Function("f", (), (rows, For("i", ZERO, index_var("rows"), ())))
     >>> loops_of(function)["i"].extent == index(8)
@@ -41,18 +43,16 @@ def loops_of(function: Function) -> LoopsByName:
     values: dict[str, Expr] = {}
     loops = LoopsByName(function)
     for node in every_statement(function):
-        match node:
-            case Let():
-                values[node.var.name] = resolve(node.value, values)
-            case Block():
-                values |= {item.var: resolve(item.value, values) for item in node.iters}
-            case For():
-                start, extent = resolve(node.start, values), resolve(node.extent, values)
-                is_same = start is node.start and extent is node.extent
-                loops[node.var] = node if is_same else replace(node, start=start, extent=extent)
+        values |= resolved_values(node, values)
+        loop = loop_of(node)
+        if loop is not None:
+            start, extent = resolve(loop.start, values), resolve(loop.extent, values)
+            is_same = start is loop.start and extent is loop.extent
+            loops[loop.var] = loop if is_same else replace(loop, start=start, extent=extent)
     return loops
 
 
 def loops_within(body: Iterable[Stmt]) -> set[str]:
     """Return the names of the loops in a body, including those of inits."""
-    return {stmt.var for stmt in statements(body) if isinstance(stmt, For)}
+    loops = map(loop_of, statements(body))
+    return {loop.var for loop in loops if loop is not None}

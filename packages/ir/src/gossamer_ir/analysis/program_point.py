@@ -30,7 +30,6 @@ from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_conjuncts
 from gossamer_ir.nodes import (
-    Allocate,
     Binary,
     BlockIter,
     Buffer,
@@ -39,14 +38,19 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
-    Guard,
     IfThenElse,
-    Let,
     Range,
     Stmt,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import READS, Body
+from gossamer_ir.traversal.effects import (
+    READS,
+    Body,
+    allocation_of,
+    condition_after,
+    loop_of,
+    values_after,
+)
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -143,22 +147,24 @@ class ProgramPoint:
         return _EnteredScope(self, partial(self._enter_body, stmt, body))
 
     def _enter_body(self, stmt: Stmt, body: Body) -> None:
-        if isinstance(stmt, For):
-            self._enter(stmt)
+        loop = loop_of(stmt)
+        if loop is not None:
+            self._enter(loop)
         if body.condition is not None:
             self._assume_before(body.condition, body.statements)
 
     def after(self, stmt: Stmt) -> None:
         """Move the point past a statement in the same body, and assume what the statement established."""
-        match stmt:
-            # Names are unique, so the equation holds to the end of the function.
-            case Let() if stmt.var.dtype == "int64":
-                self.overflow.bind(stmt.var.name, stmt.value)
-                self.assume(Compare("eq", stmt.var, stmt.value))
-            case Allocate():
-                self.shapes[stmt.buffer.name] = stmt.buffer.shape
-            case Guard():
-                self.assume(stmt.condition)
+        # Names are unique, so the equation holds to the end of the function.
+        for var, value in values_after(stmt):
+            if var.dtype == "int64":
+                self.overflow.bind(var.name, value)
+                self.assume(Compare("eq", var, value))
+        buffer, condition = allocation_of(stmt), condition_after(stmt)
+        if buffer is not None:
+            self.shapes[buffer.name] = buffer.shape
+        if condition is not None:
+            self.assume(condition)
 
     def bind_loop(self, loop: For) -> None:
         """Bound the magnitude of the variable of a loop by the ends of its range."""

@@ -27,13 +27,12 @@ from gossamer_ir.nodes import (
     For,
     Function,
     InRange,
-    Let,
     Load,
     Monotone,
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.effects import effects_of, loop_of, variables_bound
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
@@ -82,14 +81,14 @@ class Bounds:
             self._assume(stmt)
 
     def _assume(self, stmt: Stmt) -> None:
-        match stmt:
-            case For():
-                self._point.assume_loop(stmt)
-            case Let():
-                self._point.after(stmt)
-            case Block():
-                for iterator in stmt.iters:
-                    self._point.assume_domain(iterator)
+        loop = loop_of(stmt)
+        if loop is not None:
+            self._point.assume_loop(loop)
+        elif isinstance(stmt, Block):
+            for iterator in stmt.iters:
+                self._point.assume_domain(iterator)
+        else:
+            self._point.after(stmt)
 
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         """Return the least and the greatest value of an index while loops (given outermost first) run, over
@@ -222,7 +221,7 @@ def _enclosing_bindings(function: Function, body: tuple[Stmt, ...]) -> list[Stmt
     path: list[Stmt] = []
     # Backwards, so that the variables on which a needed range depends are still found before it.
     for stmt in reversed(list(statements(function.body))):
-        if needed & set(effects_of(stmt).binds):
+        if needed & set(variables_bound(stmt)):
             path.append(stmt)
             needed |= _range_variables(stmt) - inside
     return path[::-1]

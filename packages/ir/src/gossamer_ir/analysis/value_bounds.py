@@ -29,7 +29,6 @@ from gossamer_ir.nodes import (
     Function,
     IfThenElse,
     InRange,
-    Let,
     Load,
     Range,
     Search,
@@ -39,6 +38,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )
+from gossamer_ir.traversal.effects import loop_of, values_after
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.fact_kinds import FACT_KINDS, subject_of
 from gossamer_ir.traversal.walk import statements
@@ -98,14 +98,16 @@ class ValueBounds:
     def bind_each(self, every: Iterable[Stmt]) -> None:
         """Record the variables that these statements bind, without those in their bodies."""
         for stmt in every:
-            match stmt:
-                case For():
-                    self.bind_loop(stmt)
-                case Let() if stmt.var.dtype == "int64":
-                    self.bind(stmt.var.name, stmt.value)
-                case Block():
-                    for item in stmt.iters:
-                        self._bind_iterator(item, stmt)
+            loop = loop_of(stmt)
+            if loop is not None:
+                self.bind_loop(loop)
+            elif isinstance(stmt, Block):
+                for item in stmt.iters:
+                    self._bind_iterator(item, stmt)
+            else:
+                for var, value in values_after(stmt):
+                    if var.dtype == "int64":
+                        self.bind(var.name, value)
 
     def _bind_iterator(self, item: BlockIter, block: Block) -> None:
         """Record the variable of an iterator. A predicate is also evaluated for values outside the domain,

@@ -20,8 +20,8 @@ from gossamer_ir.analysis.init_nests import (
 )
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.dependence.independence import are_unshared
-from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
-from gossamer_ir.traversal.effects import buffers_allocated, buffers_written
+from gossamer_ir.nodes import Block, Expr, For, Function, Stmt, Store
+from gossamer_ir.traversal.effects import buffers_allocated, buffers_written, values_bound
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -118,10 +118,5 @@ def is_determined_by_element(block: Block, loops: Iterable[For]) -> bool:
 
 def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
     """Return the values of the lets and block variables in a body."""
-    values: dict[str, Expr] = {}
-    for stmt in statements(body):
-        if isinstance(stmt, Let):
-            values[stmt.var.name] = stmt.value
-        elif isinstance(stmt, Block):
-            values |= {item.var: item.value for item in stmt.iters}
-    return values
+    pairs = (pair for stmt in statements(body) for pair in values_bound(stmt))
+    return {var.name: value for var, value in pairs}

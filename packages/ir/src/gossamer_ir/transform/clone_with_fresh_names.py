@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir.nodes import Expr, Stmt, Var
-from gossamer_ir.traversal.effects import BOUND_NAMES
-from gossamer_ir.traversal.fields import LABEL_FIELDS
+from gossamer_ir.traversal.effects import labels_of, names_bound
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -31,11 +30,8 @@ def with_fresh_names(
     names: dict[str, str] = {}
     labels: dict[str, str] = {}
     for stmt in statements(body):
-        for field in LABEL_FIELDS[type(stmt)]:
-            label = getattr(stmt, field)
-            labels[label] = namer.fresh(label)
-        if type(stmt) in BOUND_NAMES:
-            names.update((name, namer.fresh(name)) for name in BOUND_NAMES[type(stmt)](stmt))
+        labels.update((label, namer.fresh(label)) for label in labels_of(stmt))
+        names.update((name, namer.fresh(name)) for name in names_bound(stmt))
     if not names and not labels and not given:
         return body
 

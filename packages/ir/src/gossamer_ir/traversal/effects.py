@@ -1,20 +1,21 @@
 """The effects of each type of statement: one table for all passes and primitives.
 
 `effects_of` returns the effects of one statement: the expressions that it evaluates, the elements that
-it reads and writes, the names that it binds, the memory that it allocates, its bodies and when they run,
-and whether it may stop the program. The same of expressions is in `core.expression_kinds`. Tests check that
-both tables cover the language, so a new type of node cannot be forgotten.
+it reads and writes, its bodies and when they run. `STATEMENT_KINDS` also has the names that it binds with
+their values, the memory that it allocates, and the condition that holds after it. The same of expressions is
+in `core.expression_kinds`. Tests check that both tables cover the language, so a new type of node cannot be
+forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_and
 from gossamer_ir.core.expression_kinds import LAZY, dtype_of
 from gossamer_ir.nodes import (
@@ -46,7 +47,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.fields import has_bodies, name_fields
+from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies, name_fields
 from gossamer_ir.traversal.walk import children, collect, contains, every_statement, statements
 
 
@@ -78,14 +79,7 @@ class Effects(msgspec.Struct, frozen=True):
     reads: tuple[Load, ...] = ()
     """The elements that it reads in addition to the loads in these expressions."""
     writes: tuple[Store | Atomic, ...] = ()
-    binds: tuple[str, ...] = ()
-    """The variables that it binds: in its bodies or, if it has none, in the rest of the enclosing body."""
-    labels: tuple[str, ...] = ()
-    """The names by which schedules address it."""
-    allocates: Buffer | None = None
     bodies: tuple[Body, ...] = ()
-    may_stop: bool = False
-    """True if the statement itself stops the program when a condition is false."""
     calls: str | None = None
     """The function of the module that it calls."""
     passes: tuple[str, ...] = ()
@@ -98,10 +92,10 @@ def effects_of(stmt: Stmt) -> Effects:
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
     >>> effects = effects_of(loop)
-    >>> effects.binds, effects.evaluates == (ZERO, index_var("n")), effects.bodies[0].repeats
-    (('i',), True, True)
+    >>> effects.evaluates == (ZERO, index_var("n")), effects.bodies[0].repeats
+    (True, True)
     """
-    return EFFECTS[type(stmt)](stmt)
+    return STATEMENT_KINDS[type(stmt)].effects(stmt)
 
 
 def body_in(stmt: Stmt, field: str) -> Body:
@@ -152,7 +146,7 @@ def _for(stmt: For) -> Effects:
     repeats = extent is None or extent > 1
     body = Body("body", stmt.body, always_runs=(extent or 0) > 0, repeats=repeats)
     parts = _present(stmt.start, stmt.extent, stmt.weight, stmt.grain)
-    return Effects(parts, binds=BOUND_VARIABLES[For](stmt), bodies=(body,))
+    return Effects(parts, bodies=(body,))
 
 
 def _block(stmt: Block) -> Effects:
@@ -160,25 +154,17 @@ def _block(stmt: Block) -> Effects:
     init = (Body("init", stmt.init, is_init=True),) if stmt.init else ()
     body = Body("body", stmt.body, stmt.predicate, always_runs=stmt.predicate is None)
     values = (*[iterator.value for iterator in stmt.iters], *_present(stmt.predicate))
-    return Effects(
-        values, binds=BOUND_VARIABLES[Block](stmt), labels=(stmt.name,), bodies=(*init, body)
-    )
+    return Effects(values, bodies=(*init, body))
 
 
 def _iteration(stmt: Iteration) -> Effects:
     init = (Body("init", stmt.init, repeats=True, is_init=True),) if stmt.init else ()
-    bodies = (*init, Body("body", stmt.body, repeats=True))
-    return Effects(binds=BOUND_VARIABLES[Iteration](stmt), labels=(stmt.name,), bodies=bodies)
+    return Effects(bodies=(*init, Body("body", stmt.body, repeats=True)))
 
 
 def _parallel_for(stmt: ParallelFor) -> Effects:
     parts = _present(stmt.start, stmt.extent, *_scalars(stmt.args), stmt.weight, stmt.grain)
-    return Effects(
-        parts,
-        binds=BOUND_VARIABLES[ParallelFor](stmt),
-        calls=stmt.function,
-        passes=_handles(stmt.args),
-    )
+    return Effects(parts, calls=stmt.function, passes=_handles(stmt.args))
 
 
 def _launch(stmt: Launch) -> Effects:
@@ -199,23 +185,135 @@ def _is_handle(arg: Expr) -> bool:
     return isinstance(arg, Var) and arg.dtype == "handle"
 
 
-EFFECTS: dict[type[Any], Callable[[Any], Effects]] = {
-    Store: _store,
-    Combine: _combine,
-    Atomic: _atomic,
-    Let: lambda stmt: Effects((stmt.value,), binds=BOUND_VARIABLES[Let](stmt)),
-    Allocate: lambda stmt: Effects(stmt.buffer.shape, allocates=stmt.buffer),
-    If: _if,
-    While: _while,
-    For: _for,
-    Block: _block,
-    Iteration: _iteration,
-    Prefetch: lambda stmt: Effects(stmt.indices),
-    Guard: lambda stmt: Effects((stmt.condition,), may_stop=True),
-    ParallelFor: _parallel_for,
-    Launch: _launch,
+def _nothing(_stmt: Any) -> tuple[Any, ...]:
+    return ()
+
+
+class StatementKind(msgspec.Struct, frozen=True):
+    """Properties of every statement of a type. Those beside `effects` are for callers who need nothing else
+    of a statement."""
+
+    effects: Callable[[Any], Effects]
+    variables: Callable[[Any], tuple[str, ...]] = _nothing
+    """Returns the variables that a statement binds: in its bodies or, if it has none, in the rest of the
+    enclosing body."""
+    values: Callable[[Any], Iterable[tuple[Var, Expr]]] = _nothing
+    """Returns those of them that are equal to an expression, each with this expression."""
+    loop: Callable[[Any], For] | None = None
+    """Returns the loop over the values of its variable, for analyses: a `For` with the same range."""
+    buffer: Callable[[Any], Buffer] | None = None
+    """Returns the buffer that a statement allocates in the rest of the enclosing body."""
+    condition_after: Callable[[Any], Expr] | None = None
+    """Returns the condition that holds after a statement: it stops the program where it does not hold."""
+    is_loop: bool = False
+    """True if it repeats its bodies, or the call of a function."""
+
+
+STATEMENT_KINDS: dict[type[Any], StatementKind] = {
+    Store: StatementKind(_store),
+    Combine: StatementKind(_combine),
+    Atomic: StatementKind(_atomic),
+    Let: StatementKind(
+        lambda stmt: Effects((stmt.value,)),
+        variables=lambda stmt: (stmt.var.name,),
+        values=lambda stmt: ((stmt.var, stmt.value),),
+    ),
+    Allocate: StatementKind(
+        lambda stmt: Effects(stmt.buffer.shape), buffer=lambda stmt: stmt.buffer
+    ),
+    If: StatementKind(_if),
+    While: StatementKind(_while, is_loop=True),
+    For: StatementKind(
+        _for, variables=lambda stmt: (stmt.var,), loop=lambda stmt: stmt, is_loop=True
+    ),
+    Block: StatementKind(
+        _block,
+        variables=lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
+        values=lambda stmt: [(index_var(item.var), item.value) for item in stmt.iters],
+    ),
+    Iteration: StatementKind(_iteration, variables=lambda stmt: stmt.vars, is_loop=True),
+    Prefetch: StatementKind(lambda stmt: Effects(stmt.indices)),
+    Guard: StatementKind(
+        lambda stmt: Effects((stmt.condition,)), condition_after=lambda stmt: stmt.condition
+    ),
+    ParallelFor: StatementKind(_parallel_for, variables=lambda stmt: (stmt.var,), is_loop=True),
+    Launch: StatementKind(_launch),
 }
 """One entry for each type of statement."""
+
+
+def variables_bound(stmt: Stmt) -> tuple[str, ...]:
+    """Return the variables that a statement binds: in its bodies or, if it has none, in the rest of the
+    enclosing body.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> variables_bound(For("i", ZERO, ONE, ()))
+    ('i',)
+    """
+    return STATEMENT_KINDS[type(stmt)].variables(stmt)
+
+
+def values_bound(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
+    """Return the variables of a let or a block, each with the expression that it is equal to.
+
+    >>> from gossamer_ir.core.build import ONE, index_var
+    >>> values_bound(Let(index_var("one"), ONE)) == ((index_var("one"), ONE),)
+    True
+    """
+    return STATEMENT_KINDS[type(stmt)].values(stmt)
+
+
+def values_after(stmt: Stmt) -> Iterable[tuple[Var, Expr]]:
+    """Return the `values_bound` of a statement that binds them for the statements after it, such as a let."""
+    return () if has_bodies(type(stmt)) else values_bound(stmt)
+
+
+def loop_of(stmt: Stmt) -> For | None:
+    """Return the loop over the values that the variable of a statement has in its body, if it is one."""
+    loop = STATEMENT_KINDS[type(stmt)].loop
+    return None if loop is None else loop(stmt)
+
+
+def allocation_of(stmt: Stmt) -> Buffer | None:
+    """Return the buffer that a statement allocates for the statements after it."""
+    buffer = STATEMENT_KINDS[type(stmt)].buffer
+    return None if buffer is None else buffer(stmt)
+
+
+def condition_after(stmt: Stmt) -> Expr | None:
+    """Return the condition that holds after a statement which stops the program otherwise."""
+    condition = STATEMENT_KINDS[type(stmt)].condition_after
+    return None if condition is None else condition(stmt)
+
+
+def condition_of_iterations(stmt: Stmt) -> Expr | None:
+    """Return the condition that a statement evaluates again before each iteration of its body.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index_var
+    >>> condition_of_iterations(While(index_var("c"), ())) == index_var("c")
+    True
+    >>> condition_of_iterations(If(index_var("c"), ())) is None
+    True
+    """
+    conditions = (body.condition for body in effects_of(stmt).bodies if body.repeats)
+    return next((condition for condition in conditions if condition is not None), None)
+
+
+def names_bound(stmt: Stmt) -> tuple[str, ...]:
+    """Return the variables and buffers that a statement binds."""
+    kind = STATEMENT_KINDS[type(stmt)]
+    variables = kind.variables(stmt)
+    return variables if kind.buffer is None else (*variables, kind.buffer(stmt).name)
+
+
+def labels_of(stmt: Stmt) -> tuple[str, ...]:
+    """Return the labels of a statement, by which schedules address it."""
+    return tuple([getattr(stmt, field) for field in LABEL_FIELDS[type(stmt)]])
+
+
+def declared_names(stmt: Stmt) -> tuple[str, ...]:
+    """Return every name that a statement declares: labels, variables and buffers."""
+    return (*labels_of(stmt), *names_bound(stmt))
 
 
 def always_evaluated(node: Any) -> tuple[Any, ...]:
@@ -229,8 +327,8 @@ def always_evaluated(node: Any) -> tuple[Any, ...]:
     True
     """
     kind = type(node)
-    if kind in EFFECTS:
-        return EFFECTS[kind](node).evaluates
+    if kind in STATEMENT_KINDS:
+        return STATEMENT_KINDS[kind].effects(node).evaluates
     lazy = LAZY.get(kind)
     if lazy is None:
         return tuple(children(node))
@@ -243,10 +341,16 @@ def _buffer_nodes() -> tuple[type[Any], ...]:
     return tuple(sorted(kinds, key=lambda kind: kind.__name__))
 
 
+LOOPS: Any = tuple(kind for kind, row in STATEMENT_KINDS.items() if row.is_loop)
+"""The types of statements that repeat their bodies, or the call of a function."""
+CHECKING_STATEMENTS: Any = tuple(
+    kind for kind, row in STATEMENT_KINDS.items() if row.condition_after is not None
+)
+"""The types of statements that stop the program unless a condition holds."""
 BUFFER_NODES: Any = _buffer_nodes()
 """The types of nodes that name a buffer, to access, guard or prefetch it."""
-INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind is not Guard)
-"""Those of them that address elements: a `Guard` names a buffer only for its error message."""
+INDEXED_NODES: Any = tuple(kind for kind in BUFFER_NODES if kind not in CHECKING_STATEMENTS)
+"""Those of them that address elements: a check names a buffer only for its error message."""
 
 _WITH_BODIES = frozenset(filter(has_bodies, STATEMENTS)).difference(BUFFER_NODES)
 
@@ -313,7 +417,7 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
 
 def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
     """Return the buffers that statements allocate, at any depth."""
-    return frozenset([stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Allocate)])
+    return frozenset([buffer.name for buffer in allocations(statements(body))])
 
 
 def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
@@ -325,8 +429,7 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
     ['Y']
     """
     every = tuple(statements(body))
-    own = [stmt.buffer.name for stmt in every if isinstance(stmt, Allocate)]
-    return directly_written(every).difference(own)
+    return directly_written(every).difference([buffer.name for buffer in allocations(every)])
 
 
 def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
@@ -357,39 +460,18 @@ ELEMENT_ACCESSES: Any = tuple(kind for kind in ACCESSES if kind in ELEMENT_NODES
 _WRITING = frozenset({*WRITES, *CALLING_STATEMENTS}) - {Store}
 
 
-BOUND_VARIABLES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
-    Let: lambda stmt: (stmt.var.name,),
-    For: lambda stmt: (stmt.var,),
-    Block: lambda stmt: tuple([iterator.var for iterator in stmt.iters]),
-    Iteration: lambda stmt: stmt.vars,
-    ParallelFor: lambda stmt: (stmt.var,),
-}
-"""The variables that each type of statement binds. `EFFECTS` takes `binds` from here; this table is a
-shortcut that builds nothing else."""
-BOUND_NAMES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
-    **BOUND_VARIABLES,
-    Allocate: lambda stmt: (stmt.buffer.name,),
-}
-"""The variables and buffers that each type of statement binds."""
-DECLARED_NAMES: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
-    **BOUND_NAMES,
-    Block: lambda stmt: (stmt.name, *BOUND_NAMES[Block](stmt)),
-    Iteration: lambda stmt: (stmt.name, *BOUND_NAMES[Iteration](stmt)),
-}
-"""Every name that each type of statement declares: variables, labels and buffers."""
-
-
-def declared_names(stmt: Stmt) -> tuple[str, ...]:
-    """Return every name that a statement declares: variables, labels and buffers."""
-    names = DECLARED_NAMES.get(type(stmt))
-    return () if names is None else names(stmt)
-
-
 @memoize_by_identity
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
     """Return the buffers that a function declares, then those that it allocates."""
-    allocated = [stmt.buffer for stmt in every_statement(function) if isinstance(stmt, Allocate)]
-    return (*function.buffers, *allocated)
+    return (*function.buffers, *allocations(every_statement(function)))
+
+
+def allocations(every: Iterable[Stmt]) -> Iterator[Buffer]:
+    """Yield the buffers that statements allocate themselves, without those allocated in their bodies."""
+    for stmt in every:
+        buffer = allocation_of(stmt)
+        if buffer is not None:
+            yield buffer
 
 
 def handles_of(function: Function) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from gossamer_ir.nodes import Function, Stmt
-from gossamer_ir.traversal.effects import BOUND_VARIABLES, DECLARED_NAMES
+from gossamer_ir.traversal.effects import declared_names, variables_bound
 from gossamer_ir.traversal.walk import every_statement, statements
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
@@ -80,12 +80,9 @@ def names_in(function: Function) -> Iterator[str]:
     for reducer in function.reducers:
         yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
     for stmt in every_statement(function):
-        names = DECLARED_NAMES.get(type(stmt))
-        if names is not None:
-            yield from names(stmt)
+        yield from declared_names(stmt)
 
 
 def bound_variables(body: Iterable[Stmt]) -> set[str]:
     """Return the names of all variables that statements bind."""
-    binding = [stmt for stmt in statements(body) if type(stmt) in BOUND_VARIABLES]
-    return {name for stmt in binding for name in BOUND_VARIABLES[type(stmt)](stmt)}
+    return {name for stmt in statements(body) for name in variables_bound(stmt)}

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.nodes import EXPRESSIONS, Expr, Var
+from gossamer_ir.nodes import EXPRESSIONS, Expr, Stmt, Var
+from gossamer_ir.traversal.effects import values_bound
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite_body
@@ -61,6 +62,18 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     if type(node) in LEAVES:
         return visit(node)
     return visit(node) if values and not _is_without(node, values) else node
+
+
+def resolved_values(stmt: Stmt, values: Mapping[str, Expr]) -> dict[str, Expr]:
+    """Return the values that a let or a block gives its variables, in terms of variables without a value.
+
+    >>> from gossamer_ir.core.build import add, index_var
+    >>> from gossamer_ir.nodes import Let
+    >>> i, j, n = map(index_var, "ijn")
+    >>> resolved_values(Let(i, add(j, j)), {"j": n}) == {"i": add(n, n)}
+    True
+    """
+    return {var.name: resolve(value, values) for var, value in values_bound(stmt)}
 
 
 def _is_without(node: Any, values: Mapping[str, Expr]) -> bool:

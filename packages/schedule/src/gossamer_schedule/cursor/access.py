@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.nodes import Block, Expr, Let, Stmt
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.nodes import Expr, Function, Stmt
+from gossamer_ir.traversal.effects import buffers_accessed, outer_writes, values_after, values_bound
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
 
 
@@ -18,11 +19,9 @@ def values_at(cursor: Cursor) -> dict[str, Expr]:
     """Return the values of block variables and lets that are in scope at a cursor."""
     values: dict[str, Expr] = {}
     for step in cursor.path:
-        if isinstance(step.parent, Block):
-            values.update({iterator.var: iterator.value for iterator in step.parent.iters})
-        for statement in step.earlier:
-            if isinstance(statement, Let):
-                values[statement.var.name] = statement.value
+        above = () if isinstance(step.parent, Function) else values_bound(step.parent)
+        pairs = chain(above, *map(values_after, step.earlier))
+        values.update((var.name, value) for var, value in pairs)
     return values
 
 

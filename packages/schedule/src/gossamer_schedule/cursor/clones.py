@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from gossamer_ir.nodes import Allocate, Block, BlockIter, For, Region, Stmt, Var
-from gossamer_ir.traversal.effects import BUFFER_NODES, effects_of
+from gossamer_ir.nodes import Stmt
+from gossamer_ir.traversal.effects import allocations, labels_of, variables_bound
 from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements
 
@@ -63,10 +63,10 @@ def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
 
 def _bound_names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of variables, blocks and buffers that a body binds."""
-    effects = [effects_of(stmt) for stmt in statements(body)]
-    variables = [name for effect in effects for name in effect.binds]
-    blocks = [name for effect in effects for name in effect.labels]
-    return variables, blocks, [effect.allocates.name for effect in effects if effect.allocates]
+    every = tuple(statements(body))
+    variables = [name for stmt in every for name in variables_bound(stmt)]
+    blocks = [name for stmt in every for name in labels_of(stmt)]
+    return variables, blocks, [buffer.name for buffer in allocations(every)]
 
 
 def forwards_of(copies: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
@@ -87,19 +87,9 @@ def _renamed_clone(
     blocks: dict[str, str],
     buffers: dict[str, str],
 ) -> Clone:
-    naming: dict[type, tuple[str, Mapping[str, str]]] = {
-        **dict.fromkeys((*BUFFER_NODES, Region), ("buffer", buffers)),
-        Block: ("name", blocks),
-        BlockIter: ("var", variables),
-        For: ("var", variables),
-        Var: ("name", variables),
-    }
+    names = variables | buffers
 
     def rule(node: Any) -> Any | None:
-        if isinstance(node, Allocate):
-            return Allocate(replace(node.buffer, name=buffers[node.buffer.name]))
-        field, names = naming.get(type(node), ("", {}))
-        name = names.get(getattr(node, field)) if field else None
-        return None if name is None else replace(node, **{field: name})
+        return with_labels(with_names(node, names), blocks)
 
     return Clone(rewrite_body(body, rule), variables, blocks, buffers)

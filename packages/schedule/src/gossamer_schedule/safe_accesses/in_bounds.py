@@ -19,11 +19,10 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     IfThenElse,
-    Let,
     Range,
     Stmt,
 )
-from gossamer_ir.traversal.effects import ELEMENT_NODES, HINTS, INDEXED_NODES
+from gossamer_ir.traversal.effects import ELEMENT_NODES, HINTS, INDEXED_NODES, values_bound
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect, statements
@@ -83,14 +82,8 @@ def _is_search_in(buffer: str, node: Any) -> bool:
 
 def _iterator_and_let_values(function: Function) -> dict[str, Expr]:
     """Return the values of all block iterators and lets of a function."""
-    values: dict[str, Expr] = {}
-    for statement in statements(function.body):
-        match statement:
-            case Let():
-                values[statement.var.name] = statement.value
-            case Block():
-                values |= {item.var: item.value for item in statement.iters}
-    return values
+    pairs = (pair for stmt in statements(function.body) for pair in values_bound(stmt))
+    return {var.name: value for var, value in pairs}
 
 
 def _unproved_dimensions(

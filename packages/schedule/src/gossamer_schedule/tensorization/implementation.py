@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Stmt, Var
+from gossamer_ir.nodes import Expr, For, Function, Stmt, Var
 from gossamer_ir.traversal.effects import (
     BUFFER_NODES,
     ELEMENT_ACCESSES,
@@ -18,6 +18,7 @@ from gossamer_ir.traversal.effects import (
 )
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import statements, walk
@@ -33,16 +34,11 @@ def implementation_body(
     bindings = {buffer.name: match.bindings[buffer.name] for buffer in implementation.buffers}
 
     def rule(node: Any) -> Any | None:
-        if isinstance(node, BUFFER_NODES):
-            binding = bindings.get(node.buffer)
-            if binding is not None:
-                return _rebound_access(node, binding)
-            return replace(node, buffer=names[node.buffer])
-        if isinstance(node, Var):
-            scalar = match.scalars.get(node.name)
-            return replace(node, name=names[node.name]) if scalar is None else scalar
-        renaming = RENAMING_RULES.get(type(node))
-        return None if renaming is None else renaming(node, names)
+        if isinstance(node, BUFFER_NODES) and node.buffer in bindings:
+            return _rebound_access(node, bindings[node.buffer])
+        if isinstance(node, Var) and node.name in match.scalars:
+            return match.scalars[node.name]
+        return with_labels(with_names(node, names), names)
 
     return rewrite_body(implementation.body, rule)
 
@@ -58,22 +54,6 @@ def _rebound_access(node: Any, binding: BufferBinding) -> Any:
     if not isinstance(node, INDEXED_NODES):
         return replace(node, buffer=binding.buffer)
     return replace(node, buffer=binding.buffer, indices=_bound_indices(binding, node.indices))
-
-
-def _renamed_block(node: Block, names: Mapping[str, str]) -> Block:
-    iters = tuple(replace(item, var=names[item.var]) for item in node.iters)
-    return replace(node, name=names[node.name], iters=iters)
-
-
-RENAMING_RULES: dict[type[Any], Callable[[Any, Mapping[str, str]], Any]] = {
-    For: lambda node, names: replace(node, var=names[node.var]),
-    Allocate: lambda node, names: replace(
-        node, buffer=replace(node.buffer, name=names[node.buffer.name])
-    ),
-    Block: _renamed_block,
-}
-"""Renaming of statements that bind names as text. `Let` binds a variable, which is renamed as one. A test
-compares the table with that of effects."""
 
 
 def _bound_indices(binding: BufferBinding, at: tuple[Expr, ...]) -> tuple[Expr, ...]:

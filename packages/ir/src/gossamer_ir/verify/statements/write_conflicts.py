@@ -13,11 +13,11 @@ from gossamer_ir.nodes import (
     Combine,
     Expr,
     Iteration,
-    Let,
     Load,
     Stmt,
     Store,
 )
+from gossamer_ir.traversal.effects import values_after
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
@@ -101,19 +101,14 @@ def _stores(
     """Yield the stores in a body, each with its place and the values of the lets seen so far."""
     for count, stmt in enumerate(body):
         inner = at.down(field, count)
-        match stmt:
-            case Store():
-                yield stmt, inner, lets
-            case Combine() if field == "init":
-                yield from _stores(stmt.stores, inner, "stores", lets)
-            case Let():
-                lets[stmt.var.name] = stmt.value
-            case Combine():  # its reducer accumulates
-                pass
-            case _:
-                for name in body_fields(type(stmt)):
-                    if name != "init":  # checked with its own iteration
-                        yield from _stores(getattr(stmt, name), inner, name, lets)
+        lets |= {var.name: value for var, value in values_after(stmt)}
+        if isinstance(stmt, Store):
+            yield stmt, inner, lets
+        if isinstance(stmt, Combine) and field != "init":  # its reducer accumulates
+            continue
+        for name in body_fields(type(stmt)):
+            if name != "init":  # checked with its own iteration
+                yield from _stores(getattr(stmt, name), inner, name, lets)
 
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:

@@ -12,7 +12,7 @@ import msgspec
 from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, Function, Let, Stmt
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.effects import variables_bound
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import outermost, statements
@@ -55,7 +55,7 @@ class _LetInliner(msgspec.Struct, frozen=True):
             return stmt
         if isinstance(stmt, Block):  # no init is hoisted out of a block, or is in an init
             return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
-        inner = loops.union(effects_of(stmt).binds)
+        inner = loops.union(variables_bound(stmt))
         return with_bodies(stmt, lambda body: self.body(body, inner))
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:

@@ -17,11 +17,12 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Allocate, Block, For, Let, Stmt
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import (
+    allocations,
     buffers_accessed,
     buffers_named,
     buffers_written,
-    effects_of,
     outer_writes,
+    variables_bound,
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -139,9 +140,9 @@ def _require_unchanged(cursor: Cursor) -> None:
 
 def _require_own_names(before: BodyPart, part: BodyPart, cursor: Cursor) -> None:
     """Refuse a part that uses a variable or buffer which an earlier part defines."""
-    effects = [effects_of(statement) for statement in addressable_statements(before)]
-    buffers = {effect.allocates.name for effect in effects if effect.allocates is not None}
-    variables = {name for effect in effects for name in effect.binds}
+    statements = tuple(addressable_statements(before))
+    buffers = {buffer.name for buffer in allocations(statements)}
+    variables = {name for statement in statements for name in variables_bound(statement)}
     shared = variables & free_vars(*part) | buffers & buffers_named(*part)
     if shared:
         raise schedule_error(
