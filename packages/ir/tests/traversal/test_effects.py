@@ -53,8 +53,8 @@ from gossamer_ir.traversal.effects import (
     body_in,
     buffers_written,
     condition_after,
-    condition_of_iterations,
     declared_names,
+    defines_only,
     effects_of,
     labels_of,
     loop_of,
@@ -62,6 +62,7 @@ from gossamer_ir.traversal.effects import (
     values_after,
     values_bound,
     variables_bound,
+    while_body,
 )
 from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields
 from gossamer_ir.traversal.references import free_vars
@@ -173,7 +174,9 @@ def test_loops_and_checks_are_what_the_table_says():
         if any(body.repeats and not body.is_init for body in effects_of(stmt).bodies)
     }
     assert set(LOOPS) == {*repeating, ParallelFor}
-    assert {kind for kind, stmt in SAMPLES.items() if condition_of_iterations(stmt)} == {While}
+    assert {kind for kind, stmt in SAMPLES.items() if while_body(stmt)} == {While}
+    assert {kind for kind, stmt in SAMPLES.items() if defines_only(stmt)} == {Let, Allocate}
+    assert set(CHECKING_STATEMENTS) <= set(BUFFER_NODES)
     assert {kind: condition_after(SAMPLES[kind]) for kind in CHECKING_STATEMENTS} == {Guard: A}
 
 

@@ -7,9 +7,24 @@ from typing import Any, Protocol
 
 from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.interpret.frame import Eval, Exec
-from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Module, Stmt
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    Expr,
+    For,
+    Function,
+    If,
+    Iteration,
+    Lanes,
+    Let,
+    Module,
+    Stmt,
+    While,
+)
 from gossamer_ir.traversal.effects import buffers_written
-from gossamer_ir.traversal.walk import collect
+from gossamer_ir.traversal.fields import has_bodies
+from gossamer_ir.traversal.walk import collect, statements
 
 
 class Interpreter(Protocol):
@@ -41,6 +56,10 @@ class Interpreter(Protocol):
 
 Enclosing = For | If | Let
 """A statement that contains the current one or, for a let, precedes it in the same body."""
+
+
+_AROUND_INITS = (For, If, While, Block, Iteration)
+"""The statements through which an init is hoisted, or at which it stays."""
 
 
 class EnclosingStatement:
@@ -115,6 +134,8 @@ class Translator:
         return lanes.count * (self.program.vscale if lanes.scalable else 1)
 
     def _statement(self, node: Stmt) -> Exec:
+        if has_bodies(type(node)) and not isinstance(node, _AROUND_INITS):
+            _require_no_init(node)
         run = self.program.statements[type(node)](node, self)
         if isinstance(node, Let):
             self.around.append(EnclosingStatement(node))
@@ -131,3 +152,9 @@ def call_in_order(steps: tuple[Exec, ...]) -> Exec:
             step(frame)
 
     return run
+
+
+def _require_no_init(node: Stmt) -> None:
+    """Refuse an init in a statement of a type that the position of inits does not take into account."""
+    if any(isinstance(inner, Block) and inner.init for inner in statements((node,))):
+        raise InterpreterError(f"A '{type(node).__name__}' around a block with an init.")

@@ -286,17 +286,23 @@ def condition_after(stmt: Stmt) -> Expr | None:
     return None if condition is None else condition(stmt)
 
 
-def condition_of_iterations(stmt: Stmt) -> Expr | None:
-    """Return the condition that a statement evaluates again before each iteration of its body.
+def while_body(stmt: Stmt) -> Body | None:
+    """Return the body that a statement runs again as long as a condition holds, if it has one.
 
-    >>> from gossamer_ir.core.build import ONE, ZERO, index_var
-    >>> condition_of_iterations(While(index_var("c"), ())) == index_var("c")
+    >>> from gossamer_ir.core.build import index_var
+    >>> while_body(While(index_var("c"), ())).condition == index_var("c")
     True
-    >>> condition_of_iterations(If(index_var("c"), ())) is None
+    >>> while_body(If(index_var("c"), ())) is None
     True
     """
-    conditions = (body.condition for body in effects_of(stmt).bodies if body.repeats)
-    return next((condition for condition in conditions if condition is not None), None)
+    bodies = effects_of(stmt).bodies
+    return next((body for body in bodies if body.repeats and body.condition is not None), None)
+
+
+def defines_only(stmt: Stmt) -> bool:
+    """Return whether all that a statement does is to define names for the statements after it, as a let and
+    an allocation do."""
+    return allocation_of(stmt) is not None or bool(values_after(stmt))
 
 
 def names_bound(stmt: Stmt) -> tuple[str, ...]:

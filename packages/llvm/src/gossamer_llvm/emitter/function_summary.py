@@ -6,17 +6,17 @@ import msgspec
 
 from gossamer_ir.nodes import (
     Buffer,
-    For,
     Function,
-    Guard,
     Launch,
     ParallelFor,
     Var,
-    While,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import CALLING_STATEMENTS, WRITES
+from gossamer_ir.traversal.effects import CALLING_STATEMENTS, CHECKING_STATEMENTS, LOOPS, WRITES
 from gossamer_ir.traversal.walk import statements
+
+_WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STATEMENTS))
+"""The types of statements that write, or that repeat their bodies."""
 
 
 class FunctionSummary(msgspec.Struct, frozen=True):
@@ -49,9 +49,9 @@ def summarize(function: Function) -> FunctionSummary:
     return FunctionSummary(
         passed=frozenset(name for _, names in passed for name in names),
         written=frozenset(handles),
-        guarded=tuple(node.buffer for node in body if isinstance(node, Guard)),
+        guarded=tuple(node.buffer for node in body if isinstance(node, CHECKING_STATEMENTS)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
-        only_calls=not any(isinstance(node, (For, While, *WRITES)) for node in body),
+        only_calls=not any(type(node) in _WORKING for node in body),
     )
 
 

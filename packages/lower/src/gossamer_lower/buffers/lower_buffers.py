@@ -38,7 +38,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import INDEXED_NODES
+from gossamer_ir.traversal.effects import CHECKING_STATEMENTS, INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.verify.statements.region_coverage import without_false_regions
@@ -137,8 +137,8 @@ class _BufferLowerer:
             return without_false_regions(lowered)
         if type(lowered) in (*INDEXED_NODES, Region) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
-        if isinstance(lowered, Guard):
-            return self._guard(lowered)
+        if isinstance(lowered, CHECKING_STATEMENTS):
+            return self._check(lowered)
         if isinstance(lowered, Compare):
             return _without_fiber_offset(lowered)
         if type(lowered) in ACCESS_RULES and lowered.buffer in self._sparse:
@@ -187,9 +187,9 @@ class _BufferLowerer:
         indices = self._indices(self._sparse[access.buffer], access.indices)
         return msgspec.structs.replace(access, buffer=self._names[access.buffer], indices=indices)
 
-    def _guard(self, guard: Guard) -> Guard:
-        name = self._names.get(guard.buffer, guard.buffer)
-        return msgspec.structs.replace(guard, buffer=name)
+    def _check(self, check: Any) -> Any:
+        name = self._names.get(check.buffer, check.buffer)
+        return msgspec.structs.replace(check, buffer=name)
 
     def _region(self, region: Region) -> Region:
         """Return the whole ordinary buffer as region: declared regions of sparse buffers are widened."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -20,14 +20,10 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
-    Guard,
-    Load,
     Module,
     ParallelFor,
     Param,
-    Prefetch,
     Stmt,
-    Store,
     Var,
 )
 from gossamer_ir.traversal.effects import BUFFER_NODES
@@ -106,10 +102,6 @@ def _require_bound_pointers(module: Module) -> Module:
     return module
 
 
-_User: TypeAlias = Var | Load | Store | Prefetch | Guard
-"""The nodes that use a variable or a buffer."""
-
-
 class _LoopOutliner:
     """Outlines the loops of one function, and tracks the buffers that they may capture."""
 
@@ -166,7 +158,7 @@ class _LoopOutliner:
         # The buffer of another function is memory behind a pointer, whatever scope it had there.
         return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
-    def _captured_buffers(self, inside: Sequence[_User]) -> list[Buffer]:
+    def _captured_buffers(self, inside: Sequence[Any]) -> list[Buffer]:
         """Return the buffers that the nodes access, each after those from which its shape is read."""
         captured: dict[str, Buffer] = {}
 
@@ -182,7 +174,7 @@ class _LoopOutliner:
 
 
 def _captured_variables(
-    loop: For, inside: Sequence[_User], buffers: Sequence[Buffer]
+    loop: For, inside: Sequence[Any], buffers: Sequence[Buffer]
 ) -> tuple[Var, ...]:
     """Return the free variables of the body and of the shapes of captured buffers; also handles whose
     address is used without their buffer."""

@@ -26,9 +26,7 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    Guard,
     If,
-    Let,
     Load,
     Module,
     Node,
@@ -36,7 +34,12 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.effects import buffers_named, declared_names
+from gossamer_ir.traversal.effects import (
+    CHECKING_STATEMENTS,
+    buffers_named,
+    defines_only,
+    names_bound,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
@@ -159,7 +162,7 @@ class _RemainderPeeler:
         for inner in stmt.body:
             # A guard before the bound runs even in iterations past the bound, and may stop the
             # kernel there.
-            if isinstance(inner, Guard) or count is None or count < 2:
+            if isinstance(inner, CHECKING_STATEMENTS) or count is None or count < 2:
                 return None
             if isinstance(inner, If):
                 condition = next(conjuncts(inner.condition))
@@ -283,16 +286,14 @@ def _loop_to_bound(loop: For, group: _UnrolledGroup) -> For:
 def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -> bool:
     """Return whether a statement has no effect unless the bound holds."""
     if not isinstance(stmt, If) or stmt.else_body:
-        return isinstance(stmt, (Allocate, Let))
+        return defines_only(stmt)
     # The part that is evaluated first decides whether the others are evaluated.
     return group.bounds(next(short_circuit_conjuncts(stmt.condition)), counts)
 
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
     """Return the names that statements bind for those after them."""
-    return {
-        name for stmt in run if isinstance(stmt, (Allocate, Let)) for name in declared_names(stmt)
-    }
+    return {name for stmt in run if defines_only(stmt) for name in names_bound(stmt)}
 
 
 def _used_names(body: tuple[Stmt, ...]) -> frozenset[str]:

@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.effects import CHECKING_STATEMENTS, READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -122,7 +122,7 @@ class _AllocationHoister:
         leaving: list[_HoistedBuffer] = []
         guards, outer = list[Guard](), [*self._conditional]
         for stmt in body:
-            if isinstance(stmt, Guard):
+            if isinstance(stmt, CHECKING_STATEMENTS):
                 guards.append(stmt)
                 # Such a guard checks only under its condition, so it may protect a read inside that
                 # no longer happens under the condition outside.

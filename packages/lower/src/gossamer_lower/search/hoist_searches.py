@@ -37,8 +37,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Unary,
     Var,
-    While,
 )
+from gossamer_ir.traversal.effects import variables_bound, while_body
+from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
@@ -135,7 +136,7 @@ class _SearchHoister(PointVisitor):
         )
         lets, self._here = self._here, outer
         # A let before the loop would be evaluated once, the condition in each iteration.
-        if isinstance(stmt, While) and lets:
+        if lets and while_body(stmt) is not None:
             raise _unsupported_error("The condition of a while loop")
         # Load balancing evaluates the weight outside of the loop, where no let of the loop exists.
         if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
@@ -291,10 +292,10 @@ def _with_lets_placed(
         for name in _lets_needed(stmt, lets, unbound=unbound):
             result.append(lets[name])
             unbound -= {name}
-        inside = unbound - {stmt.var} if isinstance(stmt, For) else unbound
+        inside = unbound.difference(variables_bound(stmt))
         result.append(with_bodies(stmt, partial(_with_lets_placed, lets=lets, unbound=inside)))
-        if isinstance(stmt, Let):
-            unbound -= {stmt.var.name}
+        if not has_bodies(type(stmt)):
+            unbound = inside
     return tuple(result)
 
 

@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.traversal.effects import loop_of
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
@@ -130,7 +131,8 @@ class _SearchMerger:
                 return self._let(stmt)
             case For():
                 return self._loop(stmt)
-        return (with_bodies(stmt, self.body),)
+        # In another loop over a variable, values do not ascend with those of a `For` around it.
+        return (stmt if loop_of(stmt) else with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         self._loops.append(_EnclosingLoop(loop, {loop.var}, []))

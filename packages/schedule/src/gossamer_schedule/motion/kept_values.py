@@ -14,7 +14,6 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     Expr,
     For,
@@ -24,8 +23,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-    While,
 )
+from gossamer_ir.traversal.effects import allocation_of, body_in
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
@@ -48,16 +47,15 @@ def may_keep_values(cursor: Cursor, buffer: str) -> bool:
         # Each iteration of loops around the allocation gets a new buffer.
         if any(_is_allocation_of(statement, buffer) for statement in step.earlier):
             return False
-        if isinstance(step.parent, While):
-            return True
         # With at most one iteration, nothing can be left from an earlier one.
-        if isinstance(step.parent, For) and integer_value(step.parent.extent) not in (0, 1):
+        if not isinstance(step.parent, Function) and body_in(step.parent, step.field).repeats:
             return True
     return False
 
 
 def _is_allocation_of(statement: Stmt, buffer: str) -> bool:
-    return isinstance(statement, Allocate) and statement.buffer.name == buffer
+    allocated = allocation_of(statement)
+    return allocated is not None and allocated.name == buffer
 
 
 def is_constant_in_function(value: Expr, function: Function) -> bool:

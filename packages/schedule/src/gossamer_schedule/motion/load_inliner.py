@@ -11,17 +11,13 @@ from gossamer_ir.core.build import index_var, zero_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
     Block,
-    Combine,
     Expr,
-    For,
-    If,
     IfThenElse,
     Load,
     Stmt,
     Store,
-    While,
 )
-from gossamer_ir.traversal.effects import buffers_accessed, effects_of
+from gossamer_ir.traversal.effects import Body, buffers_accessed, effects_of, loop_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor
@@ -59,28 +55,21 @@ class LoadInliner:
             return self._changed(stmt)
 
     def _changed(self, stmt: Any) -> Any:
-        match stmt:
-            case For():
-                # Before the range is assumed: the bounds of a loop are evaluated outside of it.
-                header = self._expressions(replace(stmt, body=()))
-                self._point.assume_loop(stmt)
-                return replace(header, body=self.body(stmt.body))
-            case If() | While():
-                return self._conditional(stmt)
-            case Block():
-                return self._block(stmt)
-            case Combine():
-                return replace(stmt, stores=self.body(stmt.stores))
-        return self._expressions(stmt)
+        if isinstance(stmt, Block):
+            return self._block(stmt)
+        bodies = effects_of(stmt).bodies
+        # Before the range is assumed: the bounds of a loop are evaluated outside of it.
+        header = self._expressions(replace(stmt, **{body.field: () for body in bodies}))
+        loop = loop_of(stmt)
+        if loop is not None:
+            self._point.assume_loop(loop)
+        return replace(header, **{body.field: self._inside(body) for body in bodies})
 
-    def _conditional(self, stmt: If | While) -> If | While:
-        changed: dict[str, Any] = {"condition": self._expr(stmt.condition)}
-        for body in effects_of(stmt).bodies:
-            with self._point.scope():
-                if body.condition is not None:
-                    self._point.assume(body.condition)
-                changed[body.field] = self.body(body.statements)
-        return replace(stmt, **changed)
+    def _inside(self, body: Body) -> tuple[Stmt, ...]:
+        with self._point.scope():
+            if body.condition is not None:
+                self._point.assume(body.condition)
+            return self.body(body.statements)
 
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads_buffer
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Iteration, Stmt, Store
+from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Stmt, Store
 from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.statements.write_conflicts import is_order_independent_update
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
@@ -70,10 +71,10 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     return reducers.pop()
 
 
-def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
+def _without_inits(body: Iterable[Any], inits: list[Stmt]) -> Iterator[Stmt]:
     """Yield statements without the inits of their outermost blocks, which are added to `inits`."""
     for statement in body:
-        if isinstance(statement, (Block, Iteration)):
+        if "init" in body_fields(type(statement)):
             inits += statement.init
             yield replace(statement, init=())
         else:

@@ -162,12 +162,9 @@ def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
 
 def _is_repeating(stmt: EnclosingStmt, block: Block) -> bool:
     """Return whether a statement repeats a block as a whole, so that each repetition initializes anew."""
-    match stmt:
-        case For():
-            return stmt.extent != ONE and not is_fed_by_loop(stmt, block)
-        case If():
-            return False
-    return True
+    if isinstance(stmt, For):
+        return stmt.extent != ONE and not is_fed_by_loop(stmt, block)
+    return any(body.repeats for body in effects_of(stmt).bodies)
 
 
 def _marked_from(

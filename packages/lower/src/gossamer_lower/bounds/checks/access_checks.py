@@ -18,27 +18,25 @@ from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_or
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
-    Allocate,
+    Buffer,
     Expr,
     For,
     Function,
     IfThenElse,
-    Let,
     Load,
     Search,
     Stmt,
     Store,
     Unary,
-    While,
 )
-from gossamer_ir.traversal.effects import Body, effects_of
+from gossamer_ir.traversal.effects import Body, allocation_of, effects_of, values_after, while_body
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds.checks.check_list import CheckList
 from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
-from gossamer_lower.statements.rebuild import with_body
+from gossamer_lower.statements.rebuild import replace_bodies, with_body
 
 
 def with_bounds_checks(function: Function, names: Set[str] | None = None) -> Function:
@@ -66,32 +64,36 @@ class _AccessChecker(PointVisitor):
 
     def move_past(self, stmt: Stmt, new: tuple[Stmt, ...]) -> None:
         # Conditions on such a variable become masks, too.
-        if isinstance(stmt, Let) and free_vars(stmt.value) & self._unproved.lane_vars:
-            self._unproved.lane_vars.add(stmt.var.name)
-        if isinstance(stmt, Allocate) and self._names is None:
-            self._require_lasting_size(stmt)
+        for var, value in values_after(stmt):
+            if free_vars(value) & self._unproved.lane_vars:
+                self._unproved.lane_vars.add(var.name)
+        buffer = allocation_of(stmt)
+        if buffer is not None and self._names is None:
+            self._require_lasting_size(buffer)
         super().move_past(stmt, new)
 
-    def _require_lasting_size(self, stmt: Allocate) -> None:
+    def _require_lasting_size(self, buffer: Buffer) -> None:
         """Raise an error for a size that is read from mutable memory: checks evaluate the size again, and it
         may have changed."""
-        for extent in stmt.buffer.shape:
+        for extent in buffer.shape:
             for node in walk(extent):
                 if isinstance(node, Load) and node.buffer in self.point.written:
                     raise UnsupportedError(
                         "lower.insert_bounds_checks.changing_size",
-                        f"The size of '{stmt.buffer.name}' is read from '{node.buffer}', which the "
+                        f"The size of '{buffer.name}' is read from '{node.buffer}', which the "
                         "program writes.",
                         hint="Read it into a variable before.",
                     )
 
     def statement(self, stmt: Stmt) -> Iterable[Stmt]:
         checks = self._checks_before(stmt)
-        if isinstance(stmt, While):
+        tested = while_body(stmt)
+        if tested is not None:
             # The condition is evaluated again after each iteration, when the values in it may have changed.
             again = self._checks_before(stmt)
             inner = self.inside(stmt)
-            return (*checks, with_body(inner, (*inner.body, *again)))
+            body = (*getattr(inner, tested.field), *again)
+            return (*checks, replace_bodies(inner, {tested.field: body}))
         if isinstance(stmt, For) and stmt.kind == "vectorized" and self._names is None:
             self._unproved.lane_vars.add(stmt.var)
             inside = self.inside(stmt)

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.nodes import Expr, For, Guard, Module, ParallelFor, Stmt, While
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.nodes import Expr, Module, Stmt
+from gossamer_ir.traversal.effects import (
+    CHECKING_STATEMENTS,
+    LOOPS,
+    condition_after,
+    effects_of,
+    variables_bound,
+)
 from gossamer_ir.traversal.walk import contains
 
 
@@ -48,23 +54,15 @@ def _bounds_checks_of(
     body: tuple[Stmt, ...], function: str, loops: tuple[str, ...], *, is_inner: bool
 ) -> Iterator[BoundsCheck]:
     for stmt in body:
-        match stmt:
-            case Guard():
-                conditions = tuple(conjuncts(stmt.condition))
-                yield BoundsCheck(function, stmt.buffer, conditions, loops, is_inner)
-            case For() | While():
-                around = (*loops, stmt.var if isinstance(stmt, For) else "")
-                innermost = not any(_holds_loop(inner) for inner in stmt.body)
-                yield from _bounds_checks_of(stmt.body, function, around, is_inner=innermost)
-            case _:
-                for inside in effects_of(stmt).bodies:
-                    yield from _bounds_checks_of(
-                        inside.statements, function, loops, is_inner=is_inner
-                    )
-
-
-def _holds_loop(stmt: Stmt) -> bool:
-    return contains((For, While, ParallelFor), stmt)
+        if isinstance(stmt, CHECKING_STATEMENTS):
+            conditions = tuple(conjuncts(condition_after(stmt)))
+            yield BoundsCheck(function, stmt.buffer, conditions, loops, is_inner)
+        around, innermost = loops, is_inner
+        for inside in effects_of(stmt).bodies:
+            if isinstance(stmt, LOOPS):
+                around = (*loops, *(variables_bound(stmt) or ("",)))
+                innermost = not contains(LOOPS, *inside.statements)
+            yield from _bounds_checks_of(inside.statements, function, around, is_inner=innermost)
 
 
 __all__ = ["BoundsCheck", "bounds_checks_of"]

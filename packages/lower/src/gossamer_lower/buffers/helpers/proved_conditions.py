@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.nodes import (
+    STATEMENTS,
     Block,
     BlockIter,
     Expr,
-    For,
     Function,
     Guard,
-    If,
     Stmt,
-    While,
 )
-from gossamer_ir.traversal.effects import Body, effects_of
+from gossamer_ir.traversal.effects import Body, condition_after, effects_of, loop_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.condition_removal import ConditionRemover
@@ -57,43 +58,36 @@ class _ConditionProver:
                     result.append(simplified)
                     # The simplified statement: what it binds is stated in terms of what is still there.
                     self._point.after(simplified)
-                if isinstance(simplified, Guard):
-                    self._remover.know(simplified.condition)
+                    condition = condition_after(simplified)
+                    if condition is not None:
+                        self._remover.know(condition)
         return tuple(result)
 
     def _statement(self, stmt: Stmt) -> Stmt | None:
-        match stmt:
-            case Guard():
-                condition = self._remover.without_proved(stmt.condition)
-                return None if condition is None else replace(stmt, condition=condition)
-            case For():
-                return self._loop(stmt)
-            case While():
-                condition = self._remover.expr(stmt.condition)
-                with self._remover.holding(condition, stmt.body):
-                    return While(condition, self.body(stmt.body))
-            case If():
-                return self._if(stmt)
-            case Block():
-                return self._block(stmt)
-        simplified: Stmt = map_children(stmt, self._remover.expr)
-        return simplified
+        if isinstance(stmt, Guard):
+            condition = self._remover.without_proved(stmt.condition)
+            return None if condition is None else replace(stmt, condition=condition)
+        if isinstance(stmt, Block):
+            return self._block(stmt)
+        bare = map_children(stmt, self._outside_bodies)
+        with self._in_loop(stmt):
+            return replace_bodies(
+                bare, {body.field: self._inside(body) for body in effects_of(bare).bodies}
+            )
 
-    def _loop(self, loop: For) -> For:
-        bare = map_children(replace(loop, body=()), self._remover.expr)
-        with self._point.inside(loop):
-            return replace(bare, body=self.body(loop.body))
+    def _outside_bodies(self, child: Any) -> Any:
+        return child if isinstance(child, STATEMENTS) else self._remover.expr(child)
 
-    def _if(self, stmt: If) -> If:
-        choice = replace(stmt, condition=self._remover.expr(stmt.condition))
-        sides = {side.field: self._side(side) for side in effects_of(choice).bodies}
-        return replace_bodies(choice, sides)
+    def _in_loop(self, stmt: Stmt) -> AbstractContextManager[None]:
+        loop = loop_of(stmt)
+        return nullcontext() if loop is None else self._point.inside(loop)
 
-    def _side(self, side: Body) -> tuple[Stmt, ...]:
-        condition = TRUE if side.condition is None else side.condition
-        self._conditions.append(condition)
-        with self._remover.holding(condition, side.statements):
-            result = self.body(side.statements)
+    def _inside(self, body: Body) -> tuple[Stmt, ...]:
+        if body.condition is None:
+            return self.body(body.statements)
+        self._conditions.append(body.condition)
+        with self._remover.holding(body.condition, body.statements):
+            result = self.body(body.statements)
         self._conditions.pop()
         return result
 

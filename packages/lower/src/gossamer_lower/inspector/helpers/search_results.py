@@ -30,7 +30,6 @@ from gossamer_ir.nodes import (
     If,
     IfThenElse,
     InRange,
-    Let,
     Load,
     Module,
     Param,
@@ -39,7 +38,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.effects import LOOPS, READS, effects_of, values_after
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
@@ -108,6 +107,11 @@ def extract_searches(module: Module, dtype: str) -> ExtractedSearches:
     return ExtractedSearches(msgspec.structs.replace(entry, body=body), tuple(extractor.searches))
 
 
+def _always_runs(stmt: Stmt) -> bool:
+    """Return whether all bodies of a statement run whenever it does."""
+    return all(body.always_runs for body in effects_of(stmt).bodies)
+
+
 class _SearchExtractor:
     """Extracts the searches of one function."""
 
@@ -131,8 +135,9 @@ class _SearchExtractor:
         result = []
         for stmt in body:
             result.append(self._statement(stmt, around, values))
-            if isinstance(stmt, Let):
-                values[stmt.var.name] = self._resolved(stmt.value, values)
+            values.update(
+                (var.name, self._resolved(value, values)) for var, value in values_after(stmt)
+            )
         return tuple(result)
 
     def _statement(
@@ -149,7 +154,7 @@ class _SearchExtractor:
                 return self._block(stmt, around, values)
             # Bodies under other conditions stay. Those that always run are like operands: the stores of a
             # `Combine`.
-            case _ if not all(body.always_runs for body in effects_of(stmt).bodies):
+            case _ if isinstance(stmt, LOOPS) or not _always_runs(stmt):
                 return stmt
         return map_children(stmt, lambda child: self._expr(child, around, values))
 

@@ -15,11 +15,11 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Load,
-    ParallelFor,
     Stmt,
     Store,
     While,
 )
+from gossamer_ir.traversal.effects import while_body
 from gossamer_ir.traversal.fields import FIELDS, body_fields
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import map_children
@@ -50,8 +50,12 @@ class _MathLowerer:
                 return self._while(stmt)
             case Store():
                 return self._store(stmt)
-            case ParallelFor():
-                self._require_none(stmt.weight)
+        again = while_body(stmt)
+        if again is not None:
+            where = f"is called in the condition of a '{type(stmt).__name__}'"
+            self._require_none(again.condition, where)
+        weight = getattr(stmt, "weight", None)
+        self._require_none(weight, "is called in the weight of a parallel loop")
         bodies = {name: self.body(getattr(stmt, name)) for name in body_fields(type(stmt))}
         # Load balancing evaluates the weight where no statement of the loop runs, so it may contain no
         # call.
@@ -102,9 +106,9 @@ class _MathLowerer:
         loop = While(Load(flag.name, (build.ZERO,), "bool"), (*body, *again.statements, next_))
         return (Allocate(flag), *calls.statements, first, loop)
 
-    def _require_none(self, weight: Expr | None) -> None:
-        nodes = () if weight is None else walk(weight)
+    def _require_none(self, expr: Expr | None, where: str) -> None:
+        nodes = () if expr is None else walk(expr)
         for node in nodes:
             if is_lowered(node, self._instructions):
                 name = node.function if isinstance(node, Call) else "//"
-                raise unsupported_error(name, "is called in the weight of a parallel loop")
+                raise unsupported_error(name, where)

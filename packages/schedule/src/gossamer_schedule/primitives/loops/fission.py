@@ -14,13 +14,14 @@ from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Allocate, Block, For, Let, Stmt
+from gossamer_ir.nodes import Block, For, Stmt
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.effects import (
     allocations,
     buffers_accessed,
     buffers_named,
     buffers_written,
+    defines_only,
     outer_writes,
     variables_bound,
 )
@@ -110,7 +111,7 @@ def _required_parts(cursor: Cursor, after: str | None) -> tuple[BodyPart, ...]:
     names = [name_of(statement) for statement in body]
     cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
     # Without `after`, a let or an allocation stays with the statements that use it.
-    cuts = [at for at in cuts if after or not isinstance(body[at - 1], (Let, Allocate))]
+    cuts = [at for at in cuts if after or not defines_only(body[at - 1])]
     if not cuts:
         what = "has only one part" if after is None else f"cannot be cut after '{after}'"
         raise schedule_error(
