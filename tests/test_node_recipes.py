@@ -1,6 +1,7 @@
 """The lists "Add a node", "Add an axis", "Add an iteration axis" and "Add a fact" in CONTRIBUTING.md are
 complete: what distinguishes all types is a table, each table is in the list, and no other code asks for the
-type of an axis or of a fact."""
+type of an axis or of a fact. Code that tells some types of nodes apart is in the list, or is right for a new
+type."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from gossamer_ir.nodes import (
     Name,
     Node,
 )
+from tests.support import falls_through
 
 TABLES = {
     "Add an axis": {
@@ -66,17 +68,26 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
     """Those of expressions and statements have a list of tables with entries for some types only."""
     types = TYPES.get(recipe, (*EXPRESSIONS, *STATEMENTS))
     names = {kind.__name__ for kind in types}
-    text = (root / "CONTRIBUTING.md").read_text()
-    section = re.search(rf"^##+ {recipe}\n(.*?)^##", text, re.MULTILINE | re.DOTALL)[1]
-    listed = set(re.findall(r"`([\w/-]+\.py)`", section))
     found = {
         path.relative_to(root).as_posix()
-        for place in ("packages", "plugins")
-        for path in root.glob(f"{place}/*/src/**/*.py")
+        for path in _sources(root)
         if _has_table_of(names, ast.parse(path.read_text()))
     }
-    assert found - listed == set()
+    assert found - _listed(root, recipe) == set()
     assert {_path_of(module) for module in TABLES.get(recipe, ())} <= found
+
+
+def _sources(root):
+    return (
+        path for place in ("packages", "plugins") for path in root.glob(f"{place}/*/src/**/*.py")
+    )
+
+
+def _listed(root, recipe):
+    """The files that a list of CONTRIBUTING.md names."""
+    text = (root / "CONTRIBUTING.md").read_text()
+    section = re.search(rf"^##+ {recipe}\n(.*?)^##", text, re.MULTILINE | re.DOTALL)[1]
+    return set(re.findall(r"`([\w/-]+\.py)`", section))
 
 
 def _path_of(module):
@@ -94,6 +105,52 @@ def _has_table_of(names, tree):
     return False
 
 
+@pytest.mark.parametrize(
+    ("types", "falls_through"),
+    [(STATEMENTS, falls_through.STATEMENTS), (EXPRESSIONS, falls_through.EXPRESSIONS)],
+    ids=["statements", "expressions"],
+)
+def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
+    """Files with a `match`, an `isinstance`, a tuple or a chain of `if` about two or more types are in the
+    list "Add a node", or in `tests/support/falls_through.py` with the reason why they need no change."""
+    names = {kind.__name__ for kind in types}
+    found = {
+        path.relative_to(root).as_posix()
+        for path in _sources(root)
+        if any(len(names & group) > 1 for group in _groups_of_types(ast.parse(path.read_text())))
+    }
+    reasons = [_path_of(module) for modules in falls_through.values() for module in modules]
+    found -= _listed(root, "Add a node")
+    assert sorted(found.difference(reasons)) == []
+    assert sorted({*reasons} - found) == []
+    assert len({*reasons}) == len(reasons)
+
+
+def _groups_of_types(tree):
+    """The names of types that one `match`, `isinstance`, tuple or chain of `if` tells apart."""
+    skipped = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Match):
+            yield {name for case in node.cases for name in _classes_matched(case.pattern)}
+        elif isinstance(node, ast.If):
+            yield {name for test in _tests_of_chain(node) for name in _types_asked_for(test)}
+        elif isinstance(node, ast.Call) and _names(node.func) == ["isinstance"]:
+            yield {*_names(node.args[1])}
+        elif isinstance(node, (ast.Tuple, ast.Set)) and id(node) not in skipped:
+            yield {item.id for item in node.elts if isinstance(item, ast.Name)}
+
+
+def _classes_matched(pattern):
+    classes = (node.cls for node in ast.walk(pattern) if isinstance(node, ast.MatchClass))
+    return [name for cls in classes for name in _names(cls)]
+
+
+def _tests_of_chain(node):
+    yield node.test
+    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        yield from _tests_of_chain(node.orelse[0])
+
+
 @pytest.mark.parametrize("types", [AXES, FACTS], ids=["axes", "facts"])
 def test_no_other_code_asks_for_the_type_of_an_axis_or_a_fact(root, types):
     """Code that asks what an axis stores, or what holds of a buffer, needs no change for a new type; code
@@ -101,8 +158,7 @@ def test_no_other_code_asks_for_the_type_of_an_axis_or_a_fact(root, types):
     names = {kind.__name__ for kind in types}
     asking = {
         path.relative_to(root).as_posix()
-        for place in ("packages", "plugins")
-        for path in root.glob(f"{place}/*/src/**/*.py")
+        for path in _sources(root)
         if names & set(_types_asked_for(ast.parse(path.read_text())))
     }
     assert asking == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Expr, If, Load, Search, Stmt
+from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.walk import collect, contains
 
 
@@ -24,6 +25,6 @@ def without_guard(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Expr | None
     match body:
         case (If(condition=condition, then_body=then_body, else_body=()),):
             indices = [index for load in collect(Load, condition) for index in load.indices]
-            if not contains((Load, Search), *indices) and not contains(Search, condition):
+            if not contains(READS, *indices) and not contains(Search, condition):
                 return then_body, condition
     return body, None

@@ -17,7 +17,7 @@ from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
-from gossamer_ir.core.expression_kinds import LAZY
+from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -31,7 +31,6 @@ from gossamer_ir.nodes import (
     Function,
     IfThenElse,
     Let,
-    Load,
     Module,
     Search,
     Stmt,
@@ -265,10 +264,11 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
     return IfThenElse(condition, value, build.ZERO)
 
 
-def _is_harmless(node: object) -> bool:
+def _is_harmless(node: Any) -> bool:
     if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
         return isinstance(node.rhs, Const)
-    return not isinstance(node, (Load, Call)) and type(node) not in LAZY
+    kind = EXPRESSION_KINDS[type(node)]
+    return isinstance(node, Search) or not (kind.reads or kind.lazy or isinstance(node, Call))
 
 
 def _unsupported_error(where: str) -> UnsupportedError:
