@@ -6,17 +6,11 @@ from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.verify.context import ROOT, Stage, VerifyContext
+from gossamer_ir.verify.context import ROOT, VerifyContext
 from gossamer_ir.verify.diagnostic_places import show_places
 from gossamer_ir.verify.functions import check_function
-from gossamer_ir.verify.stages.coordinate import COORDINATE
-from gossamer_ir.verify.stages.flat import FLAT, check_calls
-from gossamer_ir.verify.stages.loop import LOOP
-from gossamer_ir.verify.stages.position import POSITION
-
-RULES_BY_STAGE: dict[str, Stage] = {
-    stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)
-}
+from gossamer_ir.verify.stages.flat import check_calls
+from gossamer_ir.verify.stages.node_checks import STAGES
 
 
 @typed
@@ -28,9 +22,9 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     ['verify.module.entry']
     """
     reported: list[Diagnostic] = []
-    stage = RULES_BY_STAGE.get(module.stage)
+    stage = STAGES.get(module.stage)
     if stage is None:
-        message = f"'{module.stage}' is not a stage; expected one of {', '.join(RULES_BY_STAGE)}."
+        message = f"'{module.stage}' is not a stage; expected one of {', '.join(STAGES)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
     contexts: dict[str, VerifyContext] = {}
@@ -45,7 +39,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
         context = VerifyContext(stage, functions, reported)
         check_function(context, function, ROOT.down("functions", count))
         contexts.setdefault(function.name, context)
-    if stage is FLAT:
+    if stage.name == "flat":
         check_calls(contexts, module)
     return tuple(reported)
 

@@ -13,16 +13,13 @@ from gossamer_ir.nodes import (
     Const,
     Expr,
     IfThenElse,
-    Load,
-    Node,
     Reinterpret,
     Select,
     Unary,
     Var,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
-from gossamer_ir.verify.expressions.buffer_accesses import check_load
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_bool,
     is_constant_expr,
@@ -256,19 +253,3 @@ def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
             at,
         )
     return node.dtype
-
-
-SCALAR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
-    Const: check_const,
-    Var: check_var,
-    Unary: check_unary,
-    Binary: check_binary,
-    Compare: check_compare,
-    Cast: check_cast,
-    Reinterpret: check_reinterpret,
-    Select: check_select,
-    IfThenElse: check_if_then_else,
-    Call: check_call,
-    Load: check_load,
-}
-"""The expressions that every stage allows."""

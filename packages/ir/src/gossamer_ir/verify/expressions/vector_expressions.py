@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
+from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Ramp, TransposeReduce, VScale
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import At, ExprCheck, VerifyContext
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
     is_bool,
     is_integer,
@@ -122,12 +122,3 @@ def _vector(ctx: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None
 
 def _refuse(ctx: VerifyContext, message: str, at: At) -> None:
     ctx.report("verify.vector.operand", f"{message}.", at)
-
-
-VECTOR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
-    Ramp: check_ramp,
-    Broadcast: check_broadcast,
-    LaneReduce: check_lane_reduce,
-    TransposeReduce: check_transpose_reduce,
-}
-"""The vector expressions of the stages loop and flat."""

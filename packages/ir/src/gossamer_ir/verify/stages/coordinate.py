@@ -1,4 +1,4 @@
-"""The coordinate stage: axes, sparse buffers, sparse iterations."""
+"""The checks of nodes that only the coordinate stage has: sparse iterations."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.iteration_axes import axis_names
 from gossamer_ir.nodes import (
     AttachAxis,
-    Combine,
     FuseAxes,
     Iteration,
     OverAxis,
-    SparseBuffer,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import At, Stage, VerifyContext
-from gossamer_ir.verify.declarations.reducers import check_combine
-from gossamer_ir.verify.expressions.expressions import SCALAR_EXPRESSIONS
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.statements.statements import (
-    PLAIN_STATEMENTS,
     check_annotations,
     check_body,
     check_init,
@@ -125,12 +120,3 @@ ORDER_CHECKS: Mapping[type, Callable[[VerifyContext, Any, At], None]] = {
     AttachAxis: _check_attached,
 }
 """The check, for each type of entry in the axis list, that what selects its fibers is iterated before."""
-
-
-COORDINATE = Stage(
-    name="coordinate",
-    expressions=SCALAR_EXPRESSIONS,
-    statements=PLAIN_STATEMENTS | {Iteration: check_iteration, Combine: check_combine},
-    buffers=(SparseBuffer,),
-    has_axes=True,
-)

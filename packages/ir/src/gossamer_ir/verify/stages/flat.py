@@ -1,12 +1,10 @@
-"""The flat stage, the input of backends: functions that call each other, without blocks."""
+"""The checks of nodes of the flat stage, the input of backends: functions that call each other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gossamer_ir.nodes import (
-    Atomic,
-    Buffer,
     Expr,
     Function,
     Guard,
@@ -15,16 +13,12 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Param,
     Var,
-    VScale,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import ROOT, At, Stage, VerifyContext
+from gossamer_ir.verify.context import ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
-from gossamer_ir.verify.expressions.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
-from gossamer_ir.verify.expressions.vector_expressions import VECTOR_EXPRESSIONS, check_vscale
-from gossamer_ir.verify.statements.atomics import check_atomic
-from gossamer_ir.verify.statements.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
+from gossamer_ir.verify.statements.statements import THREAD_TAGS
 
 MAX_CALLS = 100
 """Maximum depth of nested calls."""
@@ -182,20 +176,3 @@ def _check_calls_of(
             height = 0
     heights[name] = height
     return height
-
-
-FLAT = Stage(
-    name="flat",
-    expressions=SCALAR_EXPRESSIONS | VECTOR_EXPRESSIONS | {VScale: check_vscale},
-    statements=PLAIN_STATEMENTS
-    | LOOP_STATEMENTS
-    | {
-        Atomic: check_atomic,
-        Guard: check_guard,
-        ParallelFor: check_parallel_for,
-        Launch: check_launch,
-    },
-    buffers=(Buffer,),
-    loops=frozenset({"serial", "thread_binding"}),
-    has_reducers=False,
-)

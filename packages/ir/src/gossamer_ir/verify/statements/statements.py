@@ -16,8 +16,6 @@ from gossamer_ir.nodes import (
     For,
     If,
     Let,
-    Node,
-    Prefetch,
     Stmt,
     Store,
     ThreadTag,
@@ -25,9 +23,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
-from gossamer_ir.verify.context import At, StmtCheck, VerifyContext
+from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.params_and_buffers import check_buffer
-from gossamer_ir.verify.expressions.buffer_accesses import check_prefetch, check_region, check_store
+from gossamer_ir.verify.expressions.buffer_accesses import check_region
 from gossamer_ir.verify.expressions.dtype_queries import parse_dtype
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements.atomics import check_marked_loop
@@ -254,19 +252,3 @@ def check_annotations(
                 f"The annotation '{key}' is given twice, or is not a bool, an integer or a string.",
                 at.down("annotations", count),
             )
-
-
-PLAIN_STATEMENTS: dict[type[Node], StmtCheck] = {
-    Store: check_store,
-    Let: check_let,
-    If: check_if,
-    Prefetch: check_prefetch,
-}
-"""The statements that every stage allows."""
-
-LOOP_STATEMENTS: dict[type[Node], StmtCheck] = {
-    Allocate: check_allocate,
-    While: check_while,
-    For: check_for,
-}
-"""The further statements of the stages that have loops."""

@@ -1,0 +1,149 @@
+"""The check of each type of node, and the stages at which it is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from gossamer_ir.nodes import (
+    Allocate,
+    Atomic,
+    Binary,
+    Block,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Combine,
+    Compare,
+    Const,
+    For,
+    Guard,
+    If,
+    IfThenElse,
+    Iteration,
+    LaneReduce,
+    Launch,
+    Let,
+    Load,
+    Node,
+    ParallelFor,
+    Prefetch,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    SparseBuffer,
+    StageName,
+    Store,
+    TransposeReduce,
+    Unary,
+    Var,
+    VScale,
+    While,
+)
+from gossamer_ir.verify.context import ExprCheck, Stage, StmtCheck
+from gossamer_ir.verify.declarations.reducers import check_combine
+from gossamer_ir.verify.expressions import buffer_accesses, expressions, vector_expressions
+from gossamer_ir.verify.stages import coordinate, flat
+from gossamer_ir.verify.statements import statements
+from gossamer_ir.verify.statements.atomics import check_atomic
+
+Stages: TypeAlias = tuple[StageName, ...]
+
+_ALL: Stages = ("coordinate", "position", "loop", "flat")
+_WITH_LOOPS: Stages = ("position", "loop", "flat")
+_WITH_BLOCKS: Stages = ("position", "loop")
+_WITH_VECTORS: Stages = ("loop", "flat")
+
+
+class ExprRule(NamedTuple):
+    """The check of a type of expression, and the stages that allow it."""
+
+    check: ExprCheck
+    stages: Stages = _ALL
+
+
+class StmtRule(NamedTuple):
+    """The check of a type of statement, and the stages that allow it."""
+
+    check: StmtCheck
+    stages: Stages = _ALL
+
+
+EXPRESSION_RULES: dict[type[Node], ExprRule] = {
+    Const: ExprRule(expressions.check_const),
+    Var: ExprRule(expressions.check_var),
+    Unary: ExprRule(expressions.check_unary),
+    Binary: ExprRule(expressions.check_binary),
+    Compare: ExprRule(expressions.check_compare),
+    Cast: ExprRule(expressions.check_cast),
+    Reinterpret: ExprRule(expressions.check_reinterpret),
+    Select: ExprRule(expressions.check_select),
+    IfThenElse: ExprRule(expressions.check_if_then_else),
+    Call: ExprRule(expressions.check_call),
+    Load: ExprRule(buffer_accesses.check_load),
+    Search: ExprRule(buffer_accesses.check_search, _WITH_BLOCKS),
+    VScale: ExprRule(vector_expressions.check_vscale, _WITH_LOOPS),
+    Ramp: ExprRule(vector_expressions.check_ramp, _WITH_VECTORS),
+    Broadcast: ExprRule(vector_expressions.check_broadcast, _WITH_VECTORS),
+    LaneReduce: ExprRule(vector_expressions.check_lane_reduce, _WITH_VECTORS),
+    TransposeReduce: ExprRule(vector_expressions.check_transpose_reduce, _WITH_VECTORS),
+}
+"""One entry for each type of expression."""
+
+STATEMENT_RULES: dict[type[Node], StmtRule] = {
+    Store: StmtRule(buffer_accesses.check_store),
+    Let: StmtRule(statements.check_let),
+    If: StmtRule(statements.check_if),
+    Prefetch: StmtRule(buffer_accesses.check_prefetch),
+    Combine: StmtRule(check_combine, ("coordinate", "position", "loop")),
+    Iteration: StmtRule(coordinate.check_iteration, ("coordinate",)),
+    Allocate: StmtRule(statements.check_allocate, _WITH_LOOPS),
+    While: StmtRule(statements.check_while, _WITH_LOOPS),
+    For: StmtRule(statements.check_for, _WITH_LOOPS),
+    Guard: StmtRule(flat.check_guard, _WITH_LOOPS),
+    Block: StmtRule(statements.check_block, _WITH_BLOCKS),
+    Atomic: StmtRule(check_atomic, ("flat",)),
+    ParallelFor: StmtRule(flat.check_parallel_for, ("flat",)),
+    Launch: StmtRule(flat.check_launch, ("flat",)),
+}
+"""One entry for each type of statement."""
+
+
+def _expressions_at(stage: StageName) -> Mapping[type[Node], ExprCheck]:
+    return {kind: rule.check for kind, rule in EXPRESSION_RULES.items() if stage in rule.stages}
+
+
+def _statements_at(stage: StageName) -> Mapping[type[Node], StmtCheck]:
+    return {kind: rule.check for kind, rule in STATEMENT_RULES.items() if stage in rule.stages}
+
+
+def _stage(
+    name: StageName,
+    *buffers: type[Node],
+    loops: frozenset[str] = statements.LOOP_KINDS,
+    has_axes: bool = False,
+    has_reducers: bool = True,
+) -> Stage:
+    return Stage(
+        name,
+        _expressions_at(name),
+        _statements_at(name),
+        buffers,
+        loops=loops,
+        has_axes=has_axes,
+        has_reducers=has_reducers,
+    )
+
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        _stage("coordinate", SparseBuffer, loops=frozenset(), has_axes=True),
+        _stage("position", SparseBuffer, Buffer, has_axes=True),
+        _stage("loop", Buffer),
+        _stage("flat", Buffer, loops=frozenset({"serial", "thread_binding"}), has_reducers=False),
+    )
+}
+"""The stages, with the nodes that each allows."""
