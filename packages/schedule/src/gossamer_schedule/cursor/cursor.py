@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -21,13 +21,29 @@ ADDRESSABLE_BODIES: dict[type, tuple[str, ...]] = {
 }
 """The fields that hold statements which schedules may address. Statements of inits have no names."""
 
-_NAME_FIELDS: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}
-"""The field by which schedules address a statement."""
+
+class AddressedKind(NamedTuple):
+    """A type of statement that schedules address by a name."""
+
+    field: str
+    """The field that holds the name."""
+    word: str
+    """The word for such a statement in errors."""
+
+
+ADDRESSED: dict[type[Any], AddressedKind] = {
+    For: AddressedKind("var", "loop"),
+    Block: AddressedKind("name", "block"),
+    Iteration: AddressedKind("name", "iteration"),
+}
+"""The types of statements that schedules address by a name."""
 
 
 def name_of(statement: Any) -> str:
     """Return the name of a loop, block or iteration, or an empty text for other statements."""
-    return getattr(statement, _NAME_FIELDS.get(type(statement), ""), "")
+    kind = ADDRESSED.get(type(statement))
+    name: str = "" if kind is None else getattr(statement, kind.field)
+    return name
 
 
 class PathStep(msgspec.Struct, frozen=True):
@@ -211,7 +227,7 @@ def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
     A schedule looks up names in each step, so no cursors are made at other statements.
     """
     cursors: list[CursorAt[K]] = []
-    naming = _NAME_FIELDS[kind]
+    naming = ADDRESSED[kind].field
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
     while stack:
         entry: tuple[Any, Any, str, int] = stack.pop()

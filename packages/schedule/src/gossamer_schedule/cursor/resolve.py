@@ -7,6 +7,7 @@ from typing import Any
 from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
 from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.cursor.cursor import (
+    ADDRESSED,
     Cursor,
     CursorAt,
     K,
@@ -61,15 +62,11 @@ def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
     )
 
 
-_STATEMENT_WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
-"""The word for each kind of statement in errors."""
-
-
 def _find_statement(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorAt[K]:
     cursors = find_by_name(top, kind, name)
     if len(cursors) == 1:
         return cursors[0]
-    word = _STATEMENT_WORDS[kind]
+    word = ADDRESSED[kind].word
     candidates = [
         node for node in addressable_statements(top.function.body) if isinstance(node, kind)
     ]

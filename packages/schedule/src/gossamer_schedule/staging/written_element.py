@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outside_init
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var
 from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import buffers_used_by, statements_beside
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
+from gossamer_schedule.cursor.cursor import ADDRESSED, Cursor, addressable_statements, name_of
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
@@ -32,8 +32,6 @@ from gossamer_schedule.staging.cache_checks import (
     require_invariant_selectors,
     selecting_iterators,
 )
-
-_STATEMENT_WORDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
 
 class WrittenElement(msgspec.Struct, frozen=True):
@@ -99,8 +97,8 @@ def require_sole_user(cursor: Cursor, top: Cursor, buffer: str) -> None:
     """
     for statement in statements_beside(cursor, top):
         if buffer in buffers_used_by(statement):
-            kind = _STATEMENT_WORDS.get(type(statement))
-            name = f"{kind} '{name_of(statement)}'" if kind else "A statement"
+            kind = ADDRESSED.get(type(statement))
+            name = f"{kind.word.capitalize()} '{name_of(statement)}'" if kind else "A statement"
             raise schedule_error(
                 f"{cursor.primitive}.other_access",
                 f"{name} uses '{buffer}' in the same nest as block '{cursor.node.name}'.",

@@ -183,21 +183,15 @@ def _for(ctx: ParserContext, node: ast.For) -> Stmt:
 
 
 def _with_statement(ctx: ParserContext, node: ast.With) -> Stmt | None:
-    item = node.items[0]
-    call, name = item.context_expr, call_name(item.context_expr)
-    if len(node.items) == 1 and isinstance(call, ast.Call):
-        if name == "init":
-            _init(ctx, node)
-            return None
-        if name == "block":
-            return _block(ctx, node, call)
-        if name in ITERATION_CALLS:
-            return _iteration(ctx, node, call, item.optional_vars)
-    hint = "Expected T.block, T.init or T.sp.iteration."
-    raise ctx.error("with", "This is not allowed in a with statement.", call, hint=hint)
+    call = node.items[0].context_expr
+    reader = WITH_READERS.get(call_name(call) or "")
+    if reader is None or len(node.items) != 1 or not isinstance(call, ast.Call):
+        hint = "Expected T.block, T.init or T.sp.iteration."
+        raise ctx.error("with", "This is not allowed in a with statement.", call, hint=hint)
+    return reader(ctx, node, call)
 
 
-def _init(ctx: ParserContext, node: ast.With) -> None:
+def _init(ctx: ParserContext, node: ast.With, _call: ast.Call) -> None:
     if ctx.parts is None:
         message = "T.init is allowed only directly in a block or iteration."
         raise ctx.error("outside_block", message, node)
@@ -213,10 +207,10 @@ def _block(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     return to_block(name, parts, read_body(ctx, node.body, parts))
 
 
-def _iteration(ctx: ParserContext, node: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
+def _iteration(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     name, axes, kinds = read_head(ctx, call)
     ctx.scopes.append({})
-    names = read_vars(ctx, target, call, len(kinds))
+    names = read_vars(ctx, node.items[0].optional_vars, call, len(kinds))
     parts = BlockParts("iteration")
     body = read_body(ctx, node.body, parts)
     ctx.scopes.pop()
@@ -236,6 +230,13 @@ def _reassignment_error(ctx: ParserContext, target: ast.expr) -> Exception:
         hint="Use another name, or keep the value in T.alloc_buffer((1,), ...).",
     )
 
+
+WITH_READERS: dict[str, Callable[[ParserContext, ast.With, ast.Call], Stmt | None]] = {
+    "init": _init,
+    "block": _block,
+    **dict.fromkeys(ITERATION_CALLS, _iteration),
+}
+"""The calls of `T` that a `with` statement may have, each with its reader."""
 
 _HANDLERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
     ast.Pass: _pass,

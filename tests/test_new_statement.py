@@ -1,0 +1,185 @@
+"""A new type of statement needs the entries of the list "Add a node" in CONTRIBUTING.md and nothing else.
+
+This file defines one, and sends it from its text through primitives and all passes to a kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+
+from gossamer_generic_cpu.backend import GenericCpu
+from gossamer_ir.core.build import ZERO
+from gossamer_ir.errors import VerifyError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.interpret import run
+from gossamer_ir.interpret.statements import statements as translations
+from gossamer_ir.nodes import Expr, For, Guard, Name, Node, Stmt
+from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.statements import statements as readers
+from gossamer_ir.script.printer.expressions import write_index
+from gossamer_ir.script.printer.statements import STATEMENT_PRINTERS, write_body
+from gossamer_ir.traversal.effects import STATEMENT_KINDS, Body, Effects, StatementKind
+from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.verify import verify
+from gossamer_ir.verify.expressions.operand_dtypes import check_size
+from gossamer_ir.verify.stages.node_checks import STAGES
+from gossamer_ir.verify.statements.statements import check_body
+from gossamer_llvm.control.control_flow import emit_for
+from gossamer_llvm.dispatch import STATEMENT_EMITTERS
+from gossamer_lower.lower_to_flat import lower_to_flat
+from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
+
+
+pytestmark = pytest.mark.unserialized  # its type is not in the schema
+
+
+class Repeat(Node, frozen=True):
+    """Runs its body a number of times. It is a loop, but no pass or primitive knows it as one."""
+
+    var: Name
+    times: Expr
+    body: tuple[Stmt, ...]
+
+
+def as_loop(node, body=()):
+    return For(node.var, ZERO, node.times, body)
+
+
+KIND = StatementKind(
+    lambda stmt: Effects((stmt.times,), bodies=(Body("body", stmt.body, repeats=True),)),
+    variables=lambda stmt: (stmt.var,),
+    loop=as_loop,
+    is_loop=True,
+)
+
+
+def write(p, node):
+    p.w.put("with T.repeat(")
+    write_index(p.w, node.times, "times")
+    p.w.end_line(f") as {node.var}:")
+    write_body(p, node.body, "body")
+
+
+def read(ctx, node, call):
+    times = index_expr(ctx, call.args[0])
+    target = node.items[0].optional_vars
+    assert isinstance(target, ast.Name)
+    ctx.scopes.append({})
+    var = ctx.bind_var(target.id).name
+    body = readers.read_body(ctx, node.body)
+    ctx.scopes.pop()
+    return Repeat(var, times, body)
+
+
+def check(ctx, node, at):
+    check_size(ctx, node.times, at.down("times"))
+    with ctx.scope():
+        ctx.define(node.var, "int64", at)
+        check_body(ctx, node.body, at)
+
+
+def translate(node, translator):
+    times, body = translator.expr(node.times), translator.body(node.body)
+
+    def execute(frame):
+        for value in range(times(frame)):
+            frame.values[node.var] = np.int64(value)
+            body(frame)
+
+    return execute
+
+
+@pytest.fixture(autouse=True)
+def entries(monkeypatch):
+    """The entries of the new statement, in the order of the list."""
+    monkeypatch.setitem(ADDRESSABLE_BODIES, Repeat, ("body",))  # made from the union `Stmt`
+    monkeypatch.setitem(STATEMENT_KINDS, Repeat, KIND)
+    monkeypatch.setitem(STATEMENT_PRINTERS, Repeat, write)
+    monkeypatch.setitem(readers.WITH_READERS, "repeat", read)
+    for stage in ("position", "loop", "flat"):
+        monkeypatch.setitem(STAGES[stage].statements, Repeat, check)
+    monkeypatch.setitem(translations.STATEMENT_TRANSLATIONS, Repeat, translate)
+    monkeypatch.setitem(
+        STATEMENT_EMITTERS,
+        Repeat,
+        lambda emitter, node: emit_for(emitter, as_loop(node, node.body)),
+    )
+
+
+TEXT = """
+@T.prim_func
+def gather(x: T.handle, p: T.handle, y: T.handle, n: T.int64, m: T.int64):
+    T.stage("loop")
+    X = T.match_buffer(x, (n,), "float64")
+    P = T.match_buffer(p, (n,), "int64")
+    Y = T.match_buffer(y, (n,), "float64")
+    with T.repeat(m) as r:
+        scale = T.cast(r, "float64") + 1.0
+        for i in T.serial(n):
+            with T.block("sums"):
+                vi = T.axis.spatial(n, i)
+                Y[vi] = Y[vi] + X[P[vi]] * scale
+"""
+
+
+def arguments(n=21):
+    rng = np.random.default_rng(0)
+    x, p = rng.integers(-9, 9, n).astype(np.float64), rng.integers(0, n, n)
+    return {"x": x, "p": p, "y": np.zeros(n), "n": n, "m": 3}
+
+
+def result(x, p, **_others):
+    return x[p] * (1 + 2 + 3)
+
+
+def interpreted(module):
+    given = arguments()
+    run(module, given)
+    return given["y"]
+
+
+def test_its_text_is_read_and_printed():
+    module = parse_module(TEXT)
+    (loop,) = collect(Repeat, module)
+    assert parse_module(print_module(module)) == module
+    assert "with T.repeat(m) as r:" in print_module(module)
+    assert [type(stmt).__name__ for stmt in statements((loop,))][:3] == ["Repeat", "Let", "For"]
+
+
+def test_a_stage_without_it_refuses_it_by_name(monkeypatch):
+    monkeypatch.delitem(STAGES["loop"].statements, Repeat)
+    with pytest.raises(VerifyError, match="Repeat is not allowed here"):
+        verify(parse_module(TEXT))
+
+
+def test_it_is_interpreted():
+    np.testing.assert_array_equal(interpreted(parse_module(TEXT)), result(**arguments()))
+
+
+def test_primitives_schedule_what_is_in_it():
+    module = parse_module(TEXT)
+    builder = ScheduleBuilder(module)
+    _, inner = builder.split("i", factors=(None, 4)).names
+    builder.unroll(inner)
+    changed = builder.module
+    np.testing.assert_array_equal(interpreted(changed), result(**arguments()))
+
+
+def test_all_passes_lower_it():
+    flat = lower_to_flat(parse_module(TEXT))
+    (loop,) = collect(Repeat, flat)
+    assert collect(Guard, loop)
+    np.testing.assert_array_equal(interpreted(flat), result(**arguments()))
+
+
+def test_a_backend_compiles_it():
+    given, backend = arguments(), GenericCpu()
+    artifact = backend.compile(lower_to_flat(parse_module(TEXT)), Target.parse("generic-cpu"))
+    kernel = backend.load(artifact)
+    kernel(*given.values())
+    np.testing.assert_array_equal(given["y"], result(**given))
