@@ -26,14 +26,13 @@ from gossamer_ir.traversal.effects import STATEMENT_KINDS, Body, Effects, Statem
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify import verify
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
-from gossamer_ir.verify.stages.node_checks import STAGES
+from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 from gossamer_ir.verify.statements.statements import check_body
 from gossamer_llvm.control.control_flow import emit_for
 from gossamer_llvm.dispatch import STATEMENT_EMITTERS
 from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
-
 
 pytestmark = pytest.mark.unserialized  # its type is not in the schema
 
@@ -102,7 +101,7 @@ def entries(monkeypatch):
     monkeypatch.setitem(STATEMENT_PRINTERS, Repeat, write)
     monkeypatch.setitem(readers.WITH_READERS, "repeat", read)
     for stage in ("position", "loop", "flat"):
-        monkeypatch.setitem(STAGES[stage].statements, Repeat, check)
+        monkeypatch.setitem(RULES_BY_STAGE[stage].statements, Repeat, check)
     monkeypatch.setitem(translations.STATEMENT_TRANSLATIONS, Repeat, translate)
     monkeypatch.setitem(
         STATEMENT_EMITTERS,
@@ -152,7 +151,7 @@ def test_its_text_is_read_and_printed():
 
 
 def test_a_stage_without_it_refuses_it_by_name(monkeypatch):
-    monkeypatch.delitem(STAGES["loop"].statements, Repeat)
+    monkeypatch.delitem(RULES_BY_STAGE["loop"].statements, Repeat)
     with pytest.raises(VerifyError, match="Repeat is not allowed here"):
         verify(parse_module(TEXT))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.traversal.effects import ACCESSES, INDEXED_NODES
-from gossamer_ir.verify.stages.node_checks import STAGES
+from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 from gossamer_lower.bounds.checks import access_checks
 from gossamer_lower.buffers import lower_buffers
 from gossamer_lower.iterations import lower_iterations
@@ -20,5 +20,5 @@ RULES = {
 
 @pytest.mark.parametrize(("rules", "stage", "kinds"), RULES.values(), ids=RULES)
 def test_each_type_of_the_stage_has_a_rule(rules, stage, kinds):
-    allowed = {*STAGES[stage].expressions, *STAGES[stage].statements}
+    allowed = {*RULES_BY_STAGE[stage].expressions, *RULES_BY_STAGE[stage].statements}
     assert rules.keys() == allowed & set(kinds)

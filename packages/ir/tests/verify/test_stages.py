@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir import nodes
 from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS
-from gossamer_ir.verify.stages.node_checks import STAGES
+from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 
 ALL = ("coordinate", "position", "loop", "flat")
 AFTER_COORDINATES = ("position", "loop", "flat")
@@ -32,6 +32,8 @@ def test_every_kind_has_a_row():
 def test_a_kind_is_checked_at_its_stages_and_refused_at_the_others(kind):
     node = getattr(nodes, kind)
     holders = [
-        name for name, stage in STAGES.items() if node in {**stage.expressions, **stage.statements}
+        name
+        for name, stage in RULES_BY_STAGE.items()
+        if node in {**stage.expressions, **stage.statements}
     ]
     assert tuple(holders) == ROWS[kind]

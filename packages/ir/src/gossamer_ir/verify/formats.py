@@ -12,7 +12,7 @@ from gossamer_ir.verify.declarations.axes import check_axes
 from gossamer_ir.verify.declarations.params_and_buffers import check_params
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
 from gossamer_ir.verify.functions import check_buffers
-from gossamer_ir.verify.stages.node_checks import STAGES
+from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:
@@ -27,7 +27,7 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     >>> [diagnostic.code for diagnostic in diagnostics_of_format(vector)]
     ['verify.buffer.axis']
     """
-    ctx = VerifyContext(STAGES["position"], {}, [])
+    ctx = VerifyContext(RULES_BY_STAGE["position"], {}, [])
     if not is_identifier(description.name):
         ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", ROOT)
     check_params(ctx, description.params, ROOT)

@@ -10,7 +10,7 @@ from gossamer_ir.verify.context import ROOT, VerifyContext
 from gossamer_ir.verify.diagnostic_places import show_places
 from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.stages.flat import check_calls
-from gossamer_ir.verify.stages.node_checks import STAGES
+from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
 
 
 @typed
@@ -22,9 +22,9 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     ['verify.module.entry']
     """
     reported: list[Diagnostic] = []
-    stage = STAGES.get(module.stage)
+    stage = RULES_BY_STAGE.get(module.stage)
     if stage is None:
-        message = f"'{module.stage}' is not a stage; expected one of {', '.join(STAGES)}."
+        message = f"'{module.stage}' is not a stage; expected one of {', '.join(RULES_BY_STAGE)}."
         return (Diagnostic("verify.module.stage", message, ("stage",)),)
     functions: dict[str, Function] = {}
     contexts: dict[str, VerifyContext] = {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from gossamer_ir.nodes import (
+    STAGES,
     Allocate,
     Atomic,
     Binary,
@@ -51,7 +52,7 @@ from gossamer_ir.verify.statements.atomics import check_atomic
 
 Stages: TypeAlias = tuple[StageName, ...]
 
-_ALL: Stages = ("coordinate", "position", "loop", "flat")
+_ALL: Stages = STAGES
 _WITH_LOOPS: Stages = ("position", "loop", "flat")
 _WITH_BLOCKS: Stages = ("position", "loop")
 _WITH_VECTORS: Stages = ("loop", "flat")
@@ -137,7 +138,7 @@ def _stage(
     )
 
 
-STAGES: dict[str, Stage] = {
+RULES_BY_STAGE: dict[str, Stage] = {
     stage.name: stage
     for stage in (
         _stage("coordinate", SparseBuffer, loops=frozenset(), has_axes=True),
