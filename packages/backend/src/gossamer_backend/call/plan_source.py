@@ -123,7 +123,11 @@ def check_lines(param: BufferParam, indent: str) -> Iterator[str]:
     meaning. ctypes refuses arrays that are read-only, not contiguous or empty."""
     array, start = f"array_{param.name}", f"start_{param.name}"
     # `type`, not isinstance: a subclass such as a masked array may give its elements another meaning.
-    yield f"{indent}if type({array}) is not ndarray or {array}.dtype != dtype_{param.name}:"
+    yield f"{indent}if type({array}) is not ndarray:"
+    yield f"{indent}    return None"
+    yield f"{indent}kind = {array}.dtype"
+    # Nearly always the same object, and a comparison of dtypes takes longer.
+    yield f"{indent}if kind is not dtype_{param.name} and kind != dtype_{param.name}:"
     yield f"{indent}    return None"
     yield f"{indent}if {array}.shape != {_shape_text(param)}:"
     yield f"{indent}    return None"

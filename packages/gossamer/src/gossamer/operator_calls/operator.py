@@ -11,7 +11,7 @@ import numpy as np
 
 from gossamer.operator_calls.bound_kernels import BoundKernels
 from gossamer.operator_calls.fast_path.plans import Adapt, Plans
-from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
+from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operator_calls.format_operators import format_operator
 from gossamer.operator_calls.operands.checked_operands import (
     Operands,
@@ -93,10 +93,14 @@ class Operator(Generic[P]):
             **named: Any,
         ) -> Array:
             if len(operands) > 1 and not named:
-                matrix, dense = operands[0], operands[1:]
+                matrix, dense, counted = operands[0], operands[1:], None
                 if target is None and type(matrix) is SparseTensor:
-                    matrix = in_format_for_calls(self.program, matrix, dense[0])
-                result = self._plans.run(matrix, dense, out, target)
+                    result = self._plans.run_again(matrix, dense, out)
+                    if result is not None:
+                        return result
+                    counted = count_call(self.program, matrix, dense[0])
+                    matrix = counted.stored
+                result = self._plans.run(matrix, dense, out, target, counted=counted)
                 if result is not None:
                     return result
                 operands = (matrix, *dense)

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.operator_calls.fast_path.repeated_products import in_format_for_calls
+from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operators import operator_named
 from gossamer_formats import Decomposition
 from gossamer_ir.errors import ArgumentError
@@ -44,7 +44,7 @@ def convert(tensor, operator, sizes):
     number."""
     dense = np.empty((0, *sizes), tensor.dtype)
     for number in range(1, MAX_CALLS):
-        stored = in_format_for_calls(operator_named(operator).program, tensor, dense)
+        stored = count_call(operator_named(operator).program, tensor, dense).stored
         if stored is not tensor:
             return stored, number
     return None, MAX_CALLS
@@ -72,10 +72,31 @@ def test_the_choice_is_explained_before_it_is_made():
     tensor = gs.from_scipy(pruned())
     dense = np.empty((1030, 64), np.float32)
     while "gossamer.operator_calls.chosen_format" not in tensor.memo:
-        assert in_format_for_calls(gs.spmm.program, tensor, dense) is tensor
+        assert count_call(gs.spmm.program, tensor, dense).stored is tensor
     choice = gs.explain(tensor)
     assert choice.chosen.format == "csr"
     assert choice.estimates[0].format == "tiled_csr"
+
+
+def test_each_call_is_counted_once():
+    tensor, dense = gs.from_scipy(pruned()), integers((1030, 64))
+    for _ in range(9):
+        gs.spmm(tensor, dense)
+    with pytest.raises(ArgumentError):
+        gs.spmm(tensor, dense, out=np.empty((3, 3), np.float32))
+    assert count_call(gs.spmm.program, tensor, dense).history.calls == 11
+
+
+def test_calls_before_and_after_a_conversion_use_the_stored_matrix():
+    matrix = blocks(4)
+    tensor, dense = gs.from_scipy(matrix), integers((512, 64))
+    for _ in range(3):
+        assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+    stored, _ = convert(tensor, "spmm", (64,))
+    for _ in range(3):
+        assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
+    calls = tensor.memo["gossamer.operator_calls.fast_path.plans"].values()
+    assert [call.stored for call in calls] == [stored]
 
 
 def test_other_numbers_of_columns_have_choices_of_their_own():

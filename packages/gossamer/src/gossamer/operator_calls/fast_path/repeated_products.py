@@ -12,7 +12,7 @@ all of them are full: others are filled up with zeros, and zero times infinity i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import ndarray
 
@@ -60,19 +60,39 @@ NEVER = 1 << 62
 """The number of the call at which something is due if nothing is."""
 
 
+class CallHistory:
+    """The number of calls so far, the number at which something is due, and what was decided."""
+
+    __slots__ = ("calls", "choice", "due", "stored")
+
+    def __init__(self, due: int) -> None:
+        self.calls = 0
+        self.due = due
+        self.choice: FormatChoice | None = None
+        self.stored: Stored | None = None
+
+
+class CountedCall(NamedTuple):
+    """A call with a tensor, the matrix in the format for it, and the count of such calls."""
+
+    tensor: SparseTensor
+    stored: Stored
+    history: CallHistory
+
+
 class RepeatedProducts:
     """The calls with a tensor by operator and number of columns, and the tensor in the formats for them. The
     tensor keeps this object, which ends with it."""
 
     def __init__(self) -> None:
-        self._histories: dict[tuple[str, tuple[int, ...]], _History] = {}
+        self._histories: dict[tuple[str, tuple[int, ...]], CallHistory] = {}
         self._stored: dict[str, Stored] = {}
 
-    def stored_for(
+    def history(
         self, matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]
-    ) -> Stored | None:
-        """Count a call, and return the matrix in the format for it; None for CSR. `sizes` are those of the
-        dense operand after the first one."""
+    ) -> CallHistory:
+        """Count a call, and return the history of such calls, with the matrix in the format for them. `sizes`
+        are those of the dense operand after the first one."""
         history = self._histories.get((program.name, sizes))
         if history is None:
             history = _history(matrix, program, sizes)
@@ -80,9 +100,9 @@ class RepeatedProducts:
         history.calls += 1
         if history.calls >= history.due:
             self._advance(matrix, sizes, history)
-        return history.stored
+        return history
 
-    def _advance(self, matrix: SparseTensor, sizes: tuple[int, ...], history: _History) -> None:
+    def _advance(self, matrix: SparseTensor, sizes: tuple[int, ...], history: CallHistory) -> None:
         """Choose a format, or convert the matrix to the chosen one."""
         with compiling:
             if history.calls < history.due:
@@ -116,32 +136,18 @@ class RepeatedProducts:
         return self._stored[text]
 
 
-class _History:
-    """The number of calls so far, the number at which something is due, and what was decided."""
-
-    __slots__ = ("calls", "choice", "due", "stored")
-
-    def __init__(self, due: int) -> None:
-        self.calls = 0
-        self.due = due
-        self.choice: FormatChoice | None = None
-        self.stored: Stored | None = None
-
-
-def in_format_for_calls(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> Stored:
-    """Count a call with a tensor, and return the tensor, or the matrix in another format."""
-    if type(dense) is not ndarray:
-        return matrix
-    memo: dict[str, Any] = matrix.memo
-    products: RepeatedProducts | None = memo.get(_MEMO)
+def count_call(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> CountedCall:
+    """Count a call with a tensor, and return it with the matrix in the format for the call."""
+    products: RepeatedProducts | None = None
+    if type(dense) is ndarray:
+        memo: dict[str, Any] = matrix.memo
+        products = memo.get(_MEMO)
+        if products is None and _MEMO not in memo:
+            products = memo.setdefault(_MEMO, _repeated_products(matrix))
     if products is None:
-        if _MEMO in memo:
-            return matrix
-        products = memo.setdefault(_MEMO, _repeated_products(matrix))
-        if products is None:
-            return matrix
-    stored = products.stored_for(matrix, program, dense.shape[1:])
-    return matrix if stored is None else stored
+        return CountedCall(matrix, matrix, CallHistory(due=NEVER))
+    history = products.history(matrix, program, dense.shape[1:])
+    return CountedCall(matrix, matrix if history.stored is None else history.stored, history)
 
 
 def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
@@ -155,15 +161,15 @@ def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
     return RepeatedProducts()
 
 
-def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]) -> _History:
+def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, ...]) -> CallHistory:
     features = sizes[0] if len(sizes) == 1 else 1
     products = matrix.nnz * features
     # A product of parts cannot be interrupted between portions, and that of `spmm` with a vector is one of
     # `spmv`. Such calls are never due.
     is_counted = program.sums_rows and len(sizes) == program.dense_dimensions - 1
     if not is_counted or not products or is_much_work(products):
-        return _History(due=NEVER)
-    return _History(due=PRODUCTS_BEFORE_CHOICE // products + 1)
+        return CallHistory(due=NEVER)
+    return CallHistory(due=PRODUCTS_BEFORE_CHOICE // products + 1)
 
 
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
