@@ -132,7 +132,7 @@ class Kernel:
         if self._of_integers is None:
             self._of_integers = function_of_integers(self)
         parallelism = self.parallelism()
-        workspace, at = workspaces.by_parallelism.get(parallelism) or kept_workspace(parallelism)
+        workspace, at, _ = workspaces.by_parallelism.get(parallelism) or kept_workspace(parallelism)
         prepared = [address(value) if isinstance(value, np.ndarray) else value for value in args]
         status = self._of_integers(*prepared, at)
         if status:

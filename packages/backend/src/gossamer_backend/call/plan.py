@@ -16,11 +16,13 @@ from gossamer_backend.arguments.size_equations import Array
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     PlannedKernel,
+    as_passed,
     check_lines,
     compiled_run,
     function_of_integers,
     output_lines,
     overlap_lines,
+    pass_integer,
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
@@ -32,12 +34,14 @@ class FixedArguments(NamedTuple):
 
     `check` is None if the contents were checked before. Otherwise a plan calls it with these arguments, and
     with the address of the workspace, directly before each run of the kernel; it returns whether the
-    contents are valid."""
+    contents are valid. `prepared` are the pointers and scalars as ctypes passes them, if they are for many
+    calls: each integer that is converted at a call takes 40 nanoseconds."""
 
     pointers: tuple[int, ...]
     scalars: tuple[int, ...]
     ends: tuple[int, ...]
     check: Callable[[FixedArguments, int], bool] | None
+    prepared: tuple[object, ...] | None = None
 
 
 def fixed_arguments(
@@ -55,7 +59,7 @@ def fixed_arguments(
     starts = tuple(map(address, arrays))
     # For the test of overlap with the output at each call.
     ends = tuple(start + array.nbytes for start, array in zip(starts, arrays, strict=True))
-    return FixedArguments(starts, tuple(scalars), ends, check)
+    return FixedArguments(starts, tuple(scalars), ends, check, as_passed((*starts, *scalars)))
 
 
 class CallPlan:
@@ -92,7 +96,12 @@ class CallPlan:
         lines = _source_lines(
             params, order=signature.order, pointers=tuple(pointers), scalars=tuple(scalars)
         )
-        names = {"function": function_of_integers(kernel), "fail": kernel.raise_status}
+        names = {
+            "function": function_of_integers(kernel),
+            "machine_code": kernel.function,
+            "pass_": pass_integer,
+            "fail": kernel.raise_status,
+        }
         self.kernel, self.inputs = kernel, len(passed) - 1
         self.run = compiled_run(lines, kernel, params, names)
 
@@ -126,7 +135,7 @@ def _source_lines(
     """Yield the lines of the function `run`."""
     *inputs, output = passed
     yield f"def run(fixed, {', '.join(f'array_{param.name}' for param in passed)}):"
-    yield "    pointers, scalars, ends, check = fixed"
+    yield "    pointers, scalars, ends, check, prepared = fixed"
     yield f"    {_unpacked('start_', pointers)} = pointers"
     yield f"    {_unpacked('size_', scalars)} = scalars"
     for param in inputs:
@@ -139,8 +148,14 @@ def _source_lines(
     # Last, as it may take long: arrays that the plan refuses are checked by the caller.
     yield "    if check is not None and not check(fixed, address):"
     yield "        return None"
-    arguments = [f"size_{name}" if name in scalars else f"start_{name}" for name in order]
-    yield f"    status = function({', '.join(arguments)}, address)"
+    integers = [f"size_{name}" if name in scalars else f"start_{name}" for name in order]
+    known = {*pointers, *scalars}
+    arguments = [f"known_{name}" if name in known else f"pass_(start_{name})" for name in order]
+    yield "    if prepared is None:"
+    yield f"        status = function({', '.join(integers)}, address)"
+    yield "    else:"
+    yield f"        {_unpacked('known_', (*pointers, *scalars))} = prepared"
+    yield f"        status = machine_code({', '.join(arguments)}, reference)"
     yield "    if status:"
     yield "        fail(status, workspace.failed_buffer)"
     yield f"    return array_{output.name}"

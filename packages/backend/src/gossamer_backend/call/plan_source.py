@@ -2,7 +2,7 @@
 
 The code is generated, since loops over parameters and calls of helpers would take longer than a small kernel.
 All names in it are those of parameters with a prefix: `array_` and `start_` of an array, `end_` of a written
-one, `dtype_`, and `size_` of a scalar.
+one, `dtype_`, `size_` of a scalar, and `known_` of an argument that was prepared.
 """
 
 from __future__ import annotations
@@ -113,9 +113,10 @@ def overlap_lines(written: BufferParam, start: str, end: str, indent: str) -> It
 
 WORKSPACE_LINES = (
     "    threads = parallelism()",
-    "    workspace, address = thread.by_parallelism.get(threads) or workspace_of(threads)",
+    "    workspace, address, reference = thread.by_parallelism.get(threads) or workspace_of(threads)",
 )
-"""The lines that set `address` to that of the workspace of this thread."""
+"""The lines that set `workspace` to that of this thread, and `address` and `reference` to its address, as an
+integer and as ctypes passes it."""
 
 
 def check_lines(param: BufferParam, indent: str) -> Iterator[str]:
@@ -168,8 +169,11 @@ def _read_only_start(array: Array) -> int | None:
     return address(array) if array.size and array.flags.c_contiguous else None
 
 
-_AddressedWorkspace: TypeAlias = tuple[Workspace, int]
-"""A workspace and its address."""
+_IS_WIDE = ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_int64)
+"""False on a 32-bit system, where a pointer would cut off the upper half of an integer."""
+
+_AddressedWorkspace: TypeAlias = tuple[Workspace, int, object]
+"""A workspace, its address, and its address as ctypes passes it."""
 
 
 class _Workspaces(threading.local):
@@ -185,8 +189,19 @@ workspaces = _Workspaces()
 def kept_workspace(parallelism: Parallelism) -> _AddressedWorkspace:
     """Return a new workspace for kernels that this thread calls, and keep it."""
     workspace = workspace_of(parallelism)
-    pair = workspaces.by_parallelism[parallelism] = (workspace, ctypes.addressof(workspace))
-    return pair
+    kept = (workspace, ctypes.addressof(workspace), ctypes.byref(workspace))
+    workspaces.by_parallelism[parallelism] = kept
+    return kept
+
+
+pass_integer: Callable[[int], object] = ctypes.c_void_p.from_param
+"""Returns an address, or an integer of the same size, as ctypes passes it to a function without declared
+types of parameters."""
+
+
+def as_passed(integers: Sequence[int]) -> tuple[object, ...] | None:
+    """Return addresses and 64-bit integers as ctypes passes them; None on a 32-bit system."""
+    return tuple(map(pass_integer, integers)) if _IS_WIDE else None
 
 
 def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
@@ -195,10 +210,8 @@ def function_of_integers(kernel: PlannedKernel) -> Callable[..., int]:
 
     Integers are passed like addresses of the same size, which ctypes converts in less time.
     """
-    # On a 32-bit system a pointer would cut off the upper half of an integer.
-    is_same = ctypes.sizeof(ctypes.c_void_p) == ctypes.sizeof(ctypes.c_int64)
     types = [
-        ctypes.c_void_p if kind is ctypes.c_int64 and is_same else kind
+        ctypes.c_void_p if kind is ctypes.c_int64 and _IS_WIDE else kind
         for kind in parameter_types(kernel.signature)
     ]
     address: Any = ctypes.cast(kernel.function, ctypes.c_void_p).value  # type: ignore[arg-type]

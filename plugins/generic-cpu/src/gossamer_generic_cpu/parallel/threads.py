@@ -139,6 +139,8 @@ def _current_parallelism() -> Parallelism:
     return _parallelism_with(get_num_threads())
 
 
+# Each call of a kernel asks, and a cached function answers in half the time. `refresh` clears it.
+@cache
 def _parallelism_with(threads: int) -> Parallelism:
     if threads > 1:
         return threads, _parallel_function(), _ask_function()
@@ -175,6 +177,7 @@ def _interruption() -> Interruption | None:
 def refresh() -> None:
     """Choose the function again, after the environment has changed."""
     _parallel_function.cache_clear()
+    _parallelism_with.cache_clear()
 
 
 def _is_gomp_loaded() -> bool:

@@ -138,7 +138,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
         return None
     check = _checks.get(number) or partial(_first_check, number)
     ends = (at_indptr + indptr.nbytes, at_indices + indices.nbytes, at_data + data.nbytes)
-    arguments = new(FixedArguments, (starts, (rows, columns, nnz), ends, check))
+    arguments = new(FixedArguments, (starts, (rows, columns, nnz), ends, check, None))
     key = (number, size_class(rows, columns, nnz))
     structure: Structure = new(Structure, (key, arguments, arrays))
     return structure
@@ -185,5 +185,5 @@ def _check(number: int) -> _Check | None:
 
 def _run_check(function: Callable[..., int], arguments: FixedArguments, workspace: int) -> bool:
     """Return whether the machine code of a check finds the offsets and the columns valid."""
-    (offsets, columns, _), (rows, width, nnz), _, _ = arguments
+    (offsets, columns, _), (rows, width, nnz), _, _, _ = arguments
     return function(offsets, rows + 1, columns, nnz, 0, width - 1, workspace) == OK
