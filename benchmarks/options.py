@@ -24,6 +24,7 @@ PARTS = (
     "calls",
     "startup",
     "compile",
+    "first",
     "python",
     "batches",
     "conversions",

@@ -106,6 +106,27 @@ class CompileTime(msgspec.Struct, frozen=True):
     cached_ms: float
 
 
+FirstCallState: TypeAlias = Literal["first call", "second kernel"]
+"""The call that is measured: the first one of a fresh process, or the first one of an operator after a call
+of another."""
+
+
+class FirstCall(msgspec.Struct, frozen=True):
+    """Milliseconds of a call with nothing cached: the median over fresh processes, the least time of the CPU,
+    and the limit of the latter (None: none). It includes imports in a first call."""
+
+    op: str
+    features: int
+    state: FirstCallState
+    median_ms: float
+    least_cpu_ms: float
+    limit_ms: float | None
+
+    @property
+    def is_met(self) -> bool:
+        return self.limit_ms is None or self.least_cpu_ms <= self.limit_ms
+
+
 class PythonShare(msgspec.Struct, frozen=True):
     """Median milliseconds of Python and of LLVM for a kernel in fresh processes, and the limit of their
     ratio."""
@@ -256,6 +277,7 @@ class Run(msgspec.Struct, frozen=True):
     rooflines: tuple[Roofline, ...]
     cells: tuple[Cell, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
+    first_calls: tuple[FirstCall, ...] = ()
     python_shares: tuple[PythonShare, ...] = ()
     startups: tuple[Startup, ...] = ()
     call_costs: tuple[CallCost, ...] = ()

@@ -28,6 +28,7 @@ from benchmarks.parts import (
     choice,
     compile_time,
     conversions,
+    first_calls,
     mini_batches,
     programs,
     python_share,
@@ -41,6 +42,7 @@ from benchmarks.records import (
     ChoiceTime,
     CompileTime,
     ConversionTime,
+    FirstCall,
     FormatBuild,
     MiniBatches,
     ProgramTime,
@@ -86,6 +88,7 @@ class Findings:
     call_costs: tuple[CallCost, ...] = ()
     startups: tuple[Startup, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
+    first_calls: tuple[FirstCall, ...] = ()
     python_shares: tuple[PythonShare, ...] = ()
     mini_batches: tuple[MiniBatches, ...] = ()
     conversion_times: tuple[ConversionTime, ...] = ()
@@ -159,6 +162,7 @@ def measure_run(job: Job, console: Console) -> Run:
         call_costs=findings.call_costs,
         startups=findings.startups,
         compile_times=findings.compile_times,
+        first_calls=findings.first_calls,
         python_shares=findings.python_shares,
         mini_batches=findings.mini_batches,
         conversion_times=findings.conversion_times,
@@ -235,6 +239,16 @@ def measure_compile_times(job: Job, findings: Findings, bar: Bar) -> None:
     findings.compile_times = compile_time.measure_compile_times(job.chosen.op, bar, processes)
 
 
+def estimate_first_calls(job: Job) -> float:
+    return first_calls.estimated_seconds(job.chosen.op, options.compile_processes(job.chosen))
+
+
+def measure_first_calls(job: Job, findings: Findings, bar: Bar) -> None:
+    """Measure the first calls of the selected operators with nothing cached."""
+    processes = options.compile_processes(job.chosen)
+    findings.first_calls = first_calls.measure_first_calls(job.chosen.op, bar, processes)
+
+
 def measure_python_shares(job: Job, findings: Findings, bar: Bar) -> None:
     """Measure the compile time of Python, compared with LLVM."""
     findings.python_shares = python_share.measure_python_shares(bar)
@@ -297,6 +311,7 @@ PARTS = {
     "calls": Part(lambda job: call_overhead.estimated_seconds(), measure_call_costs),
     "startup": Part(lambda job: startup.estimated_seconds(), measure_startups),
     "compile": Part(estimate_compile_times, measure_compile_times),
+    "first": Part(estimate_first_calls, measure_first_calls),
     "python": Part(lambda job: python_share.estimated_seconds(), measure_python_shares),
     "batches": Part(estimate_mini_batches, measure_mini_batches),
     "conversions": Part(estimate_conversions, measure_conversions),

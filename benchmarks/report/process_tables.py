@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks.records import CallCost, CompileTime, MiniBatches, PythonShare, Startup
+from benchmarks.records import CallCost, CompileTime, FirstCall, MiniBatches, PythonShare, Startup
 from benchmarks.report.text_tables import Sheet
 
 
@@ -24,6 +24,18 @@ def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
             f"{time.cached_ms / time.uncached_ms:.3f}",
         )
         sheet.rows.append((time.op, time.done_before, str(time.features), *texts))
+    return sheet
+
+
+def first_calls_sheet(calls: Iterable[FirstCall]) -> Sheet:
+    """First calls against their goals."""
+    columns = ("op", "call", "K", "median", "least of CPU", "wanted at most", "")
+    sheet = Sheet("a call with nothing cached, ms, fresh processes", columns, words=2)
+    for call in calls:
+        figures = (str(call.features), f"{call.median_ms:.1f}", f"{call.least_cpu_ms:.1f}")
+        limit = "-" if call.limit_ms is None else f"{call.limit_ms:.0f}"
+        verdict = "" if call.limit_ms is None else "met" if call.is_met else "MISSED"
+        sheet.rows.append((call.op, call.state, *figures, limit, verdict))
     return sheet
 
 

@@ -22,6 +22,7 @@ from benchmarks.report.process_tables import (
     batches_sheet,
     calls_sheet,
     compile_sheet,
+    first_calls_sheet,
     python_sheet,
     startup_sheet,
 )
@@ -71,6 +72,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
             yield sizes_sheet(run.cells, name)
     if run.compile_times:
         yield compile_sheet(run.compile_times)
+    if run.first_calls:
+        yield first_calls_sheet(run.first_calls)
     if run.python_shares:
         yield python_sheet(run.python_shares)
     if run.startups:

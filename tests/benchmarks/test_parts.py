@@ -18,6 +18,7 @@ from benchmarks.parts import (
     call_overhead,
     choice,
     conversions,
+    first_calls,
     fresh_process,
     mini_batches,
     programs,
@@ -31,6 +32,7 @@ from benchmarks.report.conversion_tables import (
     conversion_times_sheet,
     conversions_sheet,
 )
+from benchmarks.report.process_tables import first_calls_sheet
 from benchmarks.report.program_tables import program_times_sheet, programs_sheet
 from examples import EXAMPLES
 from gossamer_ir.script import parse_module
@@ -67,6 +69,17 @@ def test_starts_are_measured_in_processes_of_their_own():
     assert startup.measure_statement("import llvmlite")[1]
     with pytest.raises(fresh_process.ProcessError, match="no_such_module"):
         startup.measure_statement("import no_such_module")
+
+
+def test_first_calls_are_measured_in_processes_of_their_own():
+    call = first_calls.measure_first_call("spmv", "second kernel", processes=1)
+    assert call.least_cpu_ms > 0
+    assert call.median_ms > 0
+    assert call.is_met
+    late = msgspec.structs.replace(call, limit_ms=call.least_cpu_ms / 2)
+    assert not late.is_met
+    assert [row[-1] for row in first_calls_sheet([call, late]).rows] == ["", "MISSED"]
+    assert {state for _, state in goals.FIRST_CALLS} == first_calls.STATES.keys()
 
 
 def test_the_subjects_of_compiling_are_what_they_are_called():

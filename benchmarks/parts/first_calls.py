@@ -1,0 +1,102 @@
+"""First calls of operators with nothing cached, each in a fresh process with an empty cache folder.
+
+A first call in a process also imports what compiles kernels, and LLVM. A second kernel is the first call of
+an operator in a process that has called another operator before. NumPy and SciPy are imported before, and the
+matrix is so small that its kernel takes no time.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from benchmarks.goals import FIRST_CALLS
+from benchmarks.harness.progress import Bar
+from benchmarks.parts.fresh_process import run_fresh
+from benchmarks.records import FirstCall, FirstCallState
+from gossamer.operators import NAMES
+
+SECONDS_PER_PROCESS = 1.0
+"""Used only to estimate the duration."""
+FEATURES = 64
+STATES: Mapping[FirstCallState, str] = {"first call": "", "second kernel": "another"}
+"""The states of a process, and the argument of the probe for each."""
+
+PROBE = """
+import json, sys, time
+
+import numpy as np
+import scipy.sparse
+
+import gossamer as gs
+
+op, features, is_second = sys.argv[1], int(sys.argv[2]), bool(sys.argv[3])
+rng = np.random.default_rng(0)
+matrix = scipy.sparse.random(500, 500, 0.01, format="csr", dtype=np.float32, random_state=1)
+dense = [rng.random((500, features), dtype=np.float32) for _ in range(3)]
+dense_operands = {"spmm": dense[:1], "spmv": [dense[0][:, 0].copy()], "sddmm": dense[:2], "attention": dense}
+
+
+def call(name):
+    getattr(gs, name)(matrix, *dense_operands[name])
+
+
+if is_second:
+    call("spmv" if op == "spmm" else "spmm")
+begin, cpu = time.perf_counter(), time.process_time()
+call(op)
+print(json.dumps([time.perf_counter() - begin, time.process_time() - cpu]))
+"""
+
+
+class Seconds(NamedTuple):
+    """The duration of a call, and the time of the CPU in it."""
+
+    wall: float
+    cpu: float
+
+
+def probe(op: str, state: FirstCallState) -> Seconds:
+    """Measure a call in a fresh process."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = (sys.executable, "-c", PROBE, op, str(FEATURES), STATES[state])
+        output = run_fresh(*command, GOSSAMER_CACHE_DIR=folder)
+    return Seconds(*json.loads(output.splitlines()[-1]))
+
+
+def measure_first_call(op: str, state: FirstCallState, processes: int) -> FirstCall:
+    """Return the median duration and the least time of the CPU over several processes."""
+    samples = [probe(op, state) for _ in range(processes)]
+    return FirstCall(
+        op=op,
+        features=1 if op == "spmv" else FEATURES,
+        state=state,
+        median_ms=round(1e3 * statistics.median(sample.wall for sample in samples), 1),
+        least_cpu_ms=round(1e3 * min(sample.cpu for sample in samples), 1),
+        limit_ms=FIRST_CALLS.get((op, state)),
+    )
+
+
+def estimated_seconds(ops: Sequence[str], processes: int) -> float:
+    """Return the estimated duration."""
+    return len(known(ops)) * len(STATES) * processes * SECONDS_PER_PROCESS
+
+
+def measure_first_calls(ops: Sequence[str], bar: Bar, processes: int) -> tuple[FirstCall, ...]:
+    """Measure the given operators that gossamer offers, in both states."""
+    calls = []
+    for op in known(ops):
+        for state in STATES:
+            bar.says(f"{op}: {state} in {processes} fresh processes")
+            calls.append(measure_first_call(op, state, processes))
+            bar.advance(processes * SECONDS_PER_PROCESS)
+    return tuple(calls)
+
+
+def known(ops: Sequence[str]) -> list[str]:
+    """Return the operators that the probe can call."""
+    return [op for op in ops if op in NAMES]
