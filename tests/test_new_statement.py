@@ -15,11 +15,11 @@ from gossamer_ir.core.build import ZERO
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
-from gossamer_ir.interpret.statements import statements as translations
+from gossamer_ir.interpret.statements import statement_translators as translations
 from gossamer_ir.nodes import Expr, For, Guard, Name, Node, Stmt
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.script.parser.expressions.expressions import index_expr
-from gossamer_ir.script.parser.statements import statements as readers
+from gossamer_ir.script.parser.expressions.expression_readers import index_expr
+from gossamer_ir.script.parser.statements import statement_readers as readers
 from gossamer_ir.script.printer.expressions import write_index
 from gossamer_ir.script.printer.statements import STATEMENT_PRINTERS, write_body
 from gossamer_ir.traversal.effects import STATEMENT_KINDS, Body, Effects, StatementKind
@@ -27,7 +27,7 @@ from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify import verify
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
-from gossamer_ir.verify.statements.statements import check_body
+from gossamer_ir.verify.statements.statement_checks import check_body
 from gossamer_llvm.control.control_flow import emit_for
 from gossamer_llvm.dispatch import STATEMENT_EMITTERS
 from gossamer_lower.lower_to_flat import lower_to_flat

@@ -97,7 +97,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     ),
     "Only literals and declared values change their dtype": (
         "gossamer_ir.script.parser.arguments.coercion",
-        "gossamer_ir.script.parser.expressions.expressions",
+        "gossamer_ir.script.parser.expressions.expression_readers",
     ),
     "The types without operands, which walks may skip": ("gossamer_ir.traversal.fields",),
 }

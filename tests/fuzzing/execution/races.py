@@ -11,10 +11,10 @@ import numpy as np
 
 from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import InterpretedProgram
-from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block, Expr, For, Load, Module, Store
 from gossamer_ir.traversal.walk import walk

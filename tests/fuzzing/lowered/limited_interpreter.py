@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.memory.values import garbage_array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.program import InterpretedProgram
-from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Allocate, Module, Search
 from tests.fuzzing.oracle.coordinate_tables import Undecided

@@ -11,8 +11,13 @@ from gossamer_backend.call.plan import CallPlan
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
 from gossamer_backend.registry.capabilities import required_capabilities
+from gossamer_backend.registry.installed_backends import (
+    BackendInfo,
+    ExtensionInfo,
+    PluginWarning,
+    Registry,
+)
 from gossamer_backend.registry.protocol import API_VERSION, Backend, Probe
-from gossamer_backend.registry.registry import BackendInfo, ExtensionInfo, PluginWarning, Registry
 from gossamer_ir.support.index_arrays import FactChecker
 
 __all__ = [

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gossamer_backend.fork import compiling
     from gossamer_backend.registry.extension import Extension
     from gossamer_backend.registry.hookspecs import Pass
+    from gossamer_backend.registry.installed_backends import unattached_message
     from gossamer_backend.registry.plugin import Plugin
-    from gossamer_backend.registry.registry import unattached_message
     from gossamer_backend.registry.validating import ValidatingBackend
 
 _HOMES = {
@@ -43,7 +43,7 @@ _HOMES = {
     "fixed_arguments": "gossamer_backend.call.plan",
     "function_of_integers": "gossamer_backend.call.plan_source",
     "new_array": "gossamer_backend.call.allocation",
-    "unattached_message": "gossamer_backend.registry.registry",
+    "unattached_message": "gossamer_backend.registry.installed_backends",
 }
 
 __all__ = [

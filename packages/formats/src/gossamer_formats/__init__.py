@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gossamer_formats.decomposition.chosen_formats import chosen_parts
     from gossamer_formats.decomposition.composable_format import ComposableFormat
     from gossamer_formats.decomposition.decompose import decompose
-    from gossamer_formats.decomposition.decomposition import Decomposition
     from gossamer_formats.decomposition.part import Part
+    from gossamer_formats.decomposition.tensor_in_parts import Decomposition
     from gossamer_formats.descriptions.csr import csr
     from gossamer_formats.format import Format
     from gossamer_formats.io.array_conversion import from_arrays
@@ -38,7 +38,7 @@ _HOMES = {
     "Array": "gossamer_formats.storage",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensor_conversion",
-    "Decomposition": "gossamer_formats.decomposition.decomposition",
+    "Decomposition": "gossamer_formats.decomposition.tensor_in_parts",
     "FactChecker": "gossamer_ir.support.index_arrays",
     "Format": "gossamer_formats.format",
     "Part": "gossamer_formats.decomposition.part",

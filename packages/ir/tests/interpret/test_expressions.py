@@ -14,11 +14,11 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
-from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.expressions.math_values import MATH_FUNCTIONS
 from gossamer_ir.interpret.expressions.operators import BINARY, COMPARE, UNARY
 from gossamer_ir.interpret.memory.levels import AXIS_LEVELS
-from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.nodes import (
     Axis,
     Binary,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gossamer_tune.community_order import community_order
     from gossamer_tune.format_choice import FormatChoice, choose_format, measure_formats
     from gossamer_tune.model.estimate import Estimate
     from gossamer_tune.model.ordered_rows_times_dense import may_gain_from_order
     from gossamer_tune.model.workload import Workload
-    from gossamer_tune.orders.community_order import community_order
     from gossamer_tune.properties.matrix_properties import (
         MatrixProperties,
         properties_of,
@@ -24,7 +24,7 @@ _HOMES = {
     "MatrixProperties": "gossamer_tune.properties.matrix_properties",
     "Workload": "gossamer_tune.model.workload",
     "choose_format": "gossamer_tune.format_choice",
-    "community_order": "gossamer_tune.orders.community_order",
+    "community_order": "gossamer_tune.community_order",
     "may_gain_from_order": "gossamer_tune.model.ordered_rows_times_dense",
     "measure_formats": "gossamer_tune.format_choice",
     "properties_of": "gossamer_tune.properties.matrix_properties",

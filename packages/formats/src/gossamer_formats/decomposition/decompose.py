@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer_formats.decomposition.chosen_formats import ChosenFormat, chosen_parts
 from gossamer_formats.decomposition.decomposed import decomposed
-from gossamer_formats.decomposition.decomposition import Decomposition
+from gossamer_formats.decomposition.tensor_in_parts import Decomposition
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gossamer_formats.conversion.target.recognized_formats import is_format
-from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
+from gossamer_formats.decomposition.tensor_in_parts import Decomposition
 from gossamer_formats.permutation import compose
 from gossamer_formats.storage import Array
 from gossamer_formats.tensor import SparseTensor

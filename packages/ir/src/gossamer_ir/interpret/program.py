@@ -10,9 +10,9 @@ import numpy as np
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
-from gossamer_ir.interpret.expressions.expressions import EXPRESSION_TRANSLATIONS
+from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.statements.statements import STATEMENT_TRANSLATIONS
+from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.typed_calls import typed

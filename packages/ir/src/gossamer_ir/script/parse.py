@@ -11,9 +11,9 @@ from typing import Any
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, Expr, Module, Var
 from gossamer_ir.script.limits import parse_syntax
-from gossamer_ir.script.parser.arguments.arguments import call_name
+from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS
-from gossamer_ir.script.parser.expressions.expressions import expr
+from gossamer_ir.script.parser.expressions.expression_readers import expr
 from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.source import Source

@@ -18,7 +18,7 @@ from gossamer_ir.verify.declarations.params_and_buffers import (
 from gossamer_ir.verify.declarations.reducers import check_reducers
 from gossamer_ir.verify.statements.atomics import check_shared
 from gossamer_ir.verify.statements.pipelined_loops import check_pipelines
-from gossamer_ir.verify.statements.statements import check_annotations, check_body
+from gossamer_ir.verify.statements.statement_checks import check_annotations, check_body
 
 
 def check_function(ctx: VerifyContext, function: Function, at: At) -> None:

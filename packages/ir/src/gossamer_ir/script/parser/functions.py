@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
 from gossamer_ir.script.parser.declarations.parameters import read_parameters
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
-from gossamer_ir.script.parser.statements.statements import read_statement
+from gossamer_ir.script.parser.statements.statement_readers import read_statement
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import to_identifier
 from gossamer_ir.traversal.walk import children

@@ -12,7 +12,7 @@ import msgspec
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Function, Module, StageName
 from gossamer_ir.script.limits import check_parsed_depth, parse_syntax
-from gossamer_ir.script.parser.arguments.arguments import dotted
+from gossamer_ir.script.parser.arguments.call_arguments import dotted
 from gossamer_ir.script.parser.arguments.statics import require_bool, static_text, static_value
 from gossamer_ir.script.parser.functions import Origins, read_function
 from gossamer_ir.script.parser.state.context import Captured, ParserContext

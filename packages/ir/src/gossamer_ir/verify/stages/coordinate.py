@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, VerifyContext
-from gossamer_ir.verify.statements.statements import (
+from gossamer_ir.verify.statements.statement_checks import (
     check_annotations,
     check_body,
     check_init,

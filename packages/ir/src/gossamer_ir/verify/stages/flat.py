@@ -18,7 +18,7 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
-from gossamer_ir.verify.statements.statements import THREAD_TAGS
+from gossamer_ir.verify.statements.statement_checks import THREAD_TAGS
 
 MAX_CALLS = 100
 """Maximum depth of nested calls."""

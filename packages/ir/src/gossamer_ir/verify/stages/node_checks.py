@@ -45,9 +45,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.verify.context import ExprCheck, Stage, StmtCheck
 from gossamer_ir.verify.declarations.reducers import check_combine
-from gossamer_ir.verify.expressions import buffer_accesses, expressions, vector_expressions
+from gossamer_ir.verify.expressions import buffer_accesses, expression_checks, vector_expressions
 from gossamer_ir.verify.stages import coordinate, flat
-from gossamer_ir.verify.statements import statements
+from gossamer_ir.verify.statements import statement_checks
 from gossamer_ir.verify.statements.atomics import check_atomic
 
 Stages: TypeAlias = tuple[StageName, ...]
@@ -73,16 +73,16 @@ class StmtRule(NamedTuple):
 
 
 EXPRESSION_RULES: dict[type[Node], ExprRule] = {
-    Const: ExprRule(expressions.check_const),
-    Var: ExprRule(expressions.check_var),
-    Unary: ExprRule(expressions.check_unary),
-    Binary: ExprRule(expressions.check_binary),
-    Compare: ExprRule(expressions.check_compare),
-    Cast: ExprRule(expressions.check_cast),
-    Reinterpret: ExprRule(expressions.check_reinterpret),
-    Select: ExprRule(expressions.check_select),
-    IfThenElse: ExprRule(expressions.check_if_then_else),
-    Call: ExprRule(expressions.check_call),
+    Const: ExprRule(expression_checks.check_const),
+    Var: ExprRule(expression_checks.check_var),
+    Unary: ExprRule(expression_checks.check_unary),
+    Binary: ExprRule(expression_checks.check_binary),
+    Compare: ExprRule(expression_checks.check_compare),
+    Cast: ExprRule(expression_checks.check_cast),
+    Reinterpret: ExprRule(expression_checks.check_reinterpret),
+    Select: ExprRule(expression_checks.check_select),
+    IfThenElse: ExprRule(expression_checks.check_if_then_else),
+    Call: ExprRule(expression_checks.check_call),
     Load: ExprRule(buffer_accesses.check_load),
     Search: ExprRule(buffer_accesses.check_search, _WITH_BLOCKS),
     VScale: ExprRule(vector_expressions.check_vscale, _WITH_LOOPS),
@@ -95,16 +95,16 @@ EXPRESSION_RULES: dict[type[Node], ExprRule] = {
 
 STATEMENT_RULES: dict[type[Node], StmtRule] = {
     Store: StmtRule(buffer_accesses.check_store),
-    Let: StmtRule(statements.check_let),
-    If: StmtRule(statements.check_if),
+    Let: StmtRule(statement_checks.check_let),
+    If: StmtRule(statement_checks.check_if),
     Prefetch: StmtRule(buffer_accesses.check_prefetch),
     Combine: StmtRule(check_combine, ("coordinate", "position", "loop")),
     Iteration: StmtRule(coordinate.check_iteration, ("coordinate",)),
-    Allocate: StmtRule(statements.check_allocate, _WITH_LOOPS),
-    While: StmtRule(statements.check_while, _WITH_LOOPS),
-    For: StmtRule(statements.check_for, _WITH_LOOPS),
+    Allocate: StmtRule(statement_checks.check_allocate, _WITH_LOOPS),
+    While: StmtRule(statement_checks.check_while, _WITH_LOOPS),
+    For: StmtRule(statement_checks.check_for, _WITH_LOOPS),
     Guard: StmtRule(flat.check_guard, _WITH_LOOPS),
-    Block: StmtRule(statements.check_block, _WITH_BLOCKS),
+    Block: StmtRule(statement_checks.check_block, _WITH_BLOCKS),
     Atomic: StmtRule(check_atomic, ("flat",)),
     ParallelFor: StmtRule(flat.check_parallel_for, ("flat",)),
     Launch: StmtRule(flat.check_launch, ("flat",)),
@@ -123,7 +123,7 @@ def _statements_at(stage: StageName) -> Mapping[type[Node], StmtCheck]:
 def _stage(
     name: StageName,
     *buffers: type[Node],
-    loops: frozenset[str] = statements.LOOP_KINDS,
+    loops: frozenset[str] = statement_checks.LOOP_KINDS,
     has_axes: bool = False,
     has_reducers: bool = True,
 ) -> Stage:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from gossamer_ir.nodes import STAGES, Annotations, AnnotationValue, StageName
-from gossamer_ir.script.parser.arguments.arguments import bind
+from gossamer_ir.script.parser.arguments.call_arguments import bind
 from gossamer_ir.script.parser.arguments.statics import require_text, static_text, static_value
 from gossamer_ir.script.parser.expressions.index_maps import set_map
 from gossamer_ir.script.parser.state.context import ParserContext

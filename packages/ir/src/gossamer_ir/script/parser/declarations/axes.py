@@ -16,11 +16,11 @@ from gossamer_ir.nodes import (
     Expr,
     Param,
 )
-from gossamer_ir.script.parser.arguments.arguments import bind, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, items
 from gossamer_ir.script.parser.arguments.name_lookup import is_axis, lookup
 from gossamer_ir.script.parser.arguments.statics import require_bool, static_text
 from gossamer_ir.script.parser.expressions.calls import dtype_argument
-from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 NamedArguments = dict[str, ast.expr]

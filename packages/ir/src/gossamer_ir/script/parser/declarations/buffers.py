@@ -8,7 +8,7 @@ from typing import get_args
 
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
-from gossamer_ir.script.parser.arguments.arguments import bind, items_or_one
+from gossamer_ir.script.parser.arguments.call_arguments import bind, items_or_one
 from gossamer_ir.script.parser.arguments.statics import require_int, require_text, static_value
 from gossamer_ir.script.parser.declarations.axes import (
     NamedArguments,
@@ -17,7 +17,7 @@ from gossamer_ir.script.parser.declarations.axes import (
 )
 from gossamer_ir.script.parser.declarations.strides import read_layout, with_offset
 from gossamer_ir.script.parser.expressions.calls import value_dtype
-from gossamer_ir.script.parser.expressions.expressions import expr, index_expr
+from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, NestedLayout
 

@@ -20,11 +20,11 @@ from gossamer_ir.nodes import (
     SortedSegments,
     SparseBuffer,
 )
-from gossamer_ir.script.parser.arguments.arguments import bind, dotted, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, dotted, items
 from gossamer_ir.script.parser.arguments.name_lookup import plain_buffer_named
 from gossamer_ir.script.parser.arguments.statics import require_bool
 from gossamer_ir.script.parser.declarations.axes import axis_argument
-from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 

@@ -8,7 +8,12 @@ from functools import cache, partial
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Param, Var
-from gossamer_ir.script.parser.arguments.arguments import bind, call_name, dotted, parameter_names
+from gossamer_ir.script.parser.arguments.call_arguments import (
+    bind,
+    call_name,
+    dotted,
+    parameter_names,
+)
 from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
 from gossamer_ir.script.parser.declarations.buffers import BUFFERS, parameter_buffer
 from gossamer_ir.script.parser.expressions.calls import dtype_argument, known_dtype

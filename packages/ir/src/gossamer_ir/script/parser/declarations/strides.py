@@ -21,8 +21,8 @@ from math import gcd
 
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr
-from gossamer_ir.script.parser.arguments.arguments import items_or_one
-from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.arguments.call_arguments import items_or_one
+from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import AnyLayout, FlatLayout, NestedLayout, span
 from gossamer_ir.support.counted import counted

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_ir.script.parser.arguments.arguments import bind, call_name
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
 from gossamer_ir.script.parser.arguments.coercion import literal, require_dtype_text
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
@@ -45,7 +45,12 @@ from gossamer_ir.script.parser.arguments.statics import (
     static_text,
     static_value,
 )
-from gossamer_ir.script.parser.expressions.expressions import expr, index_expr, load_of, unify
+from gossamer_ir.script.parser.expressions.expression_readers import (
+    expr,
+    index_expr,
+    load_of,
+    unify,
+)
 from gossamer_ir.script.parser.state.context import Handler, ParserContext
 
 _LARGEST = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from gossamer_ir.nodes import IndexMap
-from gossamer_ir.script.parser.arguments.arguments import bind, parameter_names
-from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.arguments.call_arguments import bind, parameter_names
+from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
 

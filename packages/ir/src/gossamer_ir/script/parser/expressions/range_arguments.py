@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.nodes import Range, Region
-from gossamer_ir.script.parser.arguments.arguments import bind, call_name
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
 from gossamer_ir.script.parser.arguments.name_lookup import buffer_named, index_nodes
-from gossamer_ir.script.parser.expressions.expressions import index_expr
+from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.state.layouts import ranges_in
 from gossamer_ir.script.parser.state.range_stops import extent_between

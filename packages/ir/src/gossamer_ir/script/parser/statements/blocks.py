@@ -6,9 +6,9 @@ import ast
 from typing import Literal
 
 from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
-from gossamer_ir.script.parser.arguments.arguments import bind, call_name, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
 from gossamer_ir.script.parser.arguments.statics import require_text
-from gossamer_ir.script.parser.expressions.expressions import expr, index_expr
+from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr
 from gossamer_ir.script.parser.expressions.range_arguments import read_range, read_region
 from gossamer_ir.script.parser.state.block_parts import BlockParts
 from gossamer_ir.script.parser.state.context import ParserContext

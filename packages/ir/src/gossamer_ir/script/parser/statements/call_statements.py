@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Store,
     ThreadExtent,
 )
-from gossamer_ir.script.parser.arguments.arguments import bind, call_name, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
 from gossamer_ir.script.parser.arguments.coercion import require_dtype_text, stored
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
@@ -29,7 +29,7 @@ from gossamer_ir.script.parser.arguments.statics import require_bool, require_te
 from gossamer_ir.script.parser.declarations import attributes, facts
 from gossamer_ir.script.parser.expressions import index_maps
 from gossamer_ir.script.parser.expressions.calls import access
-from gossamer_ir.script.parser.expressions.expressions import expr, index_expr, load_of
+from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr, load_of
 from gossamer_ir.script.parser.expressions.range_arguments import read_range
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements import blocks

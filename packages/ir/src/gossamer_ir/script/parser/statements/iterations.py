@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
-from gossamer_ir.script.parser.arguments.arguments import bind, call_name, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
 from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
 from gossamer_ir.script.parser.arguments.statics import require_text
 from gossamer_ir.script.parser.declarations.axes import axis_argument

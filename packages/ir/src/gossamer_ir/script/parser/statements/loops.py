@@ -9,11 +9,11 @@ from typing import get_args
 import msgspec
 
 from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
-from gossamer_ir.script.parser.arguments.arguments import call_name
+from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
 from gossamer_ir.script.parser.arguments.statics import require_text, static_text
 from gossamer_ir.script.parser.declarations.attributes import read_annotations
-from gossamer_ir.script.parser.expressions.expressions import expr
+from gossamer_ir.script.parser.expressions.expression_readers import expr
 from gossamer_ir.script.parser.expressions.range_arguments import read_range
 from gossamer_ir.script.parser.state.context import ParserContext
 

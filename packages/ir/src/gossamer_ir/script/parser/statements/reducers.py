@@ -6,9 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Combine, Const, Reducer, Store
-from gossamer_ir.script.parser.arguments.arguments import bind, items_or_one, parameter_names
+from gossamer_ir.script.parser.arguments.call_arguments import bind, items_or_one, parameter_names
 from gossamer_ir.script.parser.arguments.coercion import require_dtype_text
-from gossamer_ir.script.parser.expressions.expressions import expr
+from gossamer_ir.script.parser.expressions.expression_readers import expr
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements.call_statements import store_to
 from gossamer_ir.support.counted import counted

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
-from gossamer_ir.script.parser.arguments.arguments import call_name
+from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.arguments.coercion import require_dtype_text
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
@@ -18,7 +18,7 @@ from gossamer_ir.script.parser.arguments.statics import require_text
 from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
 from gossamer_ir.script.parser.declarations.buffers import BUFFERS, alloc_dense
 from gossamer_ir.script.parser.expressions.calls import value_dtype
-from gossamer_ir.script.parser.expressions.expressions import (
+from gossamer_ir.script.parser.expressions.expression_readers import (
     BINARY_OPS,
     expr,
     load_of,

@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     UnaryOp,
     Var,
 )
-from gossamer_ir.script.parser.arguments.arguments import dotted
+from gossamer_ir.script.parser.arguments.call_arguments import dotted
 from gossamer_ir.script.parser.arguments.coercion import (
     common_dtype,
     literal,
