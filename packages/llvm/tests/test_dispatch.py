@@ -6,6 +6,7 @@ import pytest
 
 from gossamer_ir import nodes
 from gossamer_ir.core.build import ZERO, constant, index, index_var
+from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -36,6 +37,7 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_llvm.dispatch import EXPRESSION_EMITTERS, STATEMENT_EMITTERS
+from gossamer_llvm.values.operations import CALL_INTRINSICS
 
 ONE = constant(1, "float32")
 ROW = index_var("i")
@@ -47,6 +49,10 @@ def test_every_expression_is_in_the_table():
 
 def test_every_statement_is_in_the_table():
     assert set(STATEMENT_EMITTERS) == set(get_args(nodes.Stmt))
+
+
+def test_every_function_that_is_an_instruction_has_an_intrinsic():
+    assert set(CALL_INTRINSICS) == INSTRUCTIONS
 
 
 def stores(value):

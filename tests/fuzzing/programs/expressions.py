@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 
 from gossamer_ir.core.constants import constant
+from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Binary,
     Call,
@@ -313,12 +314,12 @@ class Terms:
 
     def of_bit_function(self, dtype: str, depth: int) -> Term:
         """A number of bits, or the position of one."""
-        name = self.rng.choice(("popcount", "ctz", "find_nth_bit"))
+        function = self.rng.choice(_BIT_FUNCTIONS)
         args = [self.value(dtype, depth).expr]
-        if name == "find_nth_bit":
+        for _ in range(1, function.arity):
             few = self.number(self.rng.randint(0, 4), dtype)
             args.append(self.rng.choice((few, self.value(dtype, 0))).expr)
-        return Term(Call(name, tuple(args), dtype), dtype, bits_of(dtype))
+        return Term(Call(function.name, tuple(args), dtype), dtype, bits_of(dtype))
 
     def of_any_division(self, dtype: str, depth: int) -> Term:
         """A division by any value, also by 0."""
@@ -327,6 +328,7 @@ class Terms:
         return Term(Binary(op, left.expr, right.expr), dtype, largest(dtype))
 
 
+_BIT_FUNCTIONS = tuple(function for function in FUNCTIONS.values() if function.counts_bits)
 _COMMON = (
     *("add", "mul") * 3, "least", "select", "select", "neg", "abs", "coordinate", "cast", "cast",
     "division", "reinterpret",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.core.math_functions import instructions_with
 from gossamer_ir.interchange.kernel_abi import WORKSPACE_FIELDS, workspace_field
 
 WORKSPACE = f"{{ {', '.join('ptr' if field.is_pointer else 'i64' for field in WORKSPACE_FIELDS)} }}"
@@ -46,7 +47,7 @@ class Abi(msgspec.Struct, frozen=True):
 
     triple: str
     data_layout: str = ""
-    functions: frozenset[str] = frozenset({"sqrt", "abs", "popcount", "ctz"})
+    functions: frozenset[str] = instructions_with(())
     scalable: bool = False
     half_conversions: bool = False
     inserted_lanes: int = INSERTED_LANES

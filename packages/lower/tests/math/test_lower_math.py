@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer_ir.core.build import constant, handle, index, index_var
+from gossamer_ir.core.math_functions import FUNCTIONS, instructions_with
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import (
@@ -24,6 +25,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_math
+from gossamer_lower.math.helpers.function_table import LOWERED
 
 TARGET = frozenset({"sqrt", "abs"})
 HEAD = """
@@ -180,3 +182,7 @@ def test_a_choice_keeps_its_laziness_for_what_is_no_call():
         if isinstance(node, IfThenElse) and any(isinstance(part, Load) for part in walk(node))
     ]
     assert guarded
+
+
+def test_a_function_is_lowered_unless_all_cpus_have_an_instruction():
+    assert set(FUNCTIONS) - instructions_with(()) == LOWERED & set(FUNCTIONS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
 
 OperandKind = Literal["floats", "numbers", "integers"]
+InstructionSet = Literal["base", "sse4.1", "fma"]
 
 
 class MathFunction(msgspec.Struct, frozen=True):
@@ -16,6 +18,9 @@ class MathFunction(msgspec.Struct, frozen=True):
     name: str
     arity: int
     operands: OperandKind = "floats"
+    instruction: InstructionSet | None = None
+    """The feature of x86-64 CPUs with which the function is an instruction ("base": all have it). The base
+    instruction set of AArch64 has all of these. Lowering computes others from simpler functions."""
 
     @property
     def counts_bits(self) -> bool:
@@ -33,22 +38,38 @@ FUNCTIONS: dict[str, MathFunction] = {
         MathFunction("log2", 1),
         MathFunction("log10", 1),
         MathFunction("log1p", 1),
-        MathFunction("sqrt", 1),
+        MathFunction("sqrt", 1, instruction="base"),
         MathFunction("rsqrt", 1),
         MathFunction("tanh", 1),
         MathFunction("sigmoid", 1),
         MathFunction("erf", 1),
         MathFunction("sin", 1),
         MathFunction("cos", 1),
-        MathFunction("floor", 1),
-        MathFunction("ceil", 1),
-        MathFunction("trunc", 1),
-        MathFunction("round", 1),
+        MathFunction("floor", 1, instruction="sse4.1"),
+        MathFunction("ceil", 1, instruction="sse4.1"),
+        MathFunction("trunc", 1, instruction="sse4.1"),
+        MathFunction("round", 1, instruction="sse4.1"),
         MathFunction("pow", 2),
-        MathFunction("fma", 3),
-        MathFunction("abs", 1, "numbers"),
-        MathFunction("popcount", 1, "integers"),
-        MathFunction("ctz", 1, "integers"),
+        MathFunction("fma", 3, instruction="fma"),
+        MathFunction("abs", 1, "numbers", instruction="base"),
+        MathFunction("popcount", 1, "integers", instruction="base"),
+        MathFunction("ctz", 1, "integers", instruction="base"),
         MathFunction("find_nth_bit", 2, "integers"),
     )
 }
+
+INSTRUCTIONS: frozenset[str] = frozenset(
+    name for name, function in FUNCTIONS.items() if function.instruction is not None
+)
+"""The functions that are instructions of some CPU."""
+
+
+def instructions_with(features: Collection[str]) -> frozenset[str]:
+    """Return the functions that are instructions of an x86-64 CPU with these features.
+
+    >>> sorted(instructions_with({"fma"}) - instructions_with(()))
+    ['fma']
+    """
+    return frozenset(
+        name for name in INSTRUCTIONS if FUNCTIONS[name].instruction in ("base", *features)
+    )

@@ -30,7 +30,7 @@ _BOOLS = {**_BITS, "min": "and", "max": "or"}
 _SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-_CALLS = {
+CALL_INTRINSICS = {
     "sqrt": "sqrt",
     "abs": "fabs",
     "fma": "fma",
@@ -41,6 +41,7 @@ _CALLS = {
     "popcount": "ctpop",
     "ctz": "cttz",
 }
+"""The intrinsic of each function that is an instruction of some CPU."""
 _FLAGS = {"cttz": ", i1 false"}
 """Further arguments of an intrinsic: `cttz` of 0 is the number of bits, not poison."""
 
@@ -168,13 +169,13 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
         return value if kind.kind == "uint" else _integer_abs(emitter, value)
     # The fma of half precision is not computed in float32, because it would be rounded twice.
     is_fused_half = is_half(node.dtype) and len(node.args) > 1
-    if node.function not in _CALLS.keys() & emitter.unit.abi.functions or is_fused_half:
+    if node.function not in CALL_INTRINSICS.keys() & emitter.unit.abi.functions or is_fused_half:
         raise UnsupportedError(
             f"llvm.call.{node.function}",
             f"The function '{node.function}' is not an instruction of the target.",
         )
     values = [widen_to_float32(emitter, emitter.expr(arg)) for arg in node.args]
-    intrinsic = _CALLS[node.function]
+    intrinsic = CALL_INTRINSICS[node.function]
     name = f"llvm.{intrinsic}.{intrinsic_suffix(values[0].type)}"
     arguments = ", ".join(value.typed for value in values) + _FLAGS.get(intrinsic, "")
     result = Value(emitter.call(values[0].type, name, arguments), values[0].dtype)

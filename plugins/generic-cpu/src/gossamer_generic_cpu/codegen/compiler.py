@@ -17,14 +17,11 @@ from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.cpus import gathers_of, resolve_cpu
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
 from gossamer_generic_cpu.target.machine import data_layout, target_machine, triple
+from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_llvm import INSERTED_LANES, Abi, emit
-
-_ALWAYS = frozenset({"sqrt", "abs", "popcount", "ctz"})
-_ROUNDINGS = ("floor", "ceil", "trunc", "round")
-_WITH_FEATURE = {**dict.fromkeys(_ROUNDINGS, "sse4.1"), "fma": "fma"}
 
 
 class Compiled(NamedTuple):
@@ -43,11 +40,10 @@ def abi_of(target: Target) -> Abi:
 def _abi(cpu: Cpu, gathers: str) -> Abi:
     # The base instruction set of AArch64 has all of these.
     has_all = architecture() == "aarch64"
-    functions = {name for name, word in _WITH_FEATURE.items() if has_all or word in cpu.required}
     return Abi(
         triple=triple(),
         data_layout=data_layout(cpu),
-        functions=_ALWAYS | functions,
+        functions=INSTRUCTIONS if has_all else instructions_with(cpu.required),
         half_conversions=has_all or "f16c" in cpu.required,
         inserted_lanes=1 if gathers == "fast" else INSERTED_LANES,
         permuted_bytes=64 if "avx512f" in cpu.required else 0,

@@ -50,7 +50,7 @@ _DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
 }
 
 LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *_DIVISIONS, "rsqrt", "fma", "find_nth_bit"})
-"""The functions that can be lowered. `sqrt`, `abs`, `popcount` and `ctz` are instructions on every target."""
+"""The functions that can be lowered. The others are instructions on every target."""
 
 
 def function_value(function: str, args: tuple[Term, ...]) -> Term:
