@@ -71,13 +71,10 @@ def print_with_places(module: Module) -> Printed:
         if number:
             w.end_line()
             w.end_line()
-        w.path += ("functions", number)
-        start = w.start()
-        is_entry = len(module.functions) > 1 and function.name == module.entry
-        w.end_line("@T.prim_func(entry=True)" if is_entry else "@T.prim_func")
-        _write_function(w, module, function)
-        w.close(start)
-        del w.path[-2:]
+        with w.item("functions", number):
+            is_entry = len(module.functions) > 1 and function.name == module.entry
+            w.end_line("@T.prim_func(entry=True)" if is_entry else "@T.prim_func")
+            _write_function(w, module, function)
     return Printed(w.text, w.spans)
 
 
@@ -115,11 +112,8 @@ def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
     w.end_line(f"def {name}(")
     w.indent()
     for number, param in enumerate(params):
-        w.path += ("params", number)
-        start = w.start()
-        w.put(f"{param.name}: T.{param.dtype},")
-        w.close(start)
-        del w.path[-2:]
+        with w.item("params", number):
+            w.put(f"{param.name}: T.{param.dtype},")
         w.end_line()
     w.dedent()
     return w.end_line(") -> None:")
@@ -148,9 +142,6 @@ def write_declarations(p: Printer, function: Function) -> None:
         ("facts", write_fact),
     ):
         for number, declaration in enumerate(getattr(function, field)):
-            p.w.path += (field, number)
-            start = p.w.start()
-            write(p.w, declaration)
-            p.w.close(start)
-            del p.w.path[-2:]
+            with p.w.item(field, number):
+                write(p.w, declaration)
             p.w.end_line()

@@ -187,6 +187,12 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
         """Return the statements between the statement and a later one in the same body."""
         return self.siblings[self.index + 1 : other.index]
 
+    def function_in(self, module: Module) -> CursorAt[Function]:
+        """Return the cursor at the function of the same name in a module that was derived from this one."""
+        name = self.function.name
+        function = next(candidate for candidate in module.functions if candidate.name == name)
+        return CursorAt(module, self.primitive, function, ())
+
     def with_function(self, new: Function) -> CursorAt[Function]:
         """Return the cursor at `new`, in the module in which it replaces the function."""
         module = module_with_function(self.module, self.function, new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import STAGES, Module
+from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
@@ -11,8 +11,9 @@ LOOP_STAGES = ("position", "loop")
 """The stages that have loops and blocks."""
 
 
-def require_scheduled_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
+def require_scheduled_stage(root: Cursor, stages: tuple[str, ...]) -> None:
     """Refuse a module that is not at one of the stages."""
+    module, primitive = root.module, root.primitive
     if module.stage not in stages:
         is_early = STAGES.index(module.stage) < min(map(STAGES.index, stages))
         raise schedule_error(

@@ -13,8 +13,8 @@ from typing import Any, Concatenate, ParamSpec
 
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
-from gossamer_ir.nodes import Module
-from gossamer_schedule.cursor.cursor import Cursor, cursor_at, name_of
+from gossamer_ir.nodes import Function, Module
+from gossamer_schedule.cursor.cursor import Cursor, CursorAt, cursor_at, name_of
 from gossamer_schedule.cursor.requirements import require_scheduled_stage
 from gossamer_schedule.cursor.resolve import find_function
 from gossamer_schedule.definition.arguments import (
@@ -93,8 +93,9 @@ def primitive(
             by_name = arguments_by_name(implementation, args)
             given = checked_arguments(implementation, by_name, keywords)
             try:
-                require_scheduled_stage(module, name, stages=stages)
-                return _result(implementation, module, given)
+                root = find_function(module, name, function=given.get("function"))
+                require_scheduled_stage(root, stages)
+                return _result(implementation, root, given)
             except ScheduleError as error:
                 place, values = error.diagnostics[0].place, tuple(given.values())
                 error.with_text(
@@ -127,14 +128,15 @@ def _require_module(module: object, name: str) -> None:
         )
 
 
-def _result(implementation: Callable[..., Change], module: Module, given: dict[str, Any]) -> Result:
+def _result(
+    implementation: Callable[..., Change], root: CursorAt[Function], given: dict[str, Any]
+) -> Result:
     """Return the result of a primitive with checked arguments."""
     name = op_of(implementation)
-    root = find_function(module, name, function=given.get("function"))
     change = _change(implementation, root, given)
     changed = change.root.module
     require_annotations_hold(changed, name)
-    require_no_private_copies(changed, module, name)
+    require_no_private_copies(changed, root.module, name)
     step = Step(name, recorded_arguments(implementation, {**given, **change.recorded}))
     return Result(with_true_regions(changed), change.names, step, change.forwards, change.values)
 

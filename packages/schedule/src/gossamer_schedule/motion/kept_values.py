@@ -30,7 +30,7 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.function_point import point_in_block, point_in_function
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.definite_assignment import definitely_assigns
 from gossamer_schedule.motion.inline import visit_conditions
@@ -169,9 +169,5 @@ def is_computed_for(reader: Cursor, load: Load, maker: Cursor, store: Store) -> 
     point = None if matched is None else _completed_point(maker.node, matched)
     if point is None:
         return False
-    known = point_in_function(reader.function)
-    for item in reader.node.iters:
-        known.assume_domain(item)
-    if reader.node.predicate is not None:
-        known.assume(reader.node.predicate)
+    known = point_in_block(reader)
     return all(map(known.proves, visit_conditions(maker.node, point)))

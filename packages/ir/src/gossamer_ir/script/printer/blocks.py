@@ -52,11 +52,8 @@ def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int
     w = p.w
     for number in range(first, last):
         w.put(", " if number > first else "")
-        w.path += ("iters", number)
-        start = w.start()
-        w.put(iters[number].var)
-        w.close(start)
-        del w.path[-2:]
+        with w.item("iters", number):
+            w.put(iters[number].var)
     kinds = "".join(iterator.kind for iterator in iters[first:last])
     w.put(f' = T.axis.remap("{kinds}", [')
     for number in range(first, last):
@@ -69,20 +66,17 @@ def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int
 
 def _write_iterator(p: Printer, iterator: BlockIter, number: int) -> None:
     w = p.w
-    w.path += ("iters", number)
-    start = w.start()
-    w.put(f"{iterator.var} = T.axis.{'spatial' if iterator.kind == 'S' else 'reduce'}(")
-    w.path.append("domain")
-    is_pair = iterator.domain.start != ZERO and stop_of(iterator.domain) is not None
-    w.put("(" if is_pair else "")
-    write_bounds(w, iterator.domain.start, iterator.domain.extent)
-    w.put(")" if is_pair else "")
-    w.path.pop()
-    w.put(", ")
-    write_index(w, iterator.value, "value")
-    w.put(")")
-    w.close(start)
-    del w.path[-2:]
+    with w.item("iters", number):
+        w.put(f"{iterator.var} = T.axis.{'spatial' if iterator.kind == 'S' else 'reduce'}(")
+        w.path.append("domain")
+        is_pair = iterator.domain.start != ZERO and stop_of(iterator.domain) is not None
+        w.put("(" if is_pair else "")
+        write_bounds(w, iterator.domain.start, iterator.domain.extent)
+        w.put(")" if is_pair else "")
+        w.path.pop()
+        w.put(", ")
+        write_index(w, iterator.value, "value")
+        w.put(")")
     w.end_line()
 
 
@@ -90,9 +84,6 @@ def _write_regions(p: Printer, name: str, regions: tuple[Region, ...]) -> None:
     p.w.put(f"T.{name}(")
     for number, region in enumerate(regions):
         p.w.put(", " if number else "")
-        p.w.path += (name, number)
-        start = p.w.start()
-        write_region(p.w, region)
-        p.w.close(start)
-        del p.w.path[-2:]
+        with p.w.item(name, number):
+            write_region(p.w, region)
     p.w.end_line(")")

@@ -62,11 +62,8 @@ def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     """Write statements in order."""
     w = p.w
     for number, node in enumerate(body):
-        w.path += (step, number)
-        start = w.start()
-        STATEMENT_PRINTERS[type(node)](p, node)
-        w.close(start)
-        del w.path[-2:]
+        with w.item(step, number):
+            STATEMENT_PRINTERS[type(node)](p, node)
 
 
 def annotations_text(annotations: Annotations) -> str:
@@ -202,11 +199,8 @@ def _iteration(p: Printer, node: Iteration) -> None:
     w.put("with T.sp.iteration([")
     for number, axis in enumerate(node.axes):
         w.put(", " if number else "")
-        w.path += ("axes", number)
-        start = w.start()
-        w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
-        w.close(start)
-        del w.path[-2:]
+        with w.item("axes", number):
+            w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
     names = ", ".join(node.vars)
     w.end_line(f'], "{node.kinds}", {quoted(node.name)}) as [{names}]:')
     w.indent()
@@ -261,12 +255,9 @@ def _launch(p: Printer, node: Launch) -> None:
     if node.threads:
         w.put(", threads={")
         for number, thread in enumerate(node.threads):
-            w.path += ("threads", number)
-            start = w.start()
-            w.put(f'{", " if number else ""}"{thread.tag}": ')
-            write_index(w, thread.extent, "extent")
-            w.close(start)
-            del w.path[-2:]
+            with w.item("threads", number):
+                w.put(f'{", " if number else ""}"{thread.tag}": ')
+                write_index(w, thread.extent, "extent")
         w.put("}")
     w.end_line(")")
 

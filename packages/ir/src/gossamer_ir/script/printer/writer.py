@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from gossamer_ir.errors import Place
 from gossamer_ir.script.limits import MAX_INDENT, indent_error
 from gossamer_ir.script.source import Span
@@ -42,6 +45,15 @@ class Writer:
         if not self._parts:
             self.put("")
         return self.position
+
+    @contextmanager
+    def item(self, field: str, number: int) -> Iterator[None]:
+        """Return a context in which an item of a field of the current place is written."""
+        self.path += (field, number)
+        start = self.start()
+        yield
+        self.close(start)
+        del self.path[-2:]
 
     def end_line(self, text: str = "") -> None:
         """End the current line, after appending a text to it."""

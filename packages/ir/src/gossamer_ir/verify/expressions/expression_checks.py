@@ -157,8 +157,7 @@ def _check_operator(
 def check_cast(ctx: VerifyContext, node: Cast, at: At) -> str | None:
     """Check that a cast keeps the number of lanes."""
     dtype = check_expr(ctx, node.value, at.down("value"))
-    if parse_dtype(node.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+    if not _is_known_target(ctx, node, at):
         return None
     if dtype is not None and with_lanes_of(dtype, node.dtype) != dtype:
         ctx.report(
@@ -174,8 +173,7 @@ def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | No
     if _is_address(ctx, node):
         return node.dtype
     dtype = check_expr(ctx, node.value, at.down("value"))
-    if parse_dtype(node.dtype) is None:
-        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+    if not _is_known_target(ctx, node, at):
         return None
     if dtype is not None and not _has_bits_of(dtype, node.dtype):
         ctx.report(
@@ -185,6 +183,14 @@ def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | No
             hint="Both must be numbers with the same number of bits and lanes.",
         )
     return node.dtype
+
+
+def _is_known_target(ctx: VerifyContext, node: Cast | Reinterpret, at: At) -> bool:
+    """Return whether the target of a conversion is a dtype, after reporting one that is not."""
+    is_known = parse_dtype(node.dtype) is not None
+    if not is_known:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is not a dtype of values.", at)
+    return is_known
 
 
 def _is_address(ctx: VerifyContext, node: Reinterpret) -> bool:

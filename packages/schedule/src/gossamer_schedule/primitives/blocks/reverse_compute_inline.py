@@ -13,7 +13,7 @@ from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import conflicting_buffers
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.function_point import point_in_function
+from gossamer_schedule.cursor.function_point import point_in_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change
@@ -201,11 +201,7 @@ def _unproved_conditions(
     cursor: Cursor, producer: Cursor, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
     """Yield the unproved conditions under which the consumer reads the element that a point produces."""
-    known = point_in_function(cursor.function)
-    for item in producer.node.iters:
-        known.assume_domain(item)
-    if producer.node.predicate is not None:
-        known.assume(producer.node.predicate)
+    known = point_in_block(producer)
     parts = [
         part
         for item in cursor.node.iters

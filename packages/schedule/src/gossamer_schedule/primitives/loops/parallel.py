@@ -15,7 +15,7 @@ from gossamer_schedule.cursor.requirements import (
     require_scheduled_stage,
     require_serial,
 )
-from gossamer_schedule.cursor.resolve import find_function, find_loop
+from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.primitive import primitive
@@ -160,7 +160,7 @@ def _require_accumulation_form(
 
 def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) -> Change:
     """Run equal parts of a reduction in parallel, and combine their results afterward."""
-    require_scheduled_stage(root.module, root.primitive, stages=("loop",))
+    require_scheduled_stage(root, ("loop",))
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
@@ -172,7 +172,7 @@ def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) 
     # threads.
     divided = split(root.module, loop, factors=(parts, None), function=root.function.name)
 
-    in_parts = find_function(divided.module, root.primitive, function=root.function.name)
+    in_parts = root.function_in(divided.module)
     outer = find_loop(in_parts, loop=divided.names[0])
     changed = with_parallel_parts(reduction, outer, dim=dim, count=parts)
     # The blocks that fill and combine copies are those that were not there before.

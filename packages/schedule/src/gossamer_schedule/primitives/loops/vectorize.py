@@ -108,7 +108,7 @@ def _require_form(accumulate: str, rest: str) -> None:
 
 def _vectorize_terms(root: Cursor, loop: str) -> Change:
     """Compute the terms of a reduction in lanes, and combine them one by one."""
-    require_scheduled_stage(root.module, root.primitive, stages=("loop",))
+    require_scheduled_stage(root, ("loop",))
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
