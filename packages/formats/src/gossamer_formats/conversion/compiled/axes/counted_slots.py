@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer_formats.conversion.compiled.axes.later_slots import later_slot
 from gossamer_formats.conversion.compiled.axes.places import set_total, take_numbers_from
 from gossamer_formats.conversion.compiled.axes.tables import require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, SlotPlace, TargetAxes
@@ -40,6 +41,7 @@ def take_counted(state: TargetAxes, axis: Axis, indptr: Indptr, parent: SlotPlac
     counted = [*state.bindings, increment(f"CURSOR_{name}", parent.slot, dtype)]
     state.starts += renamed(state.loop.around(counted), "_counted")
     state.starts += _prefix_sums(name, parent.size.expr, dtype)
+    state.later = later_slot(state, f"CURSOR_{name}", parent, dtype)
     return take_numbers_from(state, name, parent, dtype)
 
 

@@ -79,6 +79,13 @@ class ValueSlots(NamedTuple):
     appended: Appended | None = None
 
 
+class LaterSlot(NamedTuple):
+    """About the slot of a later element, if the condition holds that there is one."""
+
+    condition: Expr
+    slot: Expr
+
+
 class Requirements(NamedTuple):
     """`order`: fibers must be sorted as the target says. `one_program`: all must be found by the last
     program."""
@@ -121,6 +128,8 @@ class TargetAxes(msgspec.Struct, eq=False):
     position: SlotPlace = ROOT_PLACE
     """The place of the element's value, as far as axes are known."""
     slots: ValueSlots = msgspec.field(default_factory=ValueSlots)
+    later: LaterSlot | None = None
+    """The slot of a later element, whose values and coordinates will be stored there."""
     arrays: dict[str, IndexArray] = {}
     stored: list[StoredCoordinate] = []
 

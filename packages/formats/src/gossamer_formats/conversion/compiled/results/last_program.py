@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import add as plus
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from gossamer_formats.conversion.compiled.plans.planned_storage import (
 )
 from gossamer_formats.conversion.compiled.programs.arguments import Size
 from gossamer_formats.conversion.compiled.programs.program import ArrayArgument
-from gossamer_formats.conversion.compiled.programs.statements import cast
+from gossamer_formats.conversion.compiled.programs.statements import cast, let, when
 from gossamer_formats.conversion.compiled.results.appended import append_elements
 from gossamer_formats.conversion.compiled.results.new_storage import (
     WantedArray,
@@ -36,8 +36,8 @@ from gossamer_formats.conversion.target.dtypes import index_dtypes
 from gossamer_formats.memory.new_arrays import without_end
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import values_handle
-from gossamer_ir.core.build import add, index
-from gossamer_ir.nodes import Expr, FormatDescription, Store
+from gossamer_ir.core.build import add, index, index_var
+from gossamer_ir.nodes import Expr, FormatDescription, Prefetch, Stmt, Store
 
 PERMUTATION = "0"
 """The key of the permutation among the arrays that are stored; no handle has this name."""
@@ -111,6 +111,15 @@ def _value_stores(
     return found
 
 
+def _prefetches(state: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
+    """Return the statements that fetch the lines of arrays in which a later element will be stored."""
+    if state.later is None:
+        return []
+    slot = index_var("later")
+    hints = [Prefetch(name, (slot,)) for name in arrays]
+    return [when(state.later.condition, [let(slot.name, state.later.slot), *hints])]
+
+
 def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, PlanValue]:
     """Run the program, and return the new arrays."""
     if not stores:
@@ -124,7 +133,7 @@ def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, Plan
         for name, each in stores.items()
     }
     if state.slots.appended is None:
-        run_query(state, statements, arguments)
+        run_query(state, [*_prefetches(state, [*arguments]), *statements], arguments)
         return made
     total = append_elements(state, state.slots.appended, statements, arguments)
     return {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}
