@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -122,13 +123,30 @@ def _shape_text(param: BufferParam) -> str:
     return f", that is ({', '.join(print_expr(size) for size in param.shape)})"
 
 
-def address(array: Array) -> int:
-    """Return the address of the first element of a contiguous array."""
-    if array.flags.carray and array.size:
-        # Takes a quarter of the time of the array interface, which read-only arrays still need.
-        view: Any = array  # a buffer, which the type of arrays says from Python 3.12 on only
-        return ctypes.addressof(ctypes.c_char.from_buffer(view))
+def _address_of_interface(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
+
+
+_HEAD_BYTES = object.__basicsize__
+"""NumPy's structure of an array begins with the head of all objects, and then has the address."""
+
+
+def _address_in_structure(array: Array) -> int:
+    return ctypes.c_void_p.from_address(id(array) + _HEAD_BYTES).value or 0
+
+
+def _is_in_structure() -> bool:
+    """Return whether arrays are structures at the address `id`, as in CPython."""
+    probe = np.empty(3, np.uint8)
+    is_readable = sys.implementation.name == "cpython"
+    return is_readable and _address_in_structure(probe[1:]) == _address_of_interface(probe) + 1
+
+
+# Takes a sixth of the time of the array interface.
+address: Callable[[Array], int] = (
+    _address_in_structure if _is_in_structure() else _address_of_interface
+)
+"""Returns the address of the first element of an array."""
 
 
 def require_no_overlap(

@@ -42,13 +42,11 @@ def new_arrays(wanted: Sequence[NewArray]) -> list[Array]:
     >>> first.shape, second
     ((2,), array([0.]))
     """
-    sizes = [array.size * _itemsize(array.dtype) for array in wanted]
+    sizes = [size * _itemsize(dtype) for size, dtype, _ in wanted]
     total = sum(sizes)
     block = _block(total + len(sizes) * ALIGNMENT) if total >= MIN_BLOCK else None
     if block is None:
-        return [
-            (np.zeros if array.is_zero else np.empty)(array.size, array.dtype) for array in wanted
-        ]
+        return [(np.zeros if is_zero else np.empty)(size, dtype) for size, dtype, is_zero in wanted]
     (memory, is_zero), arrays, start = block, [], 0
     for array, size in zip(wanted, sizes, strict=True):
         arrays.append(memory[start : start + size].view(array.dtype))

@@ -7,14 +7,18 @@ elsewhere looks the same, so this module keeps track of the views that it has ma
 
 from __future__ import annotations
 
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, ref
 
 import numpy as np
 
 from gossamer_formats.storage import Array
 
-_views: WeakValueDictionary[int, memoryview] = WeakValueDictionary()
-"""The live views made by this module, by identity."""
+_views: dict[int, ReferenceType[memoryview]] = {}
+"""The views made by this module, by identity. Those that no longer live are removed when there are many:
+functions that are called when one dies take longer."""
+
+_most_views = 1024
+"""The number of views from which those that no longer live are removed."""
 
 
 def owned_array(array: Array) -> Array:
@@ -35,14 +39,28 @@ def adopt_array(array: Array) -> Array:
     read_only: Array = np.asarray(array.data.toreadonly())
     view = read_only.base
     assert isinstance(view, memoryview)
-    _views[id(view)] = view
+    _keep(view)
     return read_only
+
+
+def _keep(view: memoryview) -> None:
+    """Remember a view that this module has made."""
+    global _most_views
+    if len(_views) >= _most_views:
+        # Another thread may make a view with the identity of a dead one meanwhile: it is copied when used.
+        for number in [number for number, kept in list(_views.items()) if kept() is None]:
+            _views.pop(number, None)
+        _most_views = max(1024, 2 * len(_views))
+    _views[id(view)] = ref(view)
 
 
 def is_owned(array: Array) -> bool:
     """True if the array was made by `owned_array` or `adopt_array`."""
     base = array.base
-    return isinstance(base, memoryview) and _views.get(id(base)) is base and _is_whole(array, base)
+    if not isinstance(base, memoryview):
+        return False
+    kept = _views.get(id(base))
+    return kept is not None and kept() is base and _is_whole(array, base)
 
 
 def _is_whole(array: Array, base: memoryview) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from gossamer_formats.conversion.compiled.conversion_steps import plan_conversion
@@ -22,7 +22,6 @@ from gossamer_formats.conversion.compiled.plans.planned_storage import (
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
-from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Array, Storage
 from gossamer_ir.nodes import FormatDescription
@@ -35,7 +34,8 @@ MAX_RECORDED = 256
 def convert_by_programs(
     source: Storage, target: ConversionTarget, compile: Compile, options: ElementOptions
 ) -> ConvertedStorage | None:
-    """Return a checked storage in another format; None if this is left to NumPy."""
+    """Return a checked storage in another format, whose arrays are new or those of the source; None if this
+    is left to NumPy."""
     handles = tuple(source.arrays)
     key = (compile, source.description, kind_sizes(source), handles, options)
     plan: Branch | None = target.memo.get(key)
@@ -59,7 +59,7 @@ def _record(
     inputs = list(source.arrays.values())
     recorder = Recorder(compile, inputs)
     planned = plan_conversion(recorder, planned_source(recorder, source), target, options)
-    result = None if planned is None else _result(recorder, planned, len(inputs))
+    result = None if planned is None else _result(recorder, planned)
     found: ConvertedStorage | None = recorder.value(result)
     if found is not None:
         require_shape(found.storage, source)
@@ -72,33 +72,24 @@ def _record(
 
 
 class _Layout(NamedTuple):
-    """The description of a storage, the names of its sizes and the handles of its arrays, of which some are
-    those of the source."""
+    """The description of a storage, the names of its sizes and the handles of its arrays."""
 
     description: FormatDescription
     sizes: tuple[str, ...]
     handles: tuple[str, ...]
-    shared: frozenset[str]
 
 
-def _result(recorder: Recorder, planned: PlannedConversion, input_count: int) -> PlanValue:
+def _result(recorder: Recorder, planned: PlannedConversion) -> PlanValue:
     """Return the step that makes a storage of its sizes and arrays."""
     arrays = planned.storage.arrays
-    shared = [handle for handle, array in arrays.items() if array.number < input_count]
-    layout = _Layout(
-        planned.storage.description, tuple(planned.sizes), tuple(arrays), frozenset(shared)
-    )
+    layout = _Layout(planned.storage.description, tuple(planned.sizes), tuple(arrays))
     parts = [*planned.sizes.values(), *arrays.values()]
     return recorder.compute(_converted_storage, layout, planned.permutation, *parts)
 
 
 def _converted_storage(layout: _Layout, permutation: Array | None, *parts: Any) -> ConvertedStorage:
-    """Return the storage of sizes and arrays, in the order of the layout. New arrays become read-only."""
-    description, names, handles, shared = layout
+    """Return the storage of sizes and arrays, in the order of the layout."""
+    description, names, handles = layout
     sizes = dict(zip(names, parts, strict=False))
-    new: Sequence[Array] = parts[len(names) :]
-    arrays = {
-        handle: array if handle in shared else adopt_array(array)
-        for handle, array in zip(handles, new, strict=True)
-    }
+    arrays = dict(zip(handles, parts[len(names) :], strict=True))
     return ConvertedStorage(Storage(description, sizes, arrays), permutation)

@@ -52,17 +52,18 @@ def run_plan(plan: Branch, inputs: Iterable[Any]) -> Any:
     8
     """
     values = dict(enumerate(inputs))
+    value_of = values.__getitem__
     branch = plan
     while True:
         values.update(branch.constants)
         for function, arguments, result, last_used in branch.steps:
-            values[result] = function(*[values[number] for number in arguments])
+            values[result] = function(*map(value_of, arguments))
             for number in last_used:
                 del values[number]
         if branch.decision is None:
             return values[branch.result]
         function, arguments, _, _ = branch.decision
-        found = branch.outcomes.get(function(*[values[number] for number in arguments]))
+        found = branch.outcomes.get(function(*map(value_of, arguments)))
         if found is None:
             raise UnplannedError
         branch = found
