@@ -99,17 +99,17 @@ def store_segments(
     slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)
     stored = (mul(*segments, slots),)
-    starts, lengths = (array.astype(np.int64, copy=False) for array in (starts, lengths))
+    of_start, of_length = (native_name(array.dtype) for array in (starts, lengths))
     _run(
         compile,
-        [_store_segments(slots, column, value)],
+        [_store_segments(slots, (of_start, of_length), (column, value))],
         {
             "segments": starts.size,
             "count": columns.size,
             "unused": unused,
             "width": width,
-            "STARTS": ArrayArgument(starts, "int64", segments),
-            "LENGTHS": ArrayArgument(lengths, "int64", segments),
+            "STARTS": ArrayArgument(starts, of_start, segments),
+            "LENGTHS": ArrayArgument(lengths, of_length, segments),
             "COLUMNS": ArrayArgument(columns, column, count),
             "VALUES": ArrayArgument(values, value, count),
             "NEW_COLUMNS": ArrayArgument(found.columns, column, stored),
@@ -120,11 +120,13 @@ def store_segments(
     return found
 
 
-def _store_segments(slots: Expr, column: str, value: str) -> For:
+def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tuple[str, str]) -> For:
+    """Return the loop for dtypes of starts and lengths, and of columns and values."""
+    (of_start, of_length), (column, value) = of_segments, of_elements
     segment, place, target, element = (index_var(name) for name in ("s", "x", "t", "e"))
     at, source = (target,), (element,)
     stores: list[Stmt] = [
-        let(element.name, add(load("STARTS", segment, "int64"), place)),
+        let(element.name, add(load("STARTS", segment, of_start), place)),
         Store("NEW_COLUMNS", at, Load("COLUMNS", source, column)),
         Store("NEW_VALUES", at, Load("VALUES", source, value)),
         store("PERMUTATION", target, element),
@@ -134,7 +136,7 @@ def _store_segments(slots: Expr, column: str, value: str) -> For:
         Store("NEW_VALUES", at, zero_of(value)),
         store("PERMUTATION", target, index(UNSTORED)),
     ]
-    is_element = compare("lt", place, load("LENGTHS", segment, "int64"))
+    is_element = compare("lt", place, load("LENGTHS", segment, of_length))
     body: list[Stmt] = [
         let(target.name, digits(segment, slots, place)),
         when(is_element, stores, fill),

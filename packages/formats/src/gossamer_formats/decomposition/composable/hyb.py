@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.convert import MIN_COMPILED
-from gossamer_formats.conversion.target.dtypes import with_index_dtype
+from gossamer_formats.conversion.target.dtypes import native_index_dtype, with_index_dtype
 from gossamer_formats.decomposition.composable_format import ComposableFormat
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.decomposition.stored_segments import StoredSegments
@@ -62,13 +62,15 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
     source = _Source.of(matrix, compile)
     # More partitions than columns would all be empty.
     partitions = min(c, max(matrix.shape[1], 1))
-    segments = _segments(matrix, partitions, compile)
-    buckets = np.searchsorted(1 << np.arange(widest), segments.lengths).astype(np.uint8)
-    for partition, members in enumerate(_members(segments.partitions, partitions)):
-        for bucket, chosen in enumerate(_members(buckets[members], widest + 1)):
-            own = segments.select(members[chosen])
-            if own.rows.size:
-                yield _bucket(source, f"p{partition}b{bucket}", own, width=1 << bucket)
+    segments, of_partitions = _segments(matrix, partitions, compile)
+    buckets = widest + 1
+    numbers = of_partitions.astype(np.min_scalar_type(partitions * buckets), copy=False) * buckets
+    numbers += np.searchsorted(1 << np.arange(widest), segments.lengths).astype(numbers.dtype)
+    for number, members in enumerate(_members(numbers, partitions * buckets)):
+        if members.size:
+            partition, bucket = divmod(number, buckets)
+            own = segments.select(members)
+            yield _bucket(source, f"p{partition}b{bucket}", own, width=1 << bucket)
 
 
 class _Source(NamedTuple):
@@ -117,11 +119,10 @@ class _Source(NamedTuple):
 
 
 class _Segments(NamedTuple):
-    """Consecutive elements of a row that belong to one partition: the row, the partition, the position of the
-    first element and their number."""
+    """Consecutive elements of a row that belong to one partition: the row, the position of the first element
+    and their number."""
 
     rows: Array
-    partitions: Array
     starts: Array
     lengths: Array
 
@@ -129,27 +130,28 @@ class _Segments(NamedTuple):
         return _Segments(*(array[chosen] for array in self))
 
 
-def _segments(matrix: SparseTensor, partitions: int, compile: Compile | None) -> _Segments:
-    """Return the segments of all rows, in the order of the rows."""
-    offsets = matrix.arrays["indptr"].astype(np.int64)
+def _segments(
+    matrix: SparseTensor, partitions: int, compile: Compile | None
+) -> tuple[_Segments, Array]:
+    """Return the segments of all rows, in the order of the rows, and their partitions."""
+    offsets = matrix.arrays["indptr"]
     if partitions == 1:
         lengths = np.diff(offsets)
         rows = np.flatnonzero(lengths)
-        return _Segments(rows, np.zeros(rows.size, np.int8), offsets[rows], lengths[rows])
+        return _Segments(rows, offsets[rows], lengths[rows]), np.zeros(rows.size, np.uint8)
     columns = matrix.arrays["indices"]
     if compile is not None and matrix.shape[0] * partitions <= COUNTERS_PER_ELEMENT * columns.size:
         from gossamer_formats.decomposition.segment_programs import segment_lengths
 
         span = -(-matrix.shape[1] // partitions)
-        counted = segment_lengths(
-            compile, matrix.arrays["indptr"], columns, span=span, partitions=partitions
-        )
+        counted = segment_lengths(compile, offsets, columns, span=span, partitions=partitions)
         # The segments of a row follow each other, so that their starts are the sums of lengths before.
-        ends = np.cumsum(counted, dtype=np.int64)
-        places = np.flatnonzero(counted)
-        lengths = counted[places].astype(np.int64)
-        rows, numbers = np.divmod(places, partitions)
-        return _Segments(rows, numbers, ends[places] - lengths, lengths)
+        ends = np.cumsum(counted, dtype=offsets.dtype)
+        numbers = np.flatnonzero(counted).astype(native_index_dtype(counted.size), copy=False)
+        lengths = counted[numbers]
+        # NumPy divides in vectors, but not by `divmod`.
+        rows = numbers // partitions
+        return _Segments(rows, ends[numbers] - lengths, lengths), numbers - rows * partitions
     of_columns = columns // columns.dtype.type(max(-(-matrix.shape[1] // partitions), 1))
     begins = np.empty(columns.size + 1, bool)
     np.not_equal(of_columns[1:], of_columns[:-1], out=begins[1:-1])
@@ -159,7 +161,7 @@ def _segments(matrix: SparseTensor, partitions: int, compile: Compile | None) ->
     # The last row that begins at or before a segment; empty rows begin where the next one does.
     counts = np.diff(np.searchsorted(starts, offsets))
     rows = np.repeat(np.arange(matrix.shape[0]), counts)
-    return _Segments(rows, of_columns[starts], starts, ends - starts)
+    return _Segments(rows, starts, ends - starts), of_columns[starts]
 
 
 def _members(numbers: Array, count: int) -> Iterator[Array]:
