@@ -41,10 +41,7 @@ TESTED_IN = {
             f"conversion/{name}": "conversion/test_convert.py"
             for name in ("maps", "numpy", "target")
         },
-        **{
-            f"conversion/compiled/{name}": "conversion/compiled/test_convert_by_programs.py"
-            for name in ("axes", "results")
-        },
+        "conversion/compiled/results": "conversion/compiled/test_convert_by_programs.py",
     },
     "gossamer-ir": {
         "interpret/memory": "interpret/test_formats.py",

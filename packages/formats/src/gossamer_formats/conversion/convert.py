@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import msgspec
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
+from gossamer_formats.conversion.compiled.options import ElementOptions
 from gossamer_formats.conversion.elements.stored_elements import (
     select_elements,
     sorted_elements,
@@ -54,21 +58,16 @@ def convert_storage(
     >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    kind = _conversion_kind(source, target, zeros, index_dtype)
+    kind = _conversion_kind(source, target, zeros, index_dtype, wants_permutation=wants_permutation)
     # Two threads may count at once; a conversion that is not counted changes nothing.
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        # Most processes convert no large storage, so that they need not import the programs.
-        from gossamer_formats.conversion.compiled.convert_by_programs import convert_by_programs
-        from gossamer_formats.conversion.compiled.options import ElementOptions
-
-        options = ElementOptions(kind.drop_zeros, index_dtype, wants_permutation)
-        found = convert_by_programs(source, target, compile, options)
+        found = _converter_by_programs()(source, target, compile, kind.options)
         if found is not None:
             return found
     elements = stored_elements(source)
-    if kind.drop_zeros:
+    if kind.options.drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.positions]))
     elements = sorted_elements(elements)
     return store_elements(source, elements, target, duplicates=duplicates, index_dtype=index_dtype)
@@ -78,7 +77,7 @@ class ConversionKind(msgspec.Struct, eq=False):
     """Conversions between two formats with equal options. `value_count`: the number of values so far. The
     time that NumPy takes is at most the time that was saved by not compiling sooner."""
 
-    drop_zeros: bool
+    options: ElementOptions
     value_count: int = 0
 
 
@@ -86,18 +85,33 @@ MAX_KINDS = 64
 """The number of kinds that are kept for a target."""
 
 
+@cache
+def _converter_by_programs() -> Callable[..., ConvertedStorage | None]:
+    """Return the function that converts by programs. Most processes convert no large storage, so that they
+    need not import it."""
+    from gossamer_formats.conversion.compiled.convert_by_programs import convert_by_programs
+
+    return convert_by_programs
+
+
 def _conversion_kind(
-    source: Storage, target: ConversionTarget, zeros: Zeros | None, index_dtype: str | None
+    source: Storage,
+    target: ConversionTarget,
+    zeros: Zeros | None,
+    index_dtype: str | None,
+    *,
+    wants_permutation: bool,
 ) -> ConversionKind:
     """Return the kind of a conversion; raises `FormatError` if it is not possible."""
-    key = (source.description, zeros, index_dtype)
+    key = (source.description, zeros, index_dtype, wants_permutation)
     kind: ConversionKind | None = target.memo.get(key)
     if kind is None:
         _require_rank(target.description, len(source.shape))
         require_one_buffer(target.description)
         _require_index_dtype(index_dtype)
         is_filled = not stores_only_elements(source.description)
-        kind = ConversionKind(drop_zeros=zeros == "drop" or (zeros is None and is_filled))
+        drop_zeros = zeros == "drop" or (zeros is None and is_filled)
+        kind = ConversionKind(ElementOptions(drop_zeros, index_dtype, wants_permutation))
         put_bounded(target.memo, key, kind, limit=MAX_KINDS)
     return kind
 

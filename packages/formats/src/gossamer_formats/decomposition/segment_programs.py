@@ -25,7 +25,7 @@ from gossamer_formats.conversion.compiled.programs.statements import (
     when,
 )
 from gossamer_formats.decomposition.stored_segments import StoredSegments
-from gossamer_formats.memory.new_arrays import NewArray, new_arrays
+from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Array, native_name
@@ -94,8 +94,8 @@ def store_segments(
     columns, values = matrix
     size = starts.size * width
     column, value = (native_name(array.dtype) for array in matrix)
-    wanted = [NewArray(size, dtype, is_zero=False) for dtype in (column, value, "int64")]
-    found = StoredSegments(*new_arrays(wanted))
+    kinds = [ArrayKind(dtype, is_zero=False) for dtype in (column, value, "int64")]
+    found = StoredSegments(*new_arrays(kinds, size, size, size))
     slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)
     stored = (mul(*segments, slots),)

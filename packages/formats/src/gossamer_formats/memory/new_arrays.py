@@ -25,34 +25,36 @@ MIN_BLOCK = 1 << 20
 ALIGNMENT = 64
 
 
-class NewArray(NamedTuple):
-    """The size of an array, its dtype, and whether it has to be zero."""
+class ArrayKind(NamedTuple):
+    """The dtype of an array, and whether it has to be zero."""
 
-    size: int
     dtype: str
     is_zero: bool
 
 
-def new_arrays(wanted: Sequence[NewArray]) -> list[Array]:
-    """Return arrays that share one block of memory if they are large together.
+def new_arrays(kinds: Sequence[ArrayKind], *sizes: int) -> list[Array]:
+    """Return arrays of some kinds and sizes, which share one block of memory if they are large together.
 
     A block is freed after all of its arrays. Those that were freed last are used again.
 
-    >>> first, second = new_arrays([NewArray(2, "int32", False), NewArray(1, "float64", True)])
+    >>> first, second = new_arrays([ArrayKind("int32", False), ArrayKind("float64", True)], 2, 1)
     >>> first.shape, second
     ((2,), array([0.]))
     """
-    sizes = [size * _itemsize(dtype) for size, dtype, _ in wanted]
-    total = sum(sizes)
+    total = sum([size * _itemsize(dtype) for (dtype, _), size in zip(kinds, sizes, strict=True)])
     block = _block(total + len(sizes) * ALIGNMENT) if total >= MIN_BLOCK else None
     if block is None:
-        return [(np.zeros if is_zero else np.empty)(size, dtype) for size, dtype, is_zero in wanted]
-    (memory, is_zero), arrays, start = block, [], 0
-    for array, size in zip(wanted, sizes, strict=True):
-        arrays.append(memory[start : start + size].view(array.dtype))
-        if array.is_zero and not is_zero:
+        return [
+            (np.zeros if is_zero else np.empty)(size, dtype)
+            for (dtype, is_zero), size in zip(kinds, sizes, strict=True)
+        ]
+    (memory, are_zero), arrays, start = block, [], 0
+    for (dtype, is_zero), size in zip(kinds, sizes, strict=True):
+        end = start + size * _itemsize(dtype)
+        arrays.append(memory[start:end].view(dtype))
+        if is_zero and not are_zero:
             arrays[-1].fill(0)
-        start += -(-size // ALIGNMENT) * ALIGNMENT
+        start = -(-end // ALIGNMENT) * ALIGNMENT
     return arrays
 
 

@@ -18,7 +18,7 @@ from gossamer_formats.conversion.compiled.plans.plan import PlanValue
 from gossamer_formats.conversion.compiled.plans.planned_storage import is_shareable
 from gossamer_formats.conversion.compiled.plans.recorder import Recorder
 from gossamer_formats.conversion.target.dtypes import index_dtypes, limits_of, with_index_dtype
-from gossamer_formats.memory.new_arrays import NewArray, new_arrays
+from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_formats.storage import Array, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 
@@ -103,25 +103,11 @@ def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str,
     """Return new arrays by name."""
     if not wanted:
         return {}
-    kinds = tuple((array.dtype, array.unused) for array in wanted.values())
+    kinds = tuple(ArrayKind(array.dtype, array.unused == 0) for array in wanted.values())
     sizes = [array.size for array in wanted.values()]
-    made = recorder.compute(_allocated, kinds, *sizes)
-    return {name: recorder.compute(itemgetter(place), made) for place, name in enumerate(wanted)}
-
-
-def _allocated(kinds: tuple[tuple[str, int | None], ...], *sizes: int) -> list[Array]:
-    """Return arrays of dtypes and sizes, filled with what unused places hold.
-
-    >>> _allocated((("int32", 5), ("float64", 0)), 2, 1)
-    [array([5, 5], dtype=int32), array([0.])]
-    """
-    arrays = new_arrays(
-        [
-            NewArray(size, dtype, is_zero=unused == 0)
-            for (dtype, unused), size in zip(kinds, sizes, strict=True)
-        ]
-    )
-    for (_, unused), array in zip(kinds, arrays, strict=True):
-        if unused:
-            array.fill(unused)
-    return arrays
+    made = recorder.compute(new_arrays, kinds, *sizes)
+    found = {name: recorder.compute(itemgetter(at), made) for at, name in enumerate(wanted)}
+    for name, array in wanted.items():
+        if array.unused:
+            recorder.compute(np.ndarray.fill, found[name], array.unused)
+    return found
