@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, overload
 
 import numpy as np
@@ -20,6 +21,7 @@ from gossamer_formats.composable_names import ComposableName
 from gossamer_formats.conversion.numpy.csr_matrices import transposed_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
@@ -290,10 +292,7 @@ class SparseTensor(NotAnArray):
                     "csr", duplicates=duplicates, zeros=zeros, index_dtype=index_dtype
                 )
                 return composable.decomposition_of(matrix, parameters)
-        # Imported late, since most tensors are never converted, and operators import this module.
-        from gossamer_formats.conversion.convert import convert_storage
-
-        storage, _ = convert_storage(
+        storage, _ = _converter()(
             self.checked_storage(),
             conversion_target(format, parameters, rank=self.ndim, order=order),
             duplicates=duplicates,
@@ -379,3 +378,12 @@ class SparseTensor(NotAnArray):
             f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{size_in_words(self.nbytes)})"
         )
+
+
+@cache
+def _converter() -> Callable[..., ConvertedStorage]:
+    """Return the function that converts a storage. Imported late, since most tensors are never converted, and
+    operators import this module."""
+    from gossamer_formats.conversion.convert import convert_storage
+
+    return convert_storage
