@@ -46,6 +46,12 @@ EXAMPLES: dict[str, Example] = {
         "is found in constant time.",
         matrices.weights(),
     ),
+    "blocked_sell": Example(
+        "For products of a matrix of finite elements with a vector: the block rows of a slice are computed "
+        "in the lanes of a vector, and an element of the vector is gathered once for all rows of a block.",
+        matrices.elements(),
+        {"block_rows": 4, "block_columns": 4, "height": 2},
+    ),
     "bsr": Example(
         "For matrices of dense blocks: finite elements with several unknowns in a node, and weights that "
         "were pruned in blocks. A block has one index, and `spmm` multiplies it from registers.",

@@ -25,6 +25,7 @@ from tests.fuzzing.programs.program import Program
 FORMATS: dict[str, dict[str, int]] = {
     "bsr": {"block_rows": 2, "block_columns": 3}, "coo": {}, "csc": {}, "csr": {}, "dcsr": {},
     "dia": {}, "ell": {}, "row_groups": {"height": 2}, "sell": {}, "tiled_csr": {"tile_columns": 3},
+    "blocked_sell": {"block_rows": 2, "block_columns": 2, "height": 2},
 }  # fmt: skip
 """The formats of parts, with their parameters."""
 LARGEST = 1000

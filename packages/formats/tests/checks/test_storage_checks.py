@@ -75,7 +75,7 @@ def test_bad_shapes_are_refused(shape, arrays):
 
 def test_an_unknown_format_lists_those_there_are(arrays):
     with pytest.raises(
-        FormatError, match="no format 'rows'; expected one of: bitmask, bsr"
+        FormatError, match="no format 'rows'; expected one of: bitmask, blocked_sell, bsr"
     ) as caught:
         from_arrays("rows", (4, 5), **arrays)
     assert caught.value.code == "format.unknown"

@@ -47,6 +47,7 @@ def converted_by(request, monkeypatch):
 MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]
 PARAMETERS = {
     "bsr": ("block_rows", "block_columns"),
+    "blocked_sell": ("block_rows", "block_columns", "height", "sigma"),
     "dbsr": ("block_rows", "block_columns"),
     "ell_rows": ("width",),
     "padded_csr": ("width",),

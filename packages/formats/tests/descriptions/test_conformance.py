@@ -89,6 +89,15 @@ class TestSell(FormatSuite):
     parameters = ({}, {"height": 2, "sigma": 4}, {"height": 3, "sigma": 1})
 
 
+class TestBlockedSell(FormatSuite):
+    format = format_named("blocked_sell")
+    parameters = (
+        {"block_rows": 2, "block_columns": 3},
+        {"block_rows": 3, "block_columns": 2, "height": 2, "sigma": 4},
+        {"block_rows": 1, "block_columns": 1, "height": 3, "sigma": 1},
+    )
+
+
 class TestSrBcrs(FormatSuite):
     format = format_named("sr_bcrs")
     parameters = ({"strip": 2, "width": 3},)

@@ -128,7 +128,7 @@ def test_its_operators_come_before_those_of_csr():
 def test_an_unknown_format_lists_those_that_are_registered():
     names = "not_there, sorted_rows, undescribed, wide_ell, wrong"
     with pytest.raises(
-        FormatError, match=rf"'rows'; expected one of: bitmask, bsr, .*, v_n_m, {names}\."
+        FormatError, match=rf"'rows'; expected one of: bitmask, blocked_sell, .*, v_n_m, {names}\."
     ):
         from_scipy(MATRIX).asformat("rows")
 

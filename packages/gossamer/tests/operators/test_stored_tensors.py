@@ -55,6 +55,27 @@ def test_slices_times_a_vector_are_not_converted(shape, dtype, height):
     assert not is_converted(A)
 
 
+@pytest.mark.parametrize("block", [(2, 2), (3, 3), (1, 4), (4, 1), (6, 3), (3, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(6, 6), (3, 9), (30, 15), (96, 54), (0, 3), (90, 900)])
+def test_slices_of_block_rows_times_a_vector(shape, dtype, block):
+    """Matrices of whole blocks are not converted to CSR, the others are."""
+    stored, (rows, columns) = matrix(shape, dtype), block
+    A = from_scipy(stored).asformat(
+        "blocked_sell", block_rows=rows, block_columns=columns, height=8, sigma=16
+    )
+    assert (A.toarray() == stored.toarray()).all()
+    x = integers(shape[1], dtype)
+    for _ in range(3):
+        assert np.array_equal(gs.spmv(A, x), stored @ x)
+    out = integers(shape[0], dtype, seed=2)
+    expected = 2 * (stored @ x) + 3 * out
+    assert np.array_equal(gs.spmv(A, x, alpha=2.0, beta=3.0, out=out), expected)
+    # Rows are tested where they are stored, so only columns must be those of whole blocks. Blocks of one row
+    # and one column would be elements.
+    assert is_converted(A) == (shape[1] % columns > 0)
+
+
 def test_wide_indices_and_a_height_without_vectors_are_converted_or_computed_alike():
     stored = matrix((50, 40), index="int64")
     x = integers(40)

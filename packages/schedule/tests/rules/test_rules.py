@@ -516,6 +516,53 @@ def test_other_slices_run_as_written(text):
     assert schedule_report(parse_module(text), TARGET).rule == ""
 
 
+BLOCKED = """
+@T.prim_func
+def blocked(x: T.handle, y: T.handle, a: T.handle, p: T.handle, q: T.handle, r: T.handle, m: T.int64,
+            n: T.int64, slices: T.int64, longest: T.int64, slots: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    S = T.sp.dense_fixed(slices)
+    W = T.sp.dense_varied(S, (longest, slots), p, "int32")
+    II = T.sp.dense_fixed(3)
+    JI = T.sp.dense_fixed(2)
+    R = T.sp.dense_fixed(16, parent=W)
+    JO = T.sp.compressed_fixed(R, (n // 2, 1), q, "int32")
+    SR = T.sp.dense_fixed(slices)
+    RR = T.sp.dense_fixed(16)
+    M = T.sp.dense_fixed(m)
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (S, W, II, JI, R, JO), "float32")
+    X = T.sp.match_buffer(x, (N,), "float32")
+    Y = T.sp.match_buffer(y, (M,), "float32")
+    ROWS = T.sp.match_buffer(r, (SR, RR), "int32")
+    T.assume(distinct(ROWS))
+    with T.sp.iteration([S, W, II, JI, R, JO], "SRSRSR", "blocked") as [s, w, ii, ji, r, jo]:
+        if T.int64(ROWS[s, r]) * 3 + ii >= 0 and T.int64(ROWS[s, r]) * 3 + ii < m:
+            Y[T.int64(ROWS[s, r]) * 3 + ii] = (
+                Y[T.int64(ROWS[s, r]) * 3 + ii] + A[s, w, ii, ji, r, jo] * X[jo * 2 + ji])
+"""
+NOT_BLOCKED = {
+    "rows may be repeated": BLOCKED.replace("    T.assume(distinct(ROWS))\n", ""),
+    "rows may not exist": BLOCKED.replace("+ ii < m", "+ ii < n"),
+    "rows of blocks overlap": BLOCKED.replace("* 3 + ii", "* 2 + ii"),
+    "columns may not exist": BLOCKED.replace("X[jo * 2 + ji]", "X[jo * 3 + ji]"),
+    "results without registers": BLOCKED.replace("fixed(3)", "fixed(30)").replace("* 3", "* 30"),
+    "a symbolic number of rows": BLOCKED.replace("fixed(3)", "fixed(longest)"),
+    "a column that is no reduction": BLOCKED.replace("SRSRSR", "SRSSSR"),
+}
+
+
+def test_block_rows_of_a_slice_are_lanes():
+    found = schedule_report(parse_module(BLOCKED), TARGET)
+    assert found.rule == "slice_spmv"
+    assert found.decisions[0].what == "the 16 block rows of a slice in vectors of 8"
+
+
+@pytest.mark.parametrize("text", NOT_BLOCKED.values(), ids=NOT_BLOCKED)
+def test_other_slices_of_block_rows_run_as_written(text):
+    assert schedule_report(parse_module(text), TARGET).rule == ""
+
+
 def test_every_rule_has_a_program_that_it_matches():
     assert {rule.name for rule in RULES} == {*SCRIPTS, *OF_SEVERAL_ITERATIONS, *WITHOUT_SCRIPT}
     for rule, name in SCRIPTS.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 NAMES = (
     "bitmask",
+    "blocked_sell",
     "bsr",
     "coo",
     "csc",

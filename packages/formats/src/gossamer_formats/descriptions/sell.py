@@ -52,10 +52,10 @@ def sell(dtype: str = "float32") -> FormatDescription:
     return with_value_dtype(parse_format(_SCRIPT), dtype)
 
 
-def _rows_by_length(lengths: Array, parameters: Mapping[str, int]) -> Array:
+def rows_by_length(lengths: Array, parameters: Mapping[str, int]) -> Array:
     """Return all rows, sorted by length in windows.
 
-    >>> _rows_by_length(np.array([0, 2, 1, 0]), {"sigma": 2}).tolist()
+    >>> rows_by_length(np.array([0, 2, 1, 0]), {"sigma": 2}).tolist()
     [1, 0, 2, 3]
     """
     windows = np.arange(lengths.size) // (parameters["sigma"] or window_rows(lengths.size))
@@ -68,5 +68,5 @@ FORMAT = Format(
     sell,
     parameters={"height": 8, "sigma": 0},
     example_parameters={"height": 2, "sigma": 4},
-    orders={"ROWS": _rows_by_length},
+    orders={"ROWS": rows_by_length},
 )

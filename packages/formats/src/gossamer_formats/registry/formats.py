@@ -45,7 +45,7 @@ def format_names() -> list[str]:
     """Return the names of all formats: those of the library, then those of other distributions, each once.
 
     >>> format_names()[:4]
-    ['bitmask', 'bsr', 'coo', 'csc']
+    ['bitmask', 'blocked_sell', 'bsr', 'coo']
     """
     return FORMATS.names()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from gossamer_ir.analysis.linear_form import LinearForm, form_of
 from gossamer_ir.analysis.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.affine import Affine
 from gossamer_ir.arith.offsets import load_of_index
-from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.dependence.mixed_radix import digits_fit, digits_of, injectivity_key, value_span
@@ -25,7 +25,6 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
-    Load,
     Stmt,
     Var,
 )
@@ -80,7 +79,7 @@ def disjointness(
     and remainders of such a number, injective index arrays, and finally a store that ignores the loop.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, floordiv, index, index_var
-    >>> from gossamer_ir.nodes import Store
+    >>> from gossamer_ir.nodes import Load, Store
     >>> i = index_var("i")
     >>> for at in (i, floordiv(i, index(2)), Load("P", (i,), "int64"), ONE):
     ...     loop = For("i", ZERO, index(8), (Store("Y", (at,), ONE),))
@@ -104,7 +103,7 @@ def disjointness(
     ]
     # Y[P[i]] with distinct values in P: different i give different elements.
     distinct = {fact.buffer for fact in fact_index(facts).of_type(Distinct)}
-    columns += _loaded_indices(columns, distinct, loops=loops)
+    columns += _loaded_indices(columns, distinct, loops=loops, varying=varying)
     if any(_determine_iteration(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
     if _is_recovered(loop, columns, loops=loops, varying=varying):
@@ -123,30 +122,31 @@ def disjointness(
 
 
 def _loaded_indices(
-    columns: Iterable[Sequence[LinearForm | None]], distinct: Set[str], *, loops: LoopsByName
+    columns: Iterable[Sequence[LinearForm | None]],
+    distinct: Set[str],
+    *,
+    loops: LoopsByName,
+    varying: Set[str],
 ) -> list[tuple[LinearForm | None, ...]]:
     """Return the indices of the loads that all accesses use in one dimension, recursively. Loads from an
-    array without duplicates are different if their indices are."""
+    array without duplicates are different if their indices are; so are numbers of which they are the leading
+    digit, such as rows of the blocks that an array lists."""
     loaded: list[tuple[LinearForm | None, ...]] = []
     for forms in columns if distinct else ():
-        loads = [_load_from(form, distinct) for form in forms]
-        indices = [load.indices for load in loads if load is not None]
-        # Equal values in two different arrays say nothing about their indices.
-        if len(indices) == len(loads) and len({load.buffer for load in loads if load}) == 1:
+        leading = [leading_coordinate(form, loops=loops, varying=varying) for form in forms]
+        loads = [None if each is None else load_of_index(each.atom) for each in leading]
+        found = [load for load in loads if load is not None and load.buffer in distinct]
+        places = {each._replace(atom=ZERO) for each in leading if each is not None}
+        # Equal values in two different arrays, or of different digits, say nothing about their indices.
+        is_shared = len({load.buffer for load in found}) == len(places) == 1
+        if is_shared and len(found) == len(loads):
             columns_of_it = [
                 tuple(form_of(at, {}, loops=loops) for at in column)
-                for column in zip(*indices, strict=True)
+                for column in zip(*(load.indices for load in found), strict=True)
             ]
             loaded += columns_of_it
-            loaded += _loaded_indices(columns_of_it, distinct, loops=loops)
+            loaded += _loaded_indices(columns_of_it, distinct, loops=loops, varying=varying)
     return loaded
-
-
-def _load_from(form: LinearForm | None, distinct: Set[str]) -> Load | None:
-    """Return the load that a form consists of, if it is from one of some buffers."""
-    coordinate = coordinate_of(form)
-    load = None if coordinate is None else load_of_index(coordinate)
-    return load if load is not None and load.buffer in distinct else None
 
 
 def _determine_iteration(
@@ -178,7 +178,7 @@ def _is_recovered(
         {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
         for forms in columns
     ]
-    shared = {single[0] for entry in by_dimension if len(entry) == 1 for single in entry if single}
+    shared = {each.atom for entry in by_dimension if len(entry) == 1 for each in entry if each}
     whole = (
         expr.lhs
         for expr in shared
@@ -224,24 +224,34 @@ def coordinate_of(form: LinearForm | None) -> Expr | None:
     return atom if count == 1 else None
 
 
+class LeadingDigit(NamedTuple):
+    """The highest digit of a number, an atom, and its place value. `fixed` are terms in loops that do not
+    vary."""
+
+    atom: Expr
+    coefficient: int
+    fixed: frozenset[tuple[str, Affine]]
+
+
 def leading_coordinate(
     form: LinearForm | None, *, loops: LoopsByName, varying: Set[str]
-) -> tuple[Expr, int] | None:
-    """Return the atom that a form determines, and its coefficient; None if there is none.
+) -> LeadingDigit | None:
+    """Return the atom that a form determines as its leading digit; None if there is none.
 
-    The form must be `coefficient * atom + rest`, where `rest` is a sum of varying loops with
+    The form must be `coefficient * atom + rest + fixed`, where `rest` is a sum of varying loops with
     0 <= rest < coefficient.
     """
     if form is None or form.base.constant or len(form.base.terms) != 1:
         return None
     ((atom, count),) = form.base.terms.items()
-    digits = digits_of(form, form.terms.keys(), loops=loops)
+    digits = digits_of(form, varying, loops=loops)
     # A digit that starts above 0 could carry into the next one.
-    is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
+    is_low = all(integer_value(loops[name].start) == 0 for name in digits)
     is_determined = is_low and digits_fit(list(digits.values()), Affine({}, count))
     if not is_determined or not _is_narrow(form, atom, count, loops=loops, varying=varying):
         return None
-    return atom, count
+    fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
+    return LeadingDigit(atom, count, fixed)
 
 
 def _is_narrow(

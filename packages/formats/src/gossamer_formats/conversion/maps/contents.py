@@ -11,7 +11,7 @@ from gossamer_formats.conversion.target.conversion_target import ConversionTarge
 from gossamer_formats.storage import Array
 from gossamer_ir.analysis.logical_elements import map_variables
 from gossamer_ir.errors import FormatError, UnsupportedError
-from gossamer_ir.nodes import Distinct, FormatDescription, Load, Var
+from gossamer_ir.nodes import Binary, Distinct, Expr, FormatDescription, Load, Var
 from gossamer_ir.support.index_arrays import is_distinct
 from gossamer_ir.traversal.fact_index import fact_index
 
@@ -33,10 +33,18 @@ def indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]
 
 
 def unused_content(solved: Solved) -> int:
-    """Return what unused places of an array hold: a number that no coordinate has, where the contents are a
-    logical coordinate."""
-    is_coordinate = isinstance(solved.value, Var) and solved.extent is not None
-    return solved.extent if is_coordinate and solved.extent is not None else 0
+    """Return what unused places of an array hold: where the contents are a logical coordinate, or the number
+    of its block, a number that none has."""
+    return solved.extent if solved.extent is not None and _is_leading(solved.value) else 0
+
+
+def _is_leading(value: Expr) -> bool:
+    """Return whether a value is a logical coordinate or its leading digit. After the last number of another
+    digit, the next block begins."""
+    match value:
+        case Binary(op="floordiv", lhs=Var()):
+            return True
+    return isinstance(value, Var)
 
 
 def require_contents(target: ConversionTarget, inverse: InverseMap) -> None:

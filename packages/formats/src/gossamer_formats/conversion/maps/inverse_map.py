@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.storage import axes_by_name
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
-from gossamer_ir.core.build import add, binary, floordiv, index, index_var, mul, sub
+from gossamer_ir.core.build import ONE, add, binary, floordiv, index, index_var, mul, sub
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, FormatDescription, Load, Var
 from gossamer_ir.traversal.references import free_vars
@@ -82,9 +83,12 @@ def inverse_map(
     >>> {load.buffer: print_expr(solved.value) for load, solved in inverse.contents.items()}
     {'OFFSETS': 'l1 - l0'}
     """
-    order: dict[Expr, int] = {
-        index_var(name): number for number, name in enumerate(map_variables(description))
-    }
+    axes = axes_by_name(description)
+    lengths = [with_sizes(axes[name].length, sizes) for name in description.buffer.axes]
+    # An axis of one element comes last: it has the lowest digit, which is 0.
+    ranks = [number + len(axes) * (length == ONE) for number, length in enumerate(lengths)]
+    variables: list[Expr] = [index_var(name) for name in map_variables(description)]
+    order = dict(zip(variables, ranks, strict=True))
     equations = [
         _Equation(
             affine_of(with_sizes(result, sizes)),
@@ -97,7 +101,7 @@ def inverse_map(
 
 
 class _Equation(NamedTuple):
-    """form == logical.value; `order` numbers the variables of the map."""
+    """form == logical.value; `order` ranks the variables of the map, the highest digit first."""
 
     form: Affine
     logical: Solved
@@ -149,12 +153,20 @@ def _load_of(atom: Expr) -> Load | None:
 def _unknowns(equation: _Equation, solved: Mapping[Expr, Solved]) -> list[tuple[Expr, int]]:
     """Return the unknown atoms with their coefficients, the largest first.
 
-    Equal coefficients (of a block with one row) stay in the order of the axes, of which the first varies.
+    Equal coefficients (of a block with one row) are in the order of the axes; a loaded number is after the
+    last of its indices whose axis has several elements.
     """
+    order = equation.order
+
+    def rank(atom: Expr) -> tuple[int, bool]:
+        if isinstance(atom, Var):
+            return order.get(atom, 2 * len(order)), False
+        known = [order.get(index_var(name), 2 * len(order)) for name in free_vars(atom)]
+        several = [each for each in known if each < len(order)]
+        return max(several, default=2 * len(order)), True
+
     terms = [term for term in equation.form.terms.items() if term[0] not in solved]
-    return sorted(
-        terms, key=lambda term: (-term[1], equation.order.get(term[0], len(equation.order)))
-    )
+    return sorted(terms, key=lambda term: (-term[1], rank(term[0])))
 
 
 def _solutions(equation: _Equation, solved: Mapping[Expr, Solved]) -> dict[Expr, Solved] | None:

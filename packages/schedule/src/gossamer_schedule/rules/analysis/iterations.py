@@ -8,8 +8,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from gossamer_ir.arith.prover import Prover
+from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer, Store
+from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
 
 Pattern = TypeVar("Pattern")
@@ -68,6 +71,17 @@ def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
     by_name = {axis.name: axis for axis in function.axes}
     over = [by_name[item.axis] for item in iteration.axes if isinstance(item, OverAxis)]
     return tuple(over) if len(over) == len(iteration.axes) else ()
+
+
+def prover_in(function: Function, iteration: Iteration) -> Prover:
+    """Return a prover for the points of an iteration: its variables are in the ranges of their axes, and no
+    size is negative."""
+    prover, axes = Prover(), axes_of(function, iteration)
+    for size in sorted(free_vars(*(axis.length for axis in function.axes))):
+        prover.assume_nonnegative(index_var(size))
+    for variable, axis in zip(iteration.vars, axes, strict=False):
+        prover.assume_range(variable, ZERO, axis.length)
+    return prover
 
 
 def buffers_by_name(function: Function) -> dict[str, SparseBuffer]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
-from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import Binary, Function, Iteration, Load, SparseBuffer, Store
-from gossamer_ir.traversal.references import free_vars
-from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name
+from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, prover_in
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 
 
@@ -59,12 +57,8 @@ def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
     output are proved to be in range. With an init, the element is stored in any case."""
     if iteration.init:
         return True
-    prover = Prover()
+    prover = prover_in(function, iteration)
     lengths = {axis.name: axis.length for axis in function.axes}
-    for size in sorted(free_vars(*lengths.values())):
-        prover.assume_nonnegative(index_var(size))
-    for variable, axis in zip(iteration.vars, axes_of(function, iteration), strict=False):
-        prover.assume_range(variable, ZERO, axis.length)
     buffer = buffers_by_name(function).get(store.buffer)
     stored = zip(store.indices, () if buffer is None else buffer.axes, strict=False)
     return all(

@@ -2,56 +2,87 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ONE, index_var, widen
 from gossamer_ir.core.conditions import conjuncts, in_range
 from gossamer_ir.nodes import (
+    Binary,
     Cast,
     Distinct,
     Expr,
     Function,
     Iteration,
     Load,
+    OverAxis,
     Store,
+    Var,
 )
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name
 
 
-def selects_own_row(
-    function: Function, iteration: Iteration, store: Store, guard: Expr | None
-) -> bool:
-    """Return whether the first and the third axis of an iteration select a row of the output of their own.
+class _ListedRow(NamedTuple):
+    """An element of an array that lists rows, or blocks of rows. `row` is the row of the output; in a block,
+    `place` is the variable of the row in it, and `size` the number of its rows."""
 
-    The first index of the store is an element of an array over both axes, whose values are distinct. The row
-    exists where the guard holds.
+    load: Load
+    row: Expr
+    place: str | None
+    size: Expr
+
+
+def selects_own_row(
+    function: Function, iteration: Iteration, store: Store, guard: Expr | None, *, row: str
+) -> bool:
+    """Return whether the first axis of an iteration and that of the variable `row` select a row of the output
+    of their own, or a block of rows, of which another axis selects one.
+
+    The first index of the store is an element of an array over both axes, whose values are distinct, or the
+    number of a row in a block that the element selects. The row exists where the guard holds.
     """
-    if not store.indices:
-        return False
-    index = store.indices[0]
-    load = index.value if isinstance(index, Cast) else index
-    group, _, row, *_ = iteration.vars
-    if not isinstance(load, Load) or load.indices != (index_var(group), index_var(row)):
+    listed = _listed_row(store.indices[0]) if store.indices else None
+    group = iteration.vars[0]
+    if listed is None or listed.load.indices != (index_var(group), index_var(row)):
         return False
     buffers = buffers_by_name(function)
     axes = {axis.name: axis for axis in function.axes}
-    output, rows = buffers.get(store.buffer), buffers.get(load.buffer)
+    output, rows = buffers.get(store.buffer), buffers.get(listed.load.buffer)
     if output is None or rows is None or not all(is_full(axes[name]) for name in rows.axes):
         return False
-    extents = tuple(axes[name].length for name in rows.axes)
-    iterated = tuple(axes[_axis_of(iteration, place)].length for place in (0, 2))
+    lengths = {
+        variable: axes[item.axis].length
+        for variable, item in zip(iteration.vars, iteration.axes, strict=True)
+        if isinstance(item, OverAxis)
+    }
+    if tuple(axes[name].length for name in rows.axes) != (lengths.get(group), lengths.get(row)):
+        return False
+    if listed.place is not None and lengths.get(listed.place) != listed.size:
+        return False
     length, *_ = [axes[name].length for name in output.axes] or [ONE]
     facts = fact_index(function.facts)
-    is_inside = _is_inside(widen(load), length, guard, Prover(function.facts))
-    return extents == iterated and is_inside and facts.holds(load.buffer, Distinct)
+    is_inside = _is_inside(listed.row, length, guard, Prover(function.facts))
+    return is_inside and facts.holds(listed.load.buffer, Distinct)
+
+
+def _listed_row(index: Expr) -> _ListedRow | None:
+    """Return the row that an index selects: `ROWS[s, r]`, or `ROWS[s, r] * size + place`."""
+    match index:
+        case Binary(op="add", lhs=Binary(op="mul", lhs=lhs, rhs=size), rhs=Var(name=place)):
+            load = _load_of(lhs)
+            return None if load is None else _ListedRow(load, index, place, size)
+    load = _load_of(index)
+    return None if load is None else _ListedRow(load, widen(load), None, ONE)
+
+
+def _load_of(expr: Expr) -> Load | None:
+    value = expr.value if isinstance(expr, Cast) else expr
+    return value if isinstance(value, Load) else None
 
 
 def _is_inside(row: Expr, length: Expr, guard: Expr | None, prover: Prover) -> bool:
     """Return whether a row exists where the guard holds, by its conditions and what is declared."""
     known = set(conjuncts(guard))
     return all(part in known or prover.proves(part) for part in in_range(row, length))
-
-
-def _axis_of(iteration: Iteration, place: int) -> str:
-    return str(getattr(iteration.axes[place], "axis", ""))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import (
     Axis,
     Expr,
@@ -17,7 +18,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.rules.analysis.iterations import buffers_by_name
+from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
 
 
 def is_dense_root(axis: Axis) -> bool:
@@ -47,6 +48,28 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str | Non
         )
 
     return all(map(is_regular, _loads(iteration)))
+
+
+def reads_in_bounds(function: Function, iteration: Iteration) -> bool:
+    """Return whether all loads are in bounds: each index is a variable in its own axis, or it is proved, such
+    as that of a column of a block."""
+    buffers, axes = buffers_by_name(function), _axes_by_name(function)
+    iterated, prover = _iterated_axes(function, iteration), prover_in(function, iteration)
+
+    def is_inside(index: Expr, axis: Axis) -> bool:
+        if _is_within(index, axis, iterated):
+            return True
+        conditions = in_range(index, axis.length)
+        return is_dense_root(axis) and all(prover.proves(each) for each in conditions)
+
+    return all(
+        load.buffer in buffers
+        and all(
+            is_inside(index, axes[name])
+            for name, index in zip(buffers[load.buffer].axes, load.indices, strict=True)
+        )
+        for load in _loads(iteration)
+    )
 
 
 def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str | None) -> bool:

@@ -20,6 +20,16 @@ WORK_PER_SLOT = 8
 """Vectors of work in a slot: the elements of its rows are gathered one by one."""
 
 
+def work_per_slot(block_height: int, block_width: int) -> int:
+    """Return the vectors of work in a slot of a slice: its elements, or the blocks of its block rows. Their
+    rows share the elements that are gathered.
+
+    >>> work_per_slot(1, 1), work_per_slot(3, 3)
+    (8, 30)
+    """
+    return block_width * (WORK_PER_SLOT + block_height - 1)
+
+
 def slice_lanes(height: int) -> int:
     """Return the lanes of the vectors that hold the rows of a slice; 1 if vectors do not pay.
 

@@ -1,14 +1,16 @@
 """One number per row of a matrix in slices of rows (SELL times vector): the rows of a slice are lanes.
 
 All rows of a slice have the same number of slots, so that no branch depends on the length of a row. Terms
-are added in the order of the row, as in scalar code.
+are added in the order of the row, as in scalar code. In slices of block rows, an element of the vector is
+gathered once for all rows of a block.
 """
 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.slices import WORK_PER_SLICE, WORK_PER_SLOT, slice_lanes
+from gossamer_schedule.rules.cost.slices import WORK_PER_SLICE, slice_lanes, work_per_slot
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
@@ -18,16 +20,17 @@ from gossamer_schedule.rules.steps.vector_loops import tiles_holding
 
 
 @schedule_rule(
-    pattern='`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slices of rows (`[S, W, R, J]`, "SRSR")',
-    programs="SELL times a vector",
-    schedule="the rows of a slice in lanes, their results in a register until the end of the slice",
+    pattern='`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slices of rows (`[S, W, R, J]`, "SRSR") or of '
+    'block rows (`[S, W, II, JI, R, JO]`, "SRSRSR")',
+    programs="SELL times a vector, also in blocks",
+    schedule="the rows of a slice in lanes, their results in registers until the end of the slice",
     replaces_conversion=True,
 )
-def slice_spmv(module: Module, _target: Target, context: RuleContext) -> PatternMatch | None:
+def slice_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
     lanes = 1 if pattern is None else slice_lanes(pattern.height)
-    if pattern is None or lanes == 1:
+    if pattern is None or lanes == 1 or not _has_registers(pattern, lanes, target):
         return None
     trace = context.new_trace()
     _rows_in_lanes(trace, pattern, lanes)
@@ -35,32 +38,54 @@ def slice_spmv(module: Module, _target: Target, context: RuleContext) -> Pattern
         trace,
         pattern.slice,
         before=pattern.before,
-        vectors=WORK_PER_SLOT,
+        vectors=work_per_slot(pattern.block_height, pattern.block_width),
         per_row=WORK_PER_SLICE,
     )
     return PatternMatch(pattern.text, trace)
 
 
+def _has_registers(pattern: SlicedReduction, lanes: int, target: Target) -> bool:
+    """Return whether the results of a slice of block rows have registers; those of rows always do."""
+    vectors = pattern.block_height * (pattern.height // lanes)
+    return pattern.inner_row is None or vectors <= hardware_params(target).accumulators
+
+
 def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) -> None:
     """Keep the results of a slice in registers, with its rows in lanes."""
     slot, row, element = pattern.slot, pattern.row, pattern.element
+    inner_row, column = pattern.inner_row, pattern.inner_column
     # With the rows outside, each row is one reduction, whose result can be kept.
-    trace.reorder(row, element, slot)
+    trace.reorder(*_present(inner_row, row, element, slot, column))
     copy = trace.cache_write(
         pattern.block,
         buffer=pattern.output,
         scope="local",
-        elements=(pattern.slice, row),
+        elements=(pattern.slice, inner_row, row),
         over_iterators=True,
     )
     trace.add("reverse_compute_at", block=copy.block, loop=pattern.slice)
-    trace.reorder(slot, element, row)
-    init = trace.decompose_reduction(pattern.block, loop=slot, elements=(row,))
+    # With the columns of a block outside of its rows, an element of the vector serves all of them.
+    trace.reorder(*_present(slot, element, column, inner_row, row))
+    init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, row))
     vectors = tiles_holding(pattern.height, vectors=pattern.height // lanes, lanes=lanes)
-    rows = (init.loops[row], row, copy.loops[row])
-    run_in_vectors(trace, [TileNest(None, trace.split_in_vectors(loop, vectors)) for loop in rows])
+    nests = [
+        TileNest(place, trace.split_in_vectors(loop, vectors))
+        for place, loop in (
+            (init.loop(inner_row), init.loops[row]),
+            (inner_row, row),
+            (copy.loop(inner_row), copy.loops[row]),
+        )
+    ]
+    run_in_vectors(trace, nests)
+    trace.unroll(column)
+    rows = "block rows" if inner_row else "rows"
     trace.decide(
-        f"the {pattern.height} rows of a slice in vectors of {lanes}",
-        "rows of a slice have the same number of slots, so that no branch depends on the length of a row; "
+        f"the {pattern.height} {rows} of a slice in vectors of {lanes}",
+        f"{rows} of a slice have the same number of slots, so that no branch depends on the length of a row; "
         "their results stay in registers and are stored at the end of the slice",
     )
+
+
+def _present(*loops: str | None) -> list[str]:
+    """Return the loops that there are."""
+    return [loop for loop in loops if loop is not None]

@@ -116,7 +116,9 @@ def _own_store(function: Function, iteration: Iteration) -> Store | None:
     # The row of the output is proved to exist below; the other loads are checked here.
     terms = (replace(store, indices=(), value=reduction.value),)
     is_regular = reads_regularly(function, replace(iteration, body=terms), lane=iteration.vars[3])
-    return store if is_regular and selects_own_row(function, iteration, store, guard) else None
+    row = iteration.vars[2]
+    is_own = is_regular and selects_own_row(function, iteration, store, guard, row=row)
+    return store if is_own else None
 
 
 def _initializes(iteration: Iteration, store: Store, guard: Expr | None) -> bool:

@@ -1,6 +1,8 @@
-"""The pattern of a reduction over the slots of a slice, for each row of the slice (SELL)."""
+"""The pattern of a reduction over the slots of a slice, for each row or block row of the slice (SELL)."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -11,19 +13,23 @@ from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varie
 from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.lowered_names import data_name, indptr_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
+from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_in_bounds
 from gossamer_schedule.rules.analysis.slots import slots_before
 from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class SlicedReduction(msgspec.Struct, frozen=True):
     """`out[ROWS[s, r]] = out[ROWS[s, r]] op ...` over slice s, slot w, row r of the slice and the one element
-    j of the row in the slot, where the values of ROWS are distinct.
+    j of the row in the slot, where the values of ROWS are distinct. In slices of block rows, whose slots are
+    blocks, it is `out[ROWS[s, r] * block_height + ii] = ...`, also over the columns of a block.
 
     Names of loops, the block and the output are those of the loop stage. `height` is the number of rows of a
-    slice. `before` is the text of the number of slots before a slice (None: unknown).
+    slice. `inner_row` and `inner_column` are the loops over a block, of `block_height` rows and `block_width`
+    columns (None: slots are elements, and both numbers are 1). `before` is the text of the number of slots
+    before a slice (None: unknown).
     """
 
     block: str
@@ -31,50 +37,102 @@ class SlicedReduction(msgspec.Struct, frozen=True):
     slot: str
     row: str
     element: str
+    inner_row: str | None
+    inner_column: str | None
     height: int
+    block_height: int
+    block_width: int
     output: str
     before: str | None
 
     @property
     def text(self) -> str:
         """Return the pattern in words."""
+        rows = f"block row {self.row}" if self.inner_row else f"row {self.row}"
         return (
-            f"each row {self.row} of a slice {self.slice} reduces over {self.slot}, the slots of the slice, "
-            f"into an element of {self.output} of its own"
+            f"each {rows} of a slice {self.slice} reduces over {self.slot}, the slots of the slice, "
+            f"into {'elements' if self.inner_row else 'an element'} of {self.output} of its own"
         )
+
+
+class _Roles(NamedTuple):
+    """The variables of an iteration by role, and the axes of slices, slots and rows."""
+
+    slice: str
+    slot: str
+    row: str
+    element: str
+    inner_row: str | None
+    inner_column: str | None
+    axes: dict[str, Axis]
+
+    def extent(self, variable: str | None) -> int | None:
+        """Return the constant length of an axis, 1 for none; None if it is symbolic."""
+        return 1 if variable is None else integer_value(self.axes[variable].length)
 
 
 @of_one_iteration
 def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    axes = axes_of(function, iteration)
-    if len(axes) != 4 or iteration.init or not _is_sliced(axes, iteration.kinds):
-        return None
-    slices, slots, rows, _ = axes
     body, guard = without_guard(iteration.body)
     reduction = _reduction(body)
-    height = integer_value(rows.length)
-    if reduction is None or height is None or height < 2:
+    roles = None if reduction is None else _roles(function, iteration, reduction.store)
+    if reduction is None or roles is None:
         return None
-    if not selects_own_row(function, iteration, reduction.store, guard):
+    height, block_height, block_width = map(
+        roles.extent, (roles.row, roles.inner_row, roles.inner_column)
+    )
+    if height is None or height < 2 or not block_height or not block_width:
+        return None
+    if not selects_own_row(function, iteration, reduction.store, guard, row=roles.row):
         return None
     # The element of the output is proved to exist above; the other loads are checked here.
     terms = (replace(reduction.store, indices=(), value=reduction.value),)
-    if not reads_regularly(function, replace(iteration, body=terms), lane=None):
+    if not reads_in_bounds(function, replace(iteration, body=terms)):
         return None
     names = accumulator_names(iteration.name, reduction.store.buffer)
-    names |= {indptr_name(axis.name) for axis in (slices, slots)}
+    names |= {indptr_name(roles.axes[name].name) for name in (roles.slice, roles.slot)}
     if has_taken(function, iteration, names=names):
         return None
-    s, w, r, j = iteration.vars
-    before = slots_before(slots, s, element=s)
-    output = data_name(reduction.store.buffer)
-    return SlicedReduction(iteration.name, s, w, r, j, height, output, before)
+    return SlicedReduction(
+        block=iteration.name,
+        slice=roles.slice,
+        slot=roles.slot,
+        row=roles.row,
+        element=roles.element,
+        inner_row=roles.inner_row,
+        inner_column=roles.inner_column,
+        height=height,
+        block_height=block_height,
+        block_width=block_width,
+        output=data_name(reduction.store.buffer),
+        before=slots_before(roles.axes[roles.slot], roles.slice, element=roles.slice),
+    )
 
 
-def _is_sliced(axes: tuple[Axis, ...], kinds: str) -> bool:
+def _roles(function: Function, iteration: Iteration, store: Store) -> _Roles | None:
+    """Return the roles of the variables; None if the axes are not those of slices."""
+    axes = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
+    kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
+    # The axes of a block have no parents; they are stored before the rows of a slice, which are lanes.
+    inner = [name for name in [*axes][2:] if is_dense_root(axes[name])]
+    outer = [name for name in axes if name not in inner]
+    if iteration.init or len(outer) != 4 or len(inner) not in (0, 2):
+        return None
+    s, w, r, j = outer
+    if not _is_sliced(*(axes[name] for name in outer), kinds="".join(kinds[n] for n in outer)):
+        return None
+    if not inner:
+        return _Roles(s, w, r, j, None, None, axes)
+    inner.sort(key=lambda name: name not in free_vars(*store.indices))
+    row, column = inner
+    is_reduced = kinds[column] == "R" or axes[column].length == ONE
+    is_block = kinds[row] == "S" and is_reduced
+    return _Roles(s, w, r, j, row, column, axes) if is_block else None
+
+
+def _is_sliced(slices: Axis, slots: Axis, rows: Axis, elements: Axis, *, kinds: str) -> bool:
     """Return whether axes are those of slices, their slots, the rows of a slot and one element for each."""
-    slices, slots, rows, elements = axes
     return (
         kinds in ("SRSR", "SRSS")
         and is_dense_root(slices)
