@@ -47,10 +47,12 @@ def test_very_sparse_matrices_stay_in_csr():
     assert chosen(sparse.eye_array(5000, format="csr"), 128).chosen.format == "csr"
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 8, 16])
-def test_blocks_are_found(size):
-    parameters = {"block_rows": size, "block_columns": size}
-    assert chosen(elements(size), 128).chosen.parameters == parameters
+# Blocks of 16 are computed in two panels of 8 rows (measured: blocks of 8 are 1.0 to 1.15 times as fast).
+@pytest.mark.parametrize(("size", "stored"), [(2, 2), (3, 3), (4, 4), (8, 8), (16, 8)])
+@pytest.mark.parametrize("features", [32, 128])
+def test_blocks_are_found(size, stored, features):
+    parameters = {"block_rows": stored, "block_columns": stored}
+    assert chosen(elements(size), features).chosen.parameters == parameters
 
 
 def test_a_conversion_is_made_only_if_it_pays():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.machine.packing import shared_tile_packing
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles
@@ -14,11 +15,16 @@ MIN_FILL = 0.3
 SLOT_CYCLES = 0.6
 """Cycles for the multiply-add of a slot and a vector in registers."""
 
-BROADCAST_CYCLES, BROADCAST_VECTORS = 1.5, 4
-"""Cycles to broadcast a slot, which is multiplied by so many vectors at most."""
+MAX_ROWS, MAX_VECTORS = 8, 4
+"""Maximum number of rows and of vectors of a tile in registers."""
 
-BLOCK_ROW_CYCLES = 25.0
-"""Cycles for a row of blocks, besides its blocks and its results."""
+BROADCAST_CYCLES = 0.3
+"""Cycles to broadcast a slot for a tile. Multiply-adds do so themselves (fitted, as the cycles of a tile, to
+finite elements, generated blocks and pruned weights on Emerald Rapids)."""
+
+TILE_CYCLES = 55.0
+"""Cycles for a tile besides its blocks and its results: its loop ends, and the next one begins with other
+rows of the operand."""
 
 CONVERSION_CYCLES = 120.0
 """Cycles for a slot that is converted."""
@@ -37,12 +43,14 @@ def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Es
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
     slots = matrix.nnz / fill
-    row_bytes = workload.columns * workload.element_bytes
-    # A vector of the operand is loaded once for all rows of a block.
-    load = gather_cycles(matrix, row_bytes, workload.hardware) / size
-    broadcasts = -(-workload.vectors // BROADCAST_VECTORS)
-    cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + broadcasts * BROADCAST_CYCLES)
-    cycles += matrix.rows / size * BLOCK_ROW_CYCLES + matrix.rows * workload.vectors * RESULT_CYCLES
+    rows, tiles = min(size, MAX_ROWS), -(-workload.vectors // MAX_VECTORS)
+    row_bytes = workload.row_bytes
+    if tiles > 1 and shared_tile_packing(row_bytes // tiles, workload.hardware, matrix.stats).pays:
+        row_bytes //= tiles
+    # A vector of the operand is loaded once for all rows of a tile.
+    load = gather_cycles(matrix, row_bytes, workload.hardware) / rows
+    cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + tiles * BROADCAST_CYCLES)
+    cycles += matrix.rows * (tiles * TILE_CYCLES / rows + workload.vectors * RESULT_CYCLES)
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}
     return Estimate(

@@ -22,6 +22,10 @@ FIRST_CACHE = 32 << 10
 LOAD_CYCLES = (1.0, 1.7, 5.0, 13.0)
 """Cycles for rows in the first, the second and the third level, and in memory."""
 
+PACK_CYCLES = 9.0
+"""Cycles for a vector that is packed besides its load from the operand (6 in all on Zen 4, 13 to 20 on
+Sapphire Rapids)."""
+
 
 def load_cycles(operand_bytes: float, hardware: HardwareParams) -> float:
     """Return the mean cycles of a load and multiply-add, for rows at random in an operand of this size.

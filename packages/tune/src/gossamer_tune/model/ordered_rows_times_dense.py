@@ -7,7 +7,7 @@ from gossamer_tune.model.csr_times_dense import (
     ELEMENT_CYCLES,
     RESULT_CYCLES,
     ROW_CYCLES,
-    csr_times_dense,
+    selected_rows_cycles,
 )
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, LOAD_CYCLES
@@ -37,17 +37,17 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     of the costs with the reuse of columns in both orders."""
     if matrix.reuse is None or matrix.ordered_reuse is None or workload.columns == 1:
         return ()
-    (csr,) = csr_times_dense(matrix, workload)
+    csr = selected_rows_cycles(matrix, workload)
     given = _cycles(matrix, workload, matrix.reuse)
     ordered = _cycles(matrix, workload, matrix.ordered_reuse)
     ordered += matrix.rows * workload.vectors * SCATTERED_CYCLES
-    held = workload.hardware.private_cache * HELD_PART / _row_bytes(workload)
+    held = workload.hardware.private_cache * HELD_PART / workload.row_bytes
     before, after = matrix.reuse.misses(held), matrix.ordered_reuse.misses(held)
     reason = (
         f"rows with columns in common are together, so that {after:.0%} of the rows that elements select are "
         f"not in the private cache, instead of {before:.0%}"
     )
-    cycles = csr.cycles * ordered / given
+    cycles = csr * ordered / given
     converting = matrix.nnz * CONVERSION_CYCLES
     return (Estimate("row_groups", {"height": 1}, cycles, converting, reason, is_ordered=True),)
 
@@ -65,7 +65,7 @@ def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
     """
     if workload.columns == 1 or matrix.rows != matrix.columns or matrix.fresh < MIN_FRESH:
         return False
-    return matrix.columns * _row_bytes(workload) > workload.hardware.private_cache
+    return matrix.columns * workload.row_bytes > workload.hardware.private_cache
 
 
 def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) -> float:
@@ -74,7 +74,7 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
     Each level of the caches holds the rows of the operand that were used last, and what came with the
     elements in between: their values and columns, and rows of the result.
     """
-    hardware, row_bytes = workload.hardware, _row_bytes(workload)
+    hardware, row_bytes = workload.hardware, workload.row_bytes
     # A large result is stored around the caches.
     is_cached = matrix.rows * row_bytes <= hardware.shared_cache // 2
     results = row_bytes / matrix.mean_row if is_cached and matrix.mean_row else 0.0
@@ -85,7 +85,3 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
         load += reuse.misses(size / row_bytes, others=others) * (far - near)
     cycles = matrix.nnz * (ELEMENT_CYCLES + workload.vectors * load)
     return cycles + matrix.rows * (ROW_CYCLES + RESULT_CYCLES * workload.vectors)
-
-
-def _row_bytes(workload: Workload) -> int:
-    return workload.columns * workload.element_bytes

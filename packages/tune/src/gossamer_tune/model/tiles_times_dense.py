@@ -6,7 +6,7 @@ import math
 
 from gossamer_ir.machine.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import FIRST_CACHE, load_cycles
+from gossamer_tune.model.operand_loads import FIRST_CACHE, PACK_CYCLES, load_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
@@ -27,10 +27,6 @@ SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 4.0, 3.0
 MIN_SEGMENT = 40.0
 """Minimum cycles for a row with elements in a tile: the latency of its sum and of the mispredicted end of its
 loop, which shorter work does not hide."""
-
-PACK_CYCLES = 9.0
-"""Cycles for a vector that is packed besides its load from the operand (6 in all on Zen 4, 13 to 20 on
-Sapphire Rapids)."""
 
 CONVERSION_CYCLES = 150.0
 """Cycles for an element that is converted."""
@@ -60,8 +56,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT
-    operand = matrix.columns * workload.columns * workload.element_bytes
-    pack = PACK_CYCLES + load_cycles(operand, workload.hardware)
+    pack = PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, workload.hardware)
     packing = panels * matrix.columns * vectors * pack
     reason = f"a row has {mean:.3g} elements in a tile on average, whose rows stay in {packed / 1024:.3g} KB"
     return Estimate(

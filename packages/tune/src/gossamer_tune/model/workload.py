@@ -26,6 +26,11 @@ class Workload(NamedTuple):
         return 1 if self.features is None else self.features
 
     @property
+    def row_bytes(self) -> int:
+        """The bytes of a row of the dense operand."""
+        return self.columns * self.element_bytes
+
+    @property
     def vectors(self) -> int:
         """The number of vector registers that hold a row of the dense operand.
 

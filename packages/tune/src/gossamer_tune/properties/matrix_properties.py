@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.support.typed_calls import typed
 from gossamer_tune.properties.column_reuse import ColumnReuse, column_reuse
 from gossamer_tune.properties.row_sample import (
@@ -56,6 +57,11 @@ class MatrixProperties(NamedTuple):
     def density(self) -> float:
         """The fraction of the coordinates that are elements."""
         return self.nnz / (self.rows * self.columns) if self.rows and self.columns else 0.0
+
+    @property
+    def stats(self) -> Stats:
+        """The properties on which rules for schedules base their decisions."""
+        return Stats(self.rows, self.columns, self.nnz, self.longest_row, self.empty_rows)
 
 
 @typed

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_ir.machine.reuse import is_used_often
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.cost.reuse import is_used_often
-from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not, unknown_size
 
 LINES_AHEAD = 48
 """Cache lines that are prefetched before they are used: enough work to hide the latency of memory, and few
@@ -102,7 +102,7 @@ def row_prefetching(
     if row < least_row:
         return pays_not(f"a row of {operand} has {row} bytes; prefetching pays from {least_row}")
     if stats is None:
-        return pays_not(f"without statistics of the data, the size of {operand} is unknown")
+        return unknown_size(operand)
     size, least = gather.operand_bytes(stats), thresholds.operand_bytes(hardware)
     if size < least:
         return pays_not(

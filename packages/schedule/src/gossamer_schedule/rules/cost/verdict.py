@@ -24,3 +24,8 @@ def pays(why: str) -> Verdict:
 def pays_not(why: str) -> Verdict:
     """Return a verdict against something."""
     return Verdict(pays=False, why=why)
+
+
+def unknown_size(operand: str) -> Verdict:
+    """Return the verdict against something that depends on the size of an operand, for unknown data."""
+    return pays_not(f"without statistics of the data, the size of {operand} is unknown")

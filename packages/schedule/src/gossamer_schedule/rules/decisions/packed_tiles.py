@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.packed_tiles import PackedTiles
 from gossamer_schedule.rules.decisions.packed_operands import pack_operand
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
-from gossamer_schedule.rules.steps.register_tiles import TileNest, TileNests, accumulate_tile
+from gossamer_schedule.rules.steps.register_tiles import (
+    TileNest,
+    TileNests,
+    accumulate_tile,
+    tile_around,
+)
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
 def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedTiles) -> TileNests:
     """Run tiles of features in parallel. Each packs its part of the operand, and then computes all rows.
     Return the nests of a tile."""
-    count, vectors, lanes, _ = packed.tiles
-    loops = trace.split_in_vectors(pattern.feature, packed.tiles)
-    inner = (*pattern.words, pattern.position)
-    trace.reorder(loops.tile, pattern.row, *inner, loops.vector, loops.lane)
+    inner = (pattern.row, *pattern.words, pattern.position)
+    loops = tile_around(trace, pattern.feature, packed.tiles, inner=inner)
+    assert loops.tile is not None, "packing pays for several tiles only"
     trace.decide(
-        f"features in {counted(count or 0, 'tile')} of {counted(vectors, 'vector')} of {lanes} lanes, around "
-        f"the rows {pattern.row}",
+        f"features in {packed.tiles.text}, around the rows {pattern.row}",
         "all rows are computed with a packed tile of the operand before the next one is packed",
     )
     nests = accumulate_tile(
@@ -36,18 +38,16 @@ def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedT
         "each element is read once per tile, and the result is written once",
     )
     run_tile_in_vectors(trace, nests.all)
-    operand = pattern.gather.operand
-    if operand is not None and loops.tile is not None:
-        pack_operand(
-            trace,
-            pattern.block,
-            packed.tiles,
-            operand=operand,
-            loop=loops.tile,
-            dimensions=2,
-            is_shared=False,
-        )
-    trace.decide(f"{operand} packed for each tile of features", packed.packing.why)
+    pack_operand(
+        trace,
+        pattern.block,
+        packed.tiles,
+        operand=packed.operand,
+        loop=loops.tile,
+        dimensions=2,
+        is_shared=False,
+    )
+    trace.decide(f"{packed.operand} packed for each tile of features", packed.packing.why)
     trace.add("parallel", loop=loops.tile, grain=1)
     trace.decide(
         "tiles of features in parallel",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from gossamer_ir.machine.partial_sums import MIN_TERMS
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import partial_name, unit_loop_name
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.analysis.taken_names import has_taken, partial_names
-from gossamer_schedule.rules.cost.partial_sums import MIN_TERMS, PartialSums
+from gossamer_schedule.rules.cost.partial_sums import PartialSums
 from gossamer_schedule.rules.decisions.packed_operands import may_pack, pack_operand
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction

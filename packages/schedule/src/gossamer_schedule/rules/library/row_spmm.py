@@ -156,18 +156,19 @@ def _accumulate_tile(trace: TraceBuilder, pattern: RowReduction, tiling: GatherT
 
 def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, str]:
     """Return the tiles of features in words, and the reason for them."""
-    count, vectors, lanes, is_exact = tiling.tiles
-    tile = f"{counted(vectors, 'vector')} of {lanes} lanes"
-    if pattern.features is None or count is None:
-        why = "their number is known at run time only, so every vector of a tile is masked"
-        return f"features in tiles of {tile}", why
-    filled = counted(-(-pattern.features // lanes), "vector")
-    rest = "no lane is left over" if is_exact else "the lanes left over in the last are masked"
+    tiles = tiling.tiles
+    what = f"features in {tiles.text}"
+    if pattern.features is None:
+        return what, "their number is known at run time only, so every vector of a tile is masked"
+    filled = counted(-(-pattern.features // tiles.lanes), "vector")
+    rest = (
+        "no lane is left over" if tiles.is_exact else "the lanes left over in the last are masked"
+    )
     why = (
         f"{pattern.features} features of {pattern.dtype} fill {filled}; a tile has {tiling.limit}; "
         f"tiles have equal size, and {rest}"
     )
-    return f"features in {counted(count, 'tile')} of {tile}", why
+    return what, why
 
 
 def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction, feature: str) -> int:
@@ -196,9 +197,8 @@ def _packed_tiles(
 ) -> PackedTiles:
     """Return the tiles of features that may be packed."""
     packed = packed_tiles(pattern.gather, hardware, context.stats)
-    operand = pattern.gather.operand
     if packed.packing.pays and not may_pack(
-        function, iteration, block=pattern.block, operand=operand
+        function, iteration, block=pattern.block, operand=packed.operand
     ):
         return packed._replace(packing=pays_not("the program uses a name of the copy"))
     return packed

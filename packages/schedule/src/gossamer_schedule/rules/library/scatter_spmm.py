@@ -10,7 +10,6 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.cost.feature_tiles import feature_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
@@ -37,7 +36,7 @@ def scatter_spmm(module: Module, target: Target, context: RuleContext) -> Patter
     tiles, trace = feature_tiles(pattern, hardware_params(target)), context.new_trace()
     loops = tile_around(trace, pattern.feature, tiles, inner=pattern.outer)
     trace.decide(
-        f"features in tiles of {counted(tiles.vectors, 'vector')} of {tiles.lanes} lanes",
+        f"features in {tiles.text}",
         "each thread has features of its own, whatever rows they are in",
     )
     nests = _accumulate_slots(trace, pattern, tiles, loops)

@@ -105,10 +105,8 @@ def _order_loops(
     outside = (panel, features.tile, pattern.column_tile)
     trace.reorder(*outside, row, pattern.position, features.vector, features.lane)
     combine_in_registers(trace, pattern, partial, holder=row)
-    tiles, vectors, lanes, _ = tiling.features
     trace.decide(
-        f"panels of {counted(tiling.panel, 'row')}, features in {counted(tiles or 0, 'tile')} of "
-        f"{counted(vectors, 'vector')} of {counted(lanes, 'lane')}",
+        f"panels of {counted(tiling.panel, 'row')}, features in {tiling.features.text}",
         "all rows of a panel use the rows that a tile of columns selects; a tile of features has at most "
         f"{counted(MAX_PACKED_VECTORS, 'vector')}, and {_kilobytes(PACKED_BYTES)} in these rows",
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.support.counted import counted
+
 
 class VectorTiles(NamedTuple):
     """The split of a loop: in `tiles` (None: as many as needed) of `vectors` of `lanes`. It is exact if no
@@ -18,6 +20,16 @@ class VectorTiles(NamedTuple):
     def of_one_tile(self) -> VectorTiles:
         """Return the vectors of one tile, for a loop over its elements only."""
         return VectorTiles(1, self.vectors, self.lanes, self.is_exact and self.tiles == 1)
+
+    @property
+    def text(self) -> str:
+        """Return the tiles in words.
+
+        >>> VectorTiles(8, vectors=4, lanes=16, is_exact=True).text
+        '8 tiles of 4 vectors of 16 lanes'
+        """
+        tiles = "tiles" if self.tiles is None else counted(self.tiles, "tile")
+        return f"{tiles} of {counted(self.vectors, 'vector')} of {counted(self.lanes, 'lane')}"
 
     @property
     def work(self) -> int:

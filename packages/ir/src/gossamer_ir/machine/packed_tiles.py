@@ -1,0 +1,84 @@
+"""Tiles of features of a dense operand, each packed by the thread that computes with it: their size, and
+whether they pay. The rule that schedules products of rows and the model of their cost agree on it.
+
+Rows of many features come from a distant cache. A copy of some of their features is small, and a thread that
+makes it for itself reads it from a nearer cache, with no other thread's lines in between. What this costs is
+the copy, and a row's elements and its result once for each tile.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_ir.machine.packing import Packing, packing_of
+from gossamer_ir.machine.reuse import MANY_USES
+
+TILE_BYTES = 256
+"""Bytes of a row of a packed tile (measured on Emerald Rapids: 512 bytes take 1.0 to 1.7 times as long)."""
+
+LONG_PACKED_ROW = 64
+"""Mean number of elements from which the costs of a row hardly count. (Measured on two threads of Emerald
+Rapids, times as fast as without packing: rows of 80 to 461 elements 1.0 to 2.8 from the size of the private
+cache up; finite elements with rows of 59 elements 0.85 at 2.5 MB, 1.1 at 5 and 10 MB.)"""
+
+LARGE_OPERAND = 4
+"""Minimum size of the operand for shorter rows, as a multiple of the private cache (measured: a graph with 31
+elements in a row 0.9 at 7.5 MB, 1.2 to 1.5 at 15 MB, 1.5 to 1.8 at 30 MB, 1.7 to 2.1 at 60 MB and 120 MB; a
+flow with 29 elements 0.7 at 2.6 MB, 0.8 at 5.2 MB, 1.1 at 10 MB)."""
+
+GRAPH_USES = 24
+"""Minimum mean number of times that a row of the operand is used, for shorter rows (measured: 1.2 to 2.1 with
+31 uses, 0.9 with 16, 0.8 with 11). Longer rows need `MANY_USES` (measured: 1.4 to 1.8 with 20 uses)."""
+
+COPY_PART = 4
+"""The copy of a tile has at most this fraction of the shared cache: each thread has one."""
+
+MIN_BUSY = 0.8
+"""Minimum fraction of the cores that compute if tiles are distributed among them."""
+
+
+def packed_vectors(dtype: str, hardware: HardwareParams) -> int:
+    """Return the number of vectors of a row of a packed tile.
+
+    >>> [packed_vectors("float32", HardwareParams(vector_bits=bits)) for bits in (512, 128)]
+    [4, 8]
+    """
+    row_bits = max(8, DType.parse(dtype).bits) * hardware.lanes(dtype)
+    return min(hardware.accumulators, max(1, TILE_BYTES * 8 // row_bits))
+
+
+def tile_packing(features: int, dtype: str, hardware: HardwareParams, stats: Stats) -> Packing:
+    """Return whether tiles of so many features are packed.
+
+    >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
+    >>> few_cores = HardwareParams(cores=2)
+    >>> [tile_packing(features, "float32", few_cores, matrix).obstacle for features in (520, 512, 32)]
+    ['partial tiles', None, 'partial tiles']
+    >>> tile_packing(512, "float32", HardwareParams(cores=16), matrix).obstacle
+    'idle cores'
+    """
+    tiles, rest = divmod(features, packed_vectors(dtype, hardware) * hardware.lanes(dtype))
+    is_long = stats.mean_row >= LONG_PACKED_ROW
+    operand = stats.columns * features * DType.parse(dtype).bits // 8
+    packing = packing_of(
+        stats,
+        uses=MANY_USES if is_long else GRAPH_USES,
+        operand=operand,
+        least=hardware.private_cache * (1 if is_long else LARGE_OPERAND),
+        copy=operand // max(1, tiles),
+        room=hardware.shared_cache // COPY_PART,
+    )
+    if rest or tiles < 2:
+        return packing._replace(obstacle="partial tiles")
+    return packing if is_busy(tiles, hardware.cores) else packing._replace(obstacle="idle cores")
+
+
+def is_busy(tiles: int, cores: int) -> bool:
+    """Return whether most cores have a tile at any time.
+
+    >>> [is_busy(tiles, cores=4) for tiles in (2, 4, 5, 16, 17)]
+    [False, True, False, True, True]
+    """
+    rounds = -(-tiles // cores)
+    return tiles >= MIN_BUSY * rounds * cores
