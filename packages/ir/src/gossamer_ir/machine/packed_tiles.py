@@ -18,14 +18,21 @@ TILE_BYTES = 256
 """Bytes of a row of a packed tile (measured on Emerald Rapids: 512 bytes take 1.0 to 1.7 times as long)."""
 
 LONG_PACKED_ROW = 64
-"""Mean number of elements from which the costs of a row hardly count. (Measured on two threads of Emerald
-Rapids, times as fast as without packing: rows of 80 to 461 elements 1.0 to 2.8 from the size of the private
-cache up; finite elements with rows of 59 elements 0.85 at 2.5 MB, 1.1 at 5 and 10 MB.)"""
+"""Mean number of elements from which packing pays for an operand that exceeds the private cache. (Measured
+on one and two threads of Emerald Rapids, times as fast as without packing, at 2, 4 and 8 MB: rows of 64
+elements at random 1.4, 2.0 to 2.4, 2.4 to 2.6, near the diagonal 0.96, 1.0, 1.5 to 1.7; rows of 80 elements
+1.4 to 1.7, 2.5 to 2.9, 2.6 to 2.8, near the diagonal 1.0, 1.0 to 1.1, 1.4 to 1.6; pruned weights with 80 to
+461 elements 1.0 to 2.8.)"""
 
 LARGE_OPERAND = 4
-"""Minimum size of the operand for shorter rows, as a multiple of the private cache (measured: a graph with 31
-elements in a row 0.9 at 7.5 MB, 1.2 to 1.5 at 15 MB, 1.5 to 1.8 at 30 MB, 1.7 to 2.1 at 60 MB and 120 MB; a
-flow with 29 elements 0.7 at 2.6 MB, 0.8 at 5.2 MB, 1.1 at 10 MB)."""
+"""Maximum size that an operand must have, as a multiple of the private cache. Shorter rows leave less work
+for each copy, and need an operand that is larger by the square of what they are shorter. (Measured as above:
+near the diagonal, rows of 40 elements 0.9 at 2 MB, 0.9 to 1.0 at 4 MB, 1.4 to 1.5 at 8 MB; rows of 48 and 56
+elements 0.93 to 1.03 at 2 MB, 1.0 to 1.05 at 4 MB, 1.4 to 1.6 at 8 MB; finite elements with 59 elements 0.84
+at 2.4 MB, 1.0 to 1.05 at 4.8 MB, 1.1 to 1.2 at 9.5 MB; a flow with 29 elements 0.7 at 2.6 MB, 0.8 at 5.2 MB,
+1.1 at 10 MB; a graph with 31 elements 0.9 at 7.5 MB, 1.2 to 1.5 at 15 MB, 1.5 to 1.8 at 30 MB, 1.7 to 2.1 at
+60 MB and 120 MB. Rows of 32 to 56 elements at random gain 1.2 to 1.5 at 2 MB already, but statistics do not
+tell where elements are.)"""
 
 GRAPH_USES = 24
 """Minimum mean number of times that a row of the operand is used, for shorter rows (measured: 1.2 to 2.1 with
@@ -65,13 +72,23 @@ def tile_packing(features: int, dtype: str, hardware: HardwareParams, stats: Sta
         stats,
         uses=MANY_USES if is_long else GRAPH_USES,
         operand=operand,
-        least=hardware.private_cache * (1 if is_long else LARGE_OPERAND),
+        least=int(hardware.private_cache * least_operand(stats.mean_row)),
         copy=operand // max(1, tiles),
         room=hardware.shared_cache // COPY_PART,
     )
     if rest or tiles < 2:
         return packing._replace(obstacle="partial tiles")
     return packing if is_busy(tiles, hardware.cores) else packing._replace(obstacle="idle cores")
+
+
+def least_operand(mean_row: float) -> float:
+    """Return the minimum size of an operand for packing to pay, as a multiple of the private cache.
+
+    >>> [least_operand(mean_row) for mean_row in (80, 48, 32, 8)]
+    [1.0, 1.7777777777777777, 4.0, 4.0]
+    """
+    shorter = max(1.0, LONG_PACKED_ROW / max(mean_row, 1.0))
+    return min(float(LARGE_OPERAND), shorter**2)
 
 
 def is_busy(tiles: int, cores: int) -> bool:

@@ -73,7 +73,7 @@ def test_a_row_of_a_tile_has_256_bytes_if_they_fit_the_registers(dtype, bits, ve
         ({"cores": 7}, "8 tiles would not keep 7 cores busy"),
         ({"stats": graph(23)}, "a row of B_data is used fewer than 24 times"),
         ({"stats": graph(columns=2048)}, "B_data has 4 MiB, and rows of 32 elements pay"),
-        ({"stats": graph(63, columns=2048)}, "B_data has 4 MiB, and rows of 63 elements pay"),
+        ({"stats": graph(45, columns=2048)}, "B_data has 4 MiB, and rows of 45 elements pay"),
         ({"stats": graph(64, columns=512)}, "B_data has 1 MiB, and rows of 64 elements pay"),
         ({"stats": Stats(512, 4096, 15 * 4096, 300, 0)}, "a row of B_data is used fewer than 16"),
         ({"stats": graph(columns=32768)}, "the copy of a tile would take 8 MiB, and 4 MiB"),
@@ -89,6 +89,7 @@ def test_an_operand_that_is_not_packed(options, why):
     [
         {"stats": graph(24)},
         {"stats": graph(columns=4096)},
+        {"stats": graph(46, columns=2048)},
         {"stats": graph(64, columns=1024)},
         {"stats": Stats(512, 2048, 16 * 2048, 300, 0)},
         {"stats": graph(columns=16384)},
