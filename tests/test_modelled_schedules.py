@@ -19,7 +19,7 @@ from gossamer_schedule.rules import schedule_report
 from gossamer_testkit import script
 from gossamer_tune import Workload
 from gossamer_tune.model.csr_times_dense import csr_times_dense
-from gossamer_tune.properties.matrix_properties import MatrixProperties
+from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
 pytestmark = pytest.mark.unserialized
@@ -71,7 +71,7 @@ def matrix_properties(rows, columns, mean):
 def test_the_model_of_csr_has_its_default_schedule(rows, columns, mean, features):
     matrix = matrix_properties(rows, columns, mean)
     module = specialize(parse_module(script("csr_spmm")), {"feat_size": features})
-    decisions = schedule_report(module, MACHINE, matrix.stats.rounded()).decisions
+    decisions = schedule_report(module, MACHINE, scheduled_stats(matrix)).decisions
     (found,) = csr_times_dense(matrix, Workload(features, hardware=hardware_params(MACHINE)))
     for what, reason in FORMS.items():
         is_scheduled = any(what in decision.what for decision in decisions)

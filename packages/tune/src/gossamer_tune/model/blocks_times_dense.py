@@ -5,9 +5,9 @@ from __future__ import annotations
 from gossamer_ir.machine.packing import shared_tile_packing
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import gather_cycles
+from gossamer_tune.model.operand_loads import gather_cycles, page_cycles
 from gossamer_tune.model.workload import Workload
-from gossamer_tune.properties.matrix_properties import MatrixProperties
+from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
 MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
@@ -22,7 +22,7 @@ BROADCAST_CYCLES = 0.3
 """Cycles to broadcast a slot for a tile. Multiply-adds do so themselves (fitted, as the cycles of a tile, to
 finite elements, generated blocks and pruned weights on Emerald Rapids)."""
 
-TILE_CYCLES = 55.0
+TILE_CYCLES = 60.0
 """Cycles for a tile besides its blocks and its results: its loop ends, and the next one begins with other
 rows of the operand."""
 
@@ -45,11 +45,15 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     slots = matrix.nnz / fill
     rows, tiles = min(size, MAX_ROWS), -(-workload.vectors // MAX_VECTORS)
     row_bytes = workload.row_bytes
-    if tiles > 1 and shared_tile_packing(row_bytes // tiles, workload.hardware, matrix.stats).pays:
+    if (
+        tiles > 1
+        and shared_tile_packing(row_bytes // tiles, workload.hardware, scheduled_stats(matrix)).pays
+    ):
         row_bytes //= tiles
     # A vector of the operand is loaded once for all rows of a tile.
     load = gather_cycles(matrix, row_bytes, workload.hardware) / rows
-    cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + tiles * BROADCAST_CYCLES)
+    once = BROADCAST_CYCLES + page_cycles(matrix, row_bytes) / rows
+    cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + tiles * once)
     cycles += matrix.rows * (tiles * TILE_CYCLES / rows + workload.vectors * RESULT_CYCLES)
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}

@@ -11,25 +11,15 @@ from gossamer_ir.machine.packed_tiles import packed_vectors, tile_packing
 from gossamer_ir.machine.packing import row_packing
 from gossamer_ir.machine.partial_sums import summed_vectors
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import PACK_CYCLES, gather_cycles, load_cycles
+from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
 from gossamer_tune.model.workload import Workload
-from gossamer_tune.properties.matrix_properties import MatrixProperties
+from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
 ELEMENT_CYCLES = 0.8
 """Cycles for the index and the value of an element, and for the addresses that follow."""
 
 ROW_CYCLES, RESULT_CYCLES = 12.0, 6.0
 """Cycles for a row, most of them for the mispredicted end of its loop, and for a vector of its result."""
-
-SHORT_ROW_CYCLES, SHORT_RESULT_CYCLES = 6.0, 3.0
-"""The same for at most a few vectors, whose registers are stored while the next row begins (fitted, as all
-below, to pruned weights on Emerald Rapids)."""
-
-TILE_ELEMENT_CYCLES = 1.1
-"""Cycles for the index and the value of an element in each packed tile."""
-
-SUMMED_PACK_CYCLES = 4.2
-"""Cycles for a vector of an operand that is packed as a whole besides its load: its rows are adjacent."""
 
 UNPACKED_SUM_LOADS = 2.7
 """Cost of a load from an operand that is not packed, of rows of one vector: nearly all cross a cache line."""
@@ -48,8 +38,7 @@ def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     # One more vector, because vectors are aligned to the cache lines of the operand.
     vectors = workload.vectors + 1
     load = gather_cycles(matrix, workload.row_bytes, workload.hardware)
-    cycles = matrix.nnz * (ELEMENT_CYCLES + vectors * load)
-    return cycles + matrix.rows * (ROW_CYCLES + RESULT_CYCLES * vectors)
+    return _row_cycles(matrix, vectors, load=load, row_bytes=workload.row_bytes)
 
 
 def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
@@ -63,38 +52,45 @@ def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
 
 def _summed_rows(matrix: MatrixProperties, workload: Workload) -> Estimate | None:
     """Return the estimate if the elements of a row are added to several sums; otherwise None."""
-    hardware, stats = workload.hardware, matrix.stats.rounded()
-    is_packed = row_packing(workload.row_bytes, hardware, stats).pays
-    vectors = summed_vectors(workload.columns, workload.dtype, hardware, stats, is_packed=is_packed)
+    hardware, row_bytes = workload.hardware, workload.row_bytes
+    features, stats = workload.columns, scheduled_stats(matrix)
+    is_packed = row_packing(row_bytes, hardware, stats).pays
+    vectors = summed_vectors(features, workload.dtype, hardware, stats, is_packed=is_packed)
     if vectors is None:
         return None
-    load = gather_cycles(matrix, workload.row_bytes, hardware)
-    cycles = 0.0
+    load = gather_cycles(matrix, row_bytes, hardware) * (1.0 if is_packed else UNPACKED_SUM_LOADS)
+    cycles = _row_cycles(matrix, vectors, load=load, row_bytes=row_bytes)
     if is_packed:
-        operand = load_cycles(matrix.columns * workload.row_bytes, hardware)
-        cycles += matrix.columns * vectors * (SUMMED_PACK_CYCLES + operand)
-    else:
-        load *= UNPACKED_SUM_LOADS
-    cycles += matrix.nnz * (ELEMENT_CYCLES + vectors * load)
-    cycles += matrix.rows * (SHORT_ROW_CYCLES + SHORT_RESULT_CYCLES * vectors)
-    packed = "packed rows" if is_packed else "rows"
-    reason = f"{packed} of few vectors are added to several sums"
+        cycles += _pack_cycles(matrix, workload)
+    rows = "packed rows" if is_packed else "rows"
+    reason = f"{rows} of the dense operand, of {row_bytes} bytes, are added to several sums"
     return Estimate("csr", {}, cycles, 0.0, reason)
 
 
 def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate | None:
     """Return the estimate if tiles of features are packed; otherwise None."""
     hardware, dtype = workload.hardware, workload.dtype
-    packing = tile_packing(workload.columns, dtype, hardware, matrix.stats.rounded())
+    packing = tile_packing(workload.columns, dtype, hardware, scheduled_stats(matrix))
     if not packing.pays:
         return None
     vectors = packed_vectors(dtype, hardware)
     tiles = workload.vectors // vectors
-    load = gather_cycles(matrix, workload.row_bytes / tiles, hardware)
-    pack = PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, hardware)
-    cycles = matrix.columns * vectors * pack
-    cycles += matrix.rows * (SHORT_ROW_CYCLES + SHORT_RESULT_CYCLES * vectors)
-    cycles += matrix.nnz * (TILE_ELEMENT_CYCLES + vectors * load)
-    copy = matrix.columns * workload.row_bytes / tiles
+    row_bytes = workload.row_bytes // tiles
+    load = gather_cycles(matrix, row_bytes, hardware)
+    cycles = tiles * _row_cycles(matrix, vectors, load=load, row_bytes=row_bytes)
+    cycles += _pack_cycles(matrix, workload)
+    copy = matrix.columns * row_bytes
     reason = f"each tile of features is packed, and rows are selected from {copy / 1e6:.3g} MB"
-    return Estimate("csr", {}, tiles * cycles, 0.0, reason)
+    return Estimate("csr", {}, cycles, 0.0, reason)
+
+
+def _pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
+    """Return the cycles to pack the whole operand."""
+    return matrix.columns * workload.vectors * pack_cycles(matrix, workload)
+
+
+def _row_cycles(matrix: MatrixProperties, vectors: int, *, load: float, row_bytes: float) -> float:
+    """Return the cycles for all rows of a tile of so many vectors of features, whose load and multiply-add
+    takes so long. Rows of the operand, or of the copy from which they are loaded, have so many bytes."""
+    element = ELEMENT_CYCLES + page_cycles(matrix, row_bytes) + vectors * load
+    return matrix.nnz * element + matrix.rows * (ROW_CYCLES + RESULT_CYCLES * vectors)

@@ -6,7 +6,7 @@ import math
 
 from gossamer_ir.machine.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import FIRST_CACHE, PACK_CYCLES, load_cycles
+from gossamer_tune.model.operand_loads import FIRST_CACHE, pack_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
@@ -21,8 +21,9 @@ PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = 0.95, 1.15
 """Cycles for the multiply-add of a vector that is loaded from the packed rows, if these fit the first-level
 cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
 
-SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 4.0, 3.0
-"""Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9)."""
+SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 11.0, 3.0
+"""Cycles for a row in a tile, and for each vector of its sum, which is added to the result (fitted to pruned
+weights: 3.1 and 2.9 on Zen 4, 11 and 3 on Emerald Rapids)."""
 
 MIN_SEGMENT = 40.0
 """Minimum cycles for a row with elements in a tile: the latency of its sum and of the mispredicted end of its
@@ -56,8 +57,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT
-    pack = PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, workload.hardware)
-    packing = panels * matrix.columns * vectors * pack
+    packing = panels * matrix.columns * vectors * pack_cycles(matrix, workload)
     reason = f"a row has {mean:.3g} elements in a tile on average, whose rows stay in {packed / 1024:.3g} KB"
     return Estimate(
         "tiled_csr",

@@ -58,11 +58,6 @@ class MatrixProperties(NamedTuple):
         """The fraction of the coordinates that are elements."""
         return self.nnz / (self.rows * self.columns) if self.rows and self.columns else 0.0
 
-    @property
-    def stats(self) -> Stats:
-        """The properties on which rules for schedules base their decisions."""
-        return Stats(self.rows, self.columns, self.nnz, self.longest_row, self.empty_rows)
-
 
 @typed
 def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> MatrixProperties:
@@ -95,6 +90,16 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
         group_columns=distinct / max(groups, 1),
         slice_fill=slice_fill(lengths),
     )
+
+
+def scheduled_stats(matrix: MatrixProperties) -> Stats:
+    """Return the representative of similar matrices on which rules for schedules base their decisions.
+
+    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, 5.3, 1.0, 9, 0, {}, 0.1, 1.0, 8.0, 1.0))
+    Stats(rows=512, columns=512, nnz=2560, longest_row=8, empty_rows=0)
+    """
+    sizes = matrix.rows, matrix.columns, matrix.nnz, matrix.longest_row, matrix.empty_rows
+    return Stats(*sizes).rounded()
 
 
 @typed
