@@ -53,18 +53,24 @@ def test_other_data_in_the_cache_leave_less_for_rows():
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("most", [64, 1 << 18])
+@pytest.mark.parametrize("most", [64, 5000, 1 << 17])
 def test_rows_are_visited_in_the_order_that_is_given(dtype, most, monkeypatch):
-    monkeypatch.setattr(module, "COMPARED_ELEMENTS", most)
+    monkeypatch.setattr(module, "LONGEST_WINDOW", most)
     matrix = MATRICES["random"]
     order = np.random.default_rng(3).permutation(matrix.shape[0])
     permuted = matrix[order]
     arrays = (matrix.indptr.astype(dtype), matrix.indices.astype(dtype))
     found = column_reuse(700, *arrays, order)
-    expected = column_reuse(700, permuted.indptr, permuted.indices)
-    if most > matrix.nnz:
-        assert found == expected
-    assert found.windows == expected.windows
+    assert found == column_reuse(700, permuted.indptr, permuted.indices)
+
+
+@pytest.mark.parametrize("most", [300, 700, 1 << 17])
+def test_all_parts_of_a_matrix_are_looked_at(most, monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_WINDOW", most)
+    parts = MATRICES["random"][:, :500], sparse.eye_array(300, 500), sparse.eye_array(300, 500, k=9)
+    matrix = sparse.vstack(parts, format="csr")
+    found = column_reuse(500, matrix.indptr, matrix.indices)
+    assert found.misses(250) == pytest.approx(missing(matrix.indices, 250), abs=0.12)
 
 
 def test_an_order_of_communities_needs_a_smaller_cache():
