@@ -79,6 +79,8 @@ def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate | No
     load = gather_cycles(matrix, row_bytes, hardware)
     cycles = tiles * _row_cycles(matrix, vectors, load=load, row_bytes=row_bytes)
     cycles += _pack_cycles(matrix, workload)
+    # The rule packs only where that was measured to pay.
+    cycles = min(cycles, selected_rows_cycles(matrix, workload))
     copy = matrix.columns * row_bytes
     reason = f"each tile of features is packed, and rows are selected from {copy / 1e6:.3g} MB"
     return Estimate("csr", {}, cycles, 0.0, reason)
