@@ -26,12 +26,11 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
-    ParallelFor,
     Stmt,
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import CHECKING_STATEMENTS, READS
+from gossamer_ir.traversal.effects import CALLING_STATEMENTS, CHECKING_STATEMENTS, READS, effects_of
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -214,6 +213,6 @@ def _may_protect(guard: Guard, moving: _HoistedBuffer) -> bool:
 
 
 def _names_passed(function: Function) -> set[str]:
-    """Return the names of the variables passed to parallel loops, among them the handles of buffers."""
-    loops = nodes_of_kind(function, ParallelFor)
-    return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}
+    """Return the handles and allocated buffers that the function passes to others."""
+    calls = nodes_of_kind(function, *CALLING_STATEMENTS)
+    return {name for call in calls for name in effects_of(call).passes}

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
+from gossamer_ir.nodes import Block, For, Function, Iteration, Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.effects import READS, outer_writes
-from gossamer_ir.traversal.walk import walk
+from gossamer_ir.traversal.effects import effects_of, outer_writes
+from gossamer_ir.traversal.references import buffers_read
+from gossamer_ir.traversal.walk import statements
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.filters import is_selected
 from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
@@ -150,8 +151,6 @@ def _other_blocks(cursor: Cursor) -> Iterator[Block]:
 
 
 def _buffers_read(block: Block) -> set[str]:
-    """Return the buffers that a block reads, including those that a `Combine` updates."""
-    nodes = list(walk(block))
-    loads = {node.buffer for node in nodes if isinstance(node, READS)}
-    updates = (node.stores for node in nodes if isinstance(node, Combine))
-    return loads | {store.buffer for stores in updates for store in stores}
+    """Return the buffers that a block reads, including those whose elements it combines with values."""
+    effects = map(effects_of, statements((block,)))
+    return {read.buffer for effect in effects for read in effect.reads} | buffers_read(block)
