@@ -22,6 +22,7 @@ from gossamer_ir.traversal.effects import (
     Body,
     Effects,
     always_evaluated,
+    buffers_named,
     effects_of,
     loop_of,
 )
@@ -91,7 +92,9 @@ def accesses(
     [('X', False), ('X', True)]
     """
     inside = _context_inside if conditions else _same_context
-    walk = statements_in_context(body, context or EnclosingContext(), inside, values=values or {})
+    walk = statements_in_context(
+        body, context or EnclosingContext(), inside, values=values or {}, buffers=buffers
+    )
     for at in walk:
         for node, is_certain in _direct_accesses(at.effects):
             if buffers is None or node.buffer in buffers:
@@ -114,12 +117,14 @@ def statements_in_context(
     inside: Callable[[StatementInContext[C], Body], C],
     *,
     values: ValuesOfVariables | None = None,
+    buffers: Set[str] | None = None,
 ) -> Iterator[StatementInContext[C]]:
     """Yield the statements of a body at any depth, in program order, each with the context of the body that
     it stands in.
 
     `inside` returns the context of a body of a statement. With `values`, those of variables that are bound
-    before, the walk follows lets and block variables. An init comes before its block.
+    before, the walk follows lets and block variables. An init comes before its block. With `buffers`,
+    statements that name none of them, at any depth, are left out.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> from gossamer_ir.nodes import Store
@@ -132,18 +137,21 @@ def statements_in_context(
     for statement in body:
         if bound is not None:
             bound.update(resolved_values(statement, bound))
+        # Most statements name other buffers, and contexts take time to build.
+        if buffers is not None and buffers.isdisjoint(buffers_named(statement)):
+            continue
         effects = effects_of(statement)
         at = StatementInContext(statement, effects, {} if bound is None else bound, context)
         for inner in effects.bodies:
             if inner.is_init:
                 yield from statements_in_context(
-                    inner.statements, inside(at, inner), inside, values=bound
+                    inner.statements, inside(at, inner), inside, values=bound, buffers=buffers
                 )
         yield at
         for inner in effects.bodies:
             if not inner.is_init:
                 yield from statements_in_context(
-                    inner.statements, inside(at, inner), inside, values=bound
+                    inner.statements, inside(at, inner), inside, values=bound, buffers=buffers
                 )
 
 

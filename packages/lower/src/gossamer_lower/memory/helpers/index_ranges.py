@@ -81,7 +81,7 @@ def index_ranges_of(
 def _accesses(body: tuple[Stmt, ...], name: str) -> Iterator[tuple[Any, _Conditions]]:
     """Yield the nodes that address elements of a buffer, each with the enclosing conditions."""
     start: _Conditions = ()
-    for at in statements_in_context(body, start, _conditions_inside):
+    for at in statements_in_context(body, start, _conditions_inside, buffers={name}):
         # A statement without a body may address an element itself.
         own = at.effects.evaluates if at.effects.bodies else (at.statement,)
         for node in collect(INDEXED_NODES, *own):
