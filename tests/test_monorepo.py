@@ -64,7 +64,7 @@ TESTED_IN = {
     "gossamer-schedule": {
         "regions": "primitives/blocks/test_compute_at.py",
         "rules/analysis": "rules/test_rules.py",
-        "rules/cost": "rules/test_rules.py",
+        "rules/profitability": "rules/test_rules.py",
         "rules/patterns": "rules/test_rules.py",
         "staging": "primitives/buffers/test_caches.py",
         "tensorization": "primitives/blocks/test_tensorize.py",

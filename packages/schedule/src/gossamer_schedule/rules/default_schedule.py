@@ -8,7 +8,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_schedule.rules.canonical.forms import Form, forms_of
 from gossamer_schedule.rules.first_match import first_match
-from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, PART_RULES, RULES
+from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, RULES, SIBLING_RULES
 from gossamer_schedule.rules.schedule_rule import RuleContext
 
 
@@ -83,5 +83,5 @@ def apply_rule(
 
 
 def _context(stats: Stats | None) -> RuleContext:
-    """Return the context of a whole program, with the rules for its parts and for its single iterations."""
-    return RuleContext(stats, part_rules=PART_RULES, iteration_rules=ITERATION_RULES)
+    """Return the context of a whole program, with the rules for siblings and for its single iterations."""
+    return RuleContext(stats, sibling_rules=SIBLING_RULES, iteration_rules=ITERATION_RULES)

@@ -1,7 +1,7 @@
 """The rules in the order in which they are tried: the one list of them.
 
 A rule is added here by one line in `ORDERED_RULES`, at its place; the first rule that matches is used. The
-rules that `schedule_report` tries, those that `fused_rows` tries for its parts, and the table in
+rules that `schedule_report` tries, those that `fused_rows` tries for its iterations, and the table in
 `docs/architecture.md` follow from this list and from what the decorator of each rule declares.
 """
 
@@ -52,7 +52,7 @@ def _record(name: str) -> RuleRecord:
 RULES = Rules()
 """The records of the rules, in this order; the first rule that matches is used."""
 
-PART_RULES = Rules(lambda rule: rule.handles_parts)
+SIBLING_RULES = Rules(lambda rule: rule.handles_siblings)
 """The rules that also schedule one of several iterations over the same rows."""
 
 ITERATION_RULES = Rules(lambda rule: not rule.combines_rules)

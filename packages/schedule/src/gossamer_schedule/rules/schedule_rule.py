@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.row_gathers import PREFETCH, PrefetchThresholds
+from gossamer_schedule.rules.profitability.row_gathers import PREFETCH, PrefetchThresholds
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
@@ -39,17 +39,17 @@ class RowThresholds(NamedTuple):
 class RuleContext(msgspec.Struct, frozen=True):
     """Inputs of a rule besides the program and the target.
 
-    `stats` are those of the data, None if unknown. `is_part` is true if the program is one of several
-    iterations over the same rows, which share a loop; the `thresholds` are then those for parts. `taken` are
-    names that the schedules of other iterations make. The rules for parts, and the rules for programs of one
-    iteration, are in the order in which they are tried.
+    `stats` are those of the data, None if unknown. `is_sibling` is true if the program is one of several
+    iterations over the same rows, which share a loop; the `thresholds` are then those for siblings. `taken`
+    are names that the schedules of other iterations make. The rules for siblings, and the rules for programs
+    of one iteration, are in the order in which they are tried.
     """
 
     stats: Stats | None = None
-    is_part: bool = False
+    is_sibling: bool = False
     thresholds: RowThresholds = RowThresholds()
     taken: frozenset[str] = frozenset()
-    part_rules: Iterable[RuleRecord] = ()
+    sibling_rules: Iterable[RuleRecord] = ()
     iteration_rules: Iterable[RuleRecord] = ()
 
     def new_trace(self) -> TraceBuilder:
@@ -84,8 +84,8 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Programs of this form."""
     schedule: str
     """A description of the schedule, and the cases where it pays."""
-    handles_parts: bool = False
-    """True if the rule also schedules one of several iterations over the same rows: the `is_part` of its
+    handles_siblings: bool = False
+    """True if the rule also schedules one of several iterations over the same rows: the `is_sibling` of its
     context."""
     combines_rules: bool = False
     """True if the rule schedules several iterations, by the rules in its context."""
@@ -102,7 +102,7 @@ def schedule_rule(
     pattern: str,
     programs: str,
     schedule: str,
-    handles_parts: bool = False,
+    handles_siblings: bool = False,
     combines_rules: bool = False,
     replaces_conversion: bool = False,
 ) -> Callable[[RuleFunction], Rule]:
@@ -119,7 +119,7 @@ def schedule_rule(
             pattern=pattern,
             programs=programs,
             schedule=schedule,
-            handles_parts=handles_parts,
+            handles_siblings=handles_siblings,
             combines_rules=combines_rules,
             replaces_conversion=replaces_conversion,
         )
@@ -142,7 +142,7 @@ def rule_record(rule: Rule) -> RuleRecord:
 
     >>> from gossamer_schedule.rules.library.row_sddmm import row_sddmm
     >>> record = rule_record(row_sddmm)
-    >>> record.name, record.handles_parts, record.programs
+    >>> record.name, record.handles_siblings, record.programs
     ('row_sddmm', True, 'SDDMM over CSR and ragged rows')
     """
     record: RuleRecord = vars(rule)["schedule_rule"]

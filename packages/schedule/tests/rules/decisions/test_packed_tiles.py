@@ -23,7 +23,7 @@ def graph(uses=32, *, columns=8192):
 def report(*, features=512, stats=None, dtype="float32", bits=512, cores=2, text=TEXT, part=False):
     module = retyped(parse_module(text), dtype=dtype, index_dtype="int32")
     sizes = {} if features is None else {"feat_size": features}
-    context = RuleContext(stats or graph(), is_part=part)
+    context = RuleContext(stats or graph(), is_sibling=part)
     target = Target.parse(MACHINE.format(bits=bits, cores=cores))
     found = row_spmm(specialize(module, sizes), target, context)
     assert found is not None

@@ -65,7 +65,7 @@ def test_short_rows_and_unknown_matrices_have_one_sum():
 
 def test_a_part_of_fused_rows_has_one_sum():
     module = specialize(parse_module(TEXT), {"feat_size": 16})
-    assert decisions_of(module, WIDE, RuleContext(long_rows(), is_part=True)) is None
+    assert decisions_of(module, WIDE, RuleContext(long_rows(), is_sibling=True)) is None
 
 
 @pytest.mark.parametrize(

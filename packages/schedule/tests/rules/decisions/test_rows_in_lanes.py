@@ -37,9 +37,9 @@ def rows_of(mean, longest):
 SHORT = rows_of(2, 6)
 
 
-def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_part=False):
+def decisions_in_lanes(*, text=TEXT, target=FAST, stats=SHORT, is_sibling=False):
     """The decisions of the rule; None if rows are not lanes."""
-    found = row_spmv(parse_module(text), target, RuleContext(stats, is_part=is_part))
+    found = row_spmv(parse_module(text), target, RuleContext(stats, is_sibling=is_sibling))
     has_lanes = found is not None and found.decisions[0].what.startswith("rows in lanes")
     return found.decisions if has_lanes else None
 
@@ -77,7 +77,7 @@ def test_rows_run_one_by_one_if_gathers_are_slow():
 
 
 def test_rows_of_a_part_run_one_by_one():
-    assert decisions_in_lanes(is_part=True) is None
+    assert decisions_in_lanes(is_sibling=True) is None
 
 
 OTHERS = {

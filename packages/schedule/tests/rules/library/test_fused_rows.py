@@ -9,7 +9,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import replay
 from gossamer_schedule.rules import apply_rule, default_schedule, schedule_report
-from gossamer_schedule.rules.library.fused_rows import SHORT_PART_ROW
+from gossamer_schedule.rules.library.fused_rows import SHORT_SIBLING_ROW
 
 TARGET = Target.parse("generic-cpu")
 PROGRAM = """
@@ -96,12 +96,12 @@ def test_rows_are_asked_for_from_shorter_ones_on():
 
 
 def test_short_rows_are_gone_through_one_element_at_a_time():
-    for mean in (SHORT_PART_ROW, SHORT_PART_ROW + 1):
+    for mean in (SHORT_SIBLING_ROW, SHORT_SIBLING_ROW + 1):
         schedule = default_schedule(module_of(), TARGET, rows_of(mean))
         loops = {args["loop"] for args in steps(schedule, "vectorize")}
         groups = {args["loop"] for args in steps(schedule, "split")} & {"j"}
-        assert loops.isdisjoint({"ja_1", "jb_1"}) == (mean == SHORT_PART_ROW)
-        assert groups == (set() if mean == SHORT_PART_ROW else {"j"})
+        assert loops.isdisjoint({"ja_1", "jb_1"}) == (mean == SHORT_SIBLING_ROW)
+        assert groups == (set() if mean == SHORT_SIBLING_ROW else {"j"})
         assert {"k_1", "kc_1", "kd_1"} <= loops
 
 

@@ -31,7 +31,7 @@ class MantissaExponent(NamedTuple):
     f: Term
 
 
-class LogarithmParts(NamedTuple):
+class LogarithmTerms(NamedTuple):
     """log(1 + f) = f - half + rest."""
 
     f: Term
@@ -90,13 +90,13 @@ def exponent_and_fraction(x: Term) -> MantissaExponent:
     return MantissaExponent(exponent, mantissa - 1.0)
 
 
-def log_near_one(f: Term, *, precise: bool) -> LogarithmParts:
+def log_near_one(f: Term, *, precise: bool) -> LogarithmTerms:
     """Return the logarithm of 1 + f: with s = f / (2 + f), 2 s = f - s f and s f = f^2 / 2 - s f^2 / 2."""
     s = f / (f + 2.0)
     z = s * s
     series = z * f.code.horner(z, known.LOG if precise else known.LOG_32)
     half = f * 0.5 * f
-    return LogarithmParts(f, half, s * (half + series))
+    return LogarithmTerms(f, half, s * (half + series))
 
 
 def _scaled_logarithm(

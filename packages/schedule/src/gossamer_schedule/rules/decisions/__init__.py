@@ -1,1 +1,1 @@
-"""Decisions that several rules take, one file each: the steps that follow from a choice of the cost model."""
+"""Decisions that several rules take, one file each: the steps that follow from a profitable choice."""

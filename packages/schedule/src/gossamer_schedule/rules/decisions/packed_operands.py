@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.taken_names import copy_names, has_taken
-from gossamer_schedule.rules.cost.thread_work import grain
+from gossamer_schedule.rules.profitability.thread_work import grain
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_schedule.rules.cost.packed_tiles import PackedTiles
 from gossamer_schedule.rules.decisions.packed_operands import pack_operand
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
+from gossamer_schedule.rules.profitability.packed_tiles import PackedTiles
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
     TileNests,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Arg
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.thread_work import (
+from gossamer_schedule.rules.profitability.thread_work import (
     FULL_VECTORS_PER_THREAD,
     WORK_PER_ROW,
     grain,

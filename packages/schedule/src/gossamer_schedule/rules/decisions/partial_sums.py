@@ -8,10 +8,10 @@ from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import partial_name, unit_loop_name
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
 from gossamer_schedule.rules.analysis.taken_names import has_taken, partial_names
-from gossamer_schedule.rules.cost.partial_sums import PartialSums
 from gossamer_schedule.rules.decisions.packed_operands import may_pack, pack_operand
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
+from gossamer_schedule.rules.profitability.partial_sums import PartialSums
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
     TileNests,

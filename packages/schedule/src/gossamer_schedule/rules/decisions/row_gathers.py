@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.cost.row_gathers import prefetch_distance
-from gossamer_schedule.rules.cost.verdict import Verdict
+from gossamer_schedule.rules.profitability.row_gathers import prefetch_distance
+from gossamer_schedule.rules.profitability.verdict import Verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 

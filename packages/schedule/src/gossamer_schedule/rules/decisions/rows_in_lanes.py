@@ -11,10 +11,10 @@ from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.definition.made_names import extent_name, longest_name
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.analysis.taken_names import has_taken
-from gossamer_schedule.rules.cost.short_rows import row_group
-from gossamer_schedule.rules.cost.verdict import Verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
+from gossamer_schedule.rules.profitability.short_rows import row_group
+from gossamer_schedule.rules.profitability.verdict import Verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 WORK_PER_GROUP = 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_schedule.rules.cost.verdict import Verdict
+from gossamer_schedule.rules.profitability.verdict import Verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 

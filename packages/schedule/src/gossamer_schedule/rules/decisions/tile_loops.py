@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_schedule.rules.cost.tile_loops import tile_loop
+from gossamer_schedule.rules.profitability.tile_loops import tile_loop
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 

@@ -14,12 +14,16 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
-from gossamer_schedule.rules.cost.packing import tile_packing
-from gossamer_schedule.rules.cost.register_tiles import RegisterTile, best_tile, tile_reason
-from gossamer_schedule.rules.cost.verdict import Verdict, pays_not
 from gossamer_schedule.rules.decisions.packed_operands import may_pack, pack_operand
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
+from gossamer_schedule.rules.profitability.packing import tile_packing
+from gossamer_schedule.rules.profitability.register_tiles import (
+    RegisterTile,
+    best_tile,
+    tile_reason,
+)
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays_not
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,

@@ -1,6 +1,6 @@
 """A value for each feature of each row (`B[i, k] = f(A[i, k], ...)`), or one value per row, in vectors.
 
-This is only a part of fused rows. By themselves, such programs are dense.
+This is only one of the iterations of fused rows. By themselves, such programs are dense.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     pattern='`out[i, k] = ...` over row and features (`[I, K]`, "SS"); K may be missing',
     programs="a value per row, or per row and feature, as a part of `fused_rows` only",
     schedule="features in vectors, unrolled if they are few",
-    handles_parts=True,
+    handles_siblings=True,
 )
 def dense_rows(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
-    """Return the schedule of one row of such a part; None for any other program."""
+    """Return the schedule of one row of such an iteration; None for any other program."""
     found = single_iteration(module)
-    if not context.is_part or found is None:
+    if not context.is_sibling or found is None:
         return None
     function, iteration = found
     axes, store = axes_of(function, iteration), assigned_store(iteration)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.cost.short_rows import SHORT_ROW
-from gossamer_schedule.rules.cost.thread_work import FULL_VECTORS_PER_THREAD, grain
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.elementwise import Elementwise, elementwise_pattern
+from gossamer_schedule.rules.profitability.short_rows import SHORT_ROW
+from gossamer_schedule.rules.profitability.thread_work import FULL_VECTORS_PER_THREAD, grain
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -23,18 +23,18 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     schedule=(
         "one loop over all elements in vectors, or a loop over rows if a value depends on the row"
     ),
-    handles_parts=True,
+    handles_siblings=True,
 )
 def elementwise(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a value per stored element; None for any other program.
 
-    A part always has a loop over rows.
+    A sibling always has a loop over rows.
     """
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
     trace, lanes = context.new_trace(), hardware_params(target).lanes(pattern.dtype)
-    if pattern.is_flat and not context.is_part:
+    if pattern.is_flat and not context.is_sibling:
         _run_all_elements(trace, pattern, lanes)
     else:
         _run_row_by_row(trace, pattern, lanes, context)
@@ -76,7 +76,7 @@ def _why_scalar(context: RuleContext) -> str | None:
     if stats is None:
         return None
     mean, short_row = stats.mean_row, context.thresholds.short_row
-    if context.is_part and mean <= short_row:
+    if context.is_sibling and mean <= short_row:
         return f"rows have {mean:.3g} elements on average; vectors pay above {short_row}"
     if stats.longest_row <= SHORT_ROW:
         return f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}"

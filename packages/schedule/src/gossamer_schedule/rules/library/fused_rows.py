@@ -1,8 +1,8 @@
 """Several computations over the same rows in one loop: all of them on one row, then on the next.
 
 The results of one computation are still in the nearest cache when a later one reads them for the same row
-(attention is an SDDMM, a softmax and a product with values). Each part is scheduled by the rule for its own
-pattern. The loop over rows, which they share, runs in parallel.
+(attention is an SDDMM, a softmax and a product with values). Each iteration is scheduled by the rule for its
+own pattern. The loop over rows, which they share, runs in parallel.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
 from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
 from gossamer_schedule.rules.canonical.forms import Form
-from gossamer_schedule.rules.cost.row_gathers import PREFETCH
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.first_match import first_match
+from gossamer_schedule.rules.profitability.row_gathers import PREFETCH
 from gossamer_schedule.rules.schedule_rule import (
     PatternMatch,
     RowThresholds,
@@ -39,20 +39,20 @@ from gossamer_schedule.rules.schedule_rule import (
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
-PREFETCH_OF_PARTS = PREFETCH._replace(with_alignment=True)
+PREFETCH_OF_SIBLINGS = PREFETCH._replace(with_alignment=True)
 """Limits of prefetching. Several computations per row keep the hardware prefetcher from reaching the next
 row, so software prefetch pays off also where vectors are aligned (measured: 1.5 times faster)."""
 
-SHORT_PART_ROW = 5
-"""Maximum mean row length for scalar code in a part. Longer rows use vectors and groups. With these, shorter
-rows lose to store-forwarding stalls, since a vector load waits for the scalar stores of an earlier part
-(measured: scalar code is 1.1 to 2.1 times as fast, and 0.85 at 7 elements), and to mispredicted exits of the
-loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
+SHORT_SIBLING_ROW = 5
+"""Maximum mean row length for scalar code in one of the iterations. Longer rows use vectors and groups.
+With these, shorter rows lose to store-forwarding stalls, since a vector load waits for the scalar stores of
+an earlier iteration (measured: scalar code is 1.1 to 2.1 times as fast, and 0.85 at 7 elements), and to
+mispredicted exits of the loops over groups and remainders (1.05 to 1.25 times, and 0.97 at 7)."""
 
-PARTS = RowThresholds(short_row=SHORT_PART_ROW, prefetch=PREFETCH_OF_PARTS)
-"""The thresholds for each part."""
+SIBLINGS = RowThresholds(short_row=SHORT_SIBLING_ROW, prefetch=PREFETCH_OF_SIBLINGS)
+"""The thresholds for each of the iterations."""
 
-WORK_PER_ROW_OF_PARTS = 16
+WORK_PER_ROW_OF_SIBLINGS = 16
 """Cost of a row besides its elements, in elements."""
 
 
@@ -80,7 +80,9 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
         f"{names} run over the same rows, and the results of one part for the next are in the nearest cache",
         stage="coordinate",
     )
-    if not all(_plan_part(trace, module, part, target, context) for part in iterations):
+    if not all(
+        _plan_iteration(trace, module, iteration, target, context) for iteration in iterations
+    ):
         return None
     _run_in_parallel(trace, function, iterations, hardware_params(target))
     return PatternMatch(f"parts of the same rows: {names}", trace)
@@ -106,7 +108,7 @@ def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) 
     another for other rows."""
     *earlier, last = iterations
     into = last.name
-    # From the last part back, so that each part moves before those that were moved already.
+    # From the last iteration back, so that each moves before those that were moved already.
     for iteration in reversed(earlier):
         try:
             result = sparse_compute_at(module, iteration.name, into=into, var=last.vars[0])
@@ -117,7 +119,7 @@ def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) 
     return True
 
 
-def _plan_part(
+def _plan_iteration(
     trace: TraceBuilder,
     module: Module,
     iteration: Iteration,
@@ -126,9 +128,9 @@ def _plan_part(
 ) -> bool:
     """Take the decisions of the first rule that matches an iteration by itself, without those on the loop
     over rows. Return whether there is one."""
-    part = RuleContext(context.stats, is_part=True, thresholds=PARTS, taken=trace.names)
+    sibling = RuleContext(context.stats, is_sibling=True, thresholds=SIBLINGS, taken=trace.names)
     form = Form(only(iteration, module=module))
-    found = first_match(context.part_rules, [form], target, part)
+    found = first_match(context.sibling_rules, [form], target, sibling)
     if found is None:
         return False
     decisions = _within_rows(found.decisions, row=iteration.vars[0])
@@ -137,9 +139,9 @@ def _plan_part(
 
 
 def _within_rows(decisions: Iterable[Decision], *, row: str) -> Iterator[Decision]:
-    """Yield the decisions without the steps on the loop over rows, which the parts share."""
+    """Yield the decisions without the steps on the loop over rows, which the iterations share."""
     for decision in decisions:
-        # The loop over rows belongs to all parts and is made parallel once.
+        # The loop over rows belongs to all iterations and is made parallel once.
         steps = tuple(step for step in decision.steps if step.args.get("loop") != row)
         if steps or not decision.steps:
             yield replace(decision, steps=steps)
@@ -151,7 +153,7 @@ def _run_in_parallel(
     iterations: Sequence[Iteration],
     hardware: HardwareParams,
 ) -> None:
-    """Run rows in parallel. They are weighted by their elements if a part iterates over elements."""
+    """Run rows in parallel. They are weighted by their elements if an iteration runs over elements."""
     row = iterations[-1].vars[0]
     axes = [axes_of(function, iteration) for iteration in iterations]
     fibers = [over[1] for over in axes if len(over) > 1 and not is_full(over[1])]
@@ -160,7 +162,7 @@ def _run_in_parallel(
     lanes = hardware.lanes(dtypes[0])
     work = sum(_vectors(over[2:], lanes) for over in axes if len(over) > 1)
     run_rows_in_parallel(
-        trace, row, before=before, vectors=work or 1, per_row=WORK_PER_ROW_OF_PARTS
+        trace, row, before=before, vectors=work or 1, per_row=WORK_PER_ROW_OF_SIBLINGS
     )
 
 

@@ -13,10 +13,6 @@ from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.cost.row_gathers import PREFETCH
-from gossamer_schedule.rules.cost.stored_results import streaming
-from gossamer_schedule.rules.cost.verdict import Verdict, pays_not
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
 from gossamer_schedule.rules.decisions.stored_results import store_around_caches
@@ -26,6 +22,10 @@ from gossamer_schedule.rules.patterns.grouped_reduction import (
     GroupedReduction,
     grouped_reduction,
 )
+from gossamer_schedule.rules.profitability.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.profitability.row_gathers import PREFETCH
+from gossamer_schedule.rules.profitability.stored_results import streaming
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays_not
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,

@@ -11,10 +11,10 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.cost.row_gathers import row_alignment, row_prefetching
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
+from gossamer_schedule.rules.profitability.row_gathers import row_alignment, row_prefetching
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -38,7 +38,7 @@ UNROLLED_VECTORS = 33
         "group; rows of a cache-resident operand are read by aligned cache lines, those of a larger one "
         "are prefetched"
     ),
-    handles_parts=True,
+    handles_siblings=True,
 )
 def row_sddmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for such a product; None for any other program."""

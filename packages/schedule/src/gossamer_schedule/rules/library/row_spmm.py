@@ -20,11 +20,6 @@ from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
-from gossamer_schedule.rules.cost.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.cost.packed_tiles import PackedTiles, packed_tiles
-from gossamer_schedule.rules.cost.partial_sums import PartialSums, partial_sums
-from gossamer_schedule.rules.cost.stored_results import streaming
-from gossamer_schedule.rules.cost.verdict import pays_not
 from gossamer_schedule.rules.decisions.packed_operands import may_pack
 from gossamer_schedule.rules.decisions.packed_tiles import run_packed_tiles
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
@@ -34,6 +29,11 @@ from gossamer_schedule.rules.decisions.stored_results import store_around_caches
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
+from gossamer_schedule.rules.profitability.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.profitability.packed_tiles import PackedTiles, packed_tiles
+from gossamer_schedule.rules.profitability.partial_sums import PartialSums, partial_sums
+from gossamer_schedule.rules.profitability.stored_results import streaming
+from gossamer_schedule.rules.profitability.verdict import pays_not
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -54,7 +54,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
         "if it is small; tiles of features of a large operand that is used often run in parallel, each "
         "packed by its thread"
     ),
-    handles_parts=True,
+    handles_siblings=True,
 )
 def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers with a feature loop; None for any other program."""
@@ -71,8 +71,8 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     elif pattern.features == 1:
         vectors = _accumulate_feature(trace, pattern, pattern.feature)
     else:
-        # In a part, the row is an iterator of the block around all parts.
-        has_rows = not context.is_part and has_rows_and_init(*program)
+        # Of a sibling, the row is an iterator of the block around all of them.
+        has_rows = not context.is_sibling and has_rows_and_init(*program)
         packed = _packed_tiles(*program, pattern, hardware, context) if has_rows else None
         if packed and packed.packing.pays:
             _accumulate_packed_tiles(trace, pattern, packed, hardware, context)
@@ -94,7 +94,7 @@ def _accumulate_tiles(
 ) -> int:
     """Accumulate tiles of features in registers. Return the vectors of work per element.
 
-    The result of a part is not stored around the caches: the next part may read it (measured on attention:
+    The result of a sibling is not stored around the caches: the next one may read it (measured on attention:
     1.4 to 8 times slower).
     """
     gather, stats = pattern.gather, context.stats
@@ -103,7 +103,7 @@ def _accumulate_tiles(
     nests = _accumulate_tile(trace, pattern, tiling)
     run_tile_in_vectors(trace, nests.all)
     run_tiles(trace, tiling.tiles, nests.update.features.tile)
-    if not context.is_part:
+    if not context.is_sibling:
         _store(trace, pattern, nests, hardware, stats)
     prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     return tiling.tiles.work
@@ -212,5 +212,5 @@ def _partial_sums(
     context: RuleContext,
 ) -> PartialSums | None:
     """Return the partial sums of a row that run side by side; None if they do not pay or are not possible."""
-    sums = None if context.is_part else partial_sums(pattern.gather, hardware, context.stats)
+    sums = None if context.is_sibling else partial_sums(pattern.gather, hardware, context.stats)
     return sums if sums and may_add_side_by_side(function, iteration, pattern) else None

@@ -14,10 +14,10 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
-from gossamer_schedule.rules.cost.short_rows import SHORT_ROW, rows_in_lanes
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import may_run_in_lanes, run_rows_in_lanes
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
+from gossamer_schedule.rules.profitability.short_rows import SHORT_ROW, rows_in_lanes
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -56,19 +56,19 @@ INDEPENDENT_VECTORS = 4
         "a row's result in a register; vectors of partial results if rows are long enough or terms "
         "are contiguous; several rows in the lanes of a vector if all are short and gathers are fast"
     ),
-    handles_parts=True,
+    handles_siblings=True,
 )
 def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over fibers without a feature loop; None for any other program.
 
-    Contiguous terms of a part also run one at a time if its rows are short.
+    Contiguous terms of a sibling also run one at a time if its rows are short.
     """
     program, pattern = single_iteration(module), row_reduction(module)
     if program is None or pattern is None or pattern.feature:
         return None
     hardware, trace = hardware_params(target), context.new_trace()
     in_lanes = rows_in_lanes(hardware, context.stats)
-    if in_lanes.pays and not context.is_part and may_run_in_lanes(*program, pattern):
+    if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern):
         run_rows_in_lanes(trace, pattern, hardware, in_lanes)
     else:
         _run_row_by_row(trace, pattern, hardware, context)

@@ -18,8 +18,8 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.script.parser.state.block_parts import BlockParts
-from gossamer_ir.script.parser.state.function_parts import FunctionParts
+from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
+from gossamer_ir.script.parser.state.function_declarations import FunctionDeclarations
 from gossamer_ir.script.parser.state.layouts import AnyLayout
 from gossamer_ir.script.source import Source
 from gossamer_ir.traversal.names import Namer, to_identifier
@@ -47,11 +47,11 @@ class ParserContext:
         self.namer = Namer()
         self.labels = Namer()
         self.scopes: list[dict[str, Entity]] = [{}]
-        self.function = FunctionParts()
+        self.function = FunctionDeclarations()
         self.layouts: dict[str, AnyLayout] = {}
         self.declared: dict[str, str] = {}
         self.is_top = True
-        self.parts: BlockParts | None = None
+        self.parts: BlockDeclarations | None = None
         self.loops: dict[str, Range] = {}
         self.origins: dict[int, tuple[Node, ast.AST]] = {}
 

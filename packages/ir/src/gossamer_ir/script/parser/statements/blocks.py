@@ -10,7 +10,7 @@ from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, 
 from gossamer_ir.script.parser.arguments.statics import require_text
 from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr
 from gossamer_ir.script.parser.expressions.range_arguments import read_range, read_region
-from gossamer_ir.script.parser.state.block_parts import BlockParts
+from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.substitute import substitute
@@ -24,7 +24,7 @@ AXIS_CALLS = {
 }
 
 
-def require_block_parts(ctx: ParserContext, node: ast.AST) -> BlockParts:
+def require_block_parts(ctx: ParserContext, node: ast.AST) -> BlockDeclarations:
     """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
     does."""
     if ctx.parts is None or ctx.parts.kind != "block":
@@ -74,7 +74,7 @@ def writes(ctx: ParserContext, call: ast.Call) -> None:
     parts.writes = _regions(ctx, call)
 
 
-def to_block(name: str, parts: BlockParts, body: tuple[object, ...]) -> Block:
+def to_block(name: str, parts: BlockDeclarations, body: tuple[object, ...]) -> Block:
     """Return the block with these parts and this body."""
     return Block(
         name,
@@ -95,7 +95,9 @@ def _regions(ctx: ParserContext, call: ast.Call) -> tuple[Region, ...]:
     return tuple([read_region(ctx, node) for node in nodes])
 
 
-def _remap(ctx: ParserContext, parts: BlockParts, targets: list[ast.expr], call: ast.Call) -> None:
+def _remap(
+    ctx: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
+) -> None:
     given = bind(ctx, call, "kinds bindings", required=2)
     kinds = require_text(ctx, given["kinds"], "kinds such as 'SR'")
     bindings = items(ctx, given["bindings"], "loop variables")
@@ -130,7 +132,7 @@ def _loop_var(ctx: ParserContext, node: ast.expr) -> Var:
 
 def _add(
     ctx: ParserContext,
-    parts: BlockParts,
+    parts: BlockDeclarations,
     target: ast.expr,
     iterator: tuple[Literal["S", "R"], Range, Expr],
 ) -> None:

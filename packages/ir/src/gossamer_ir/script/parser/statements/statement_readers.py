@@ -25,7 +25,7 @@ from gossamer_ir.script.parser.expressions.expression_readers import (
     unify,
     unsupported_operator,
 )
-from gossamer_ir.script.parser.state.block_parts import BlockParts
+from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements.blocks import AXIS_CALLS, read_iterators, to_block
 from gossamer_ir.script.parser.statements.call_statements import read_call, store_to
@@ -43,7 +43,7 @@ Statements = tuple[Stmt, ...]
 
 
 def read_body(
-    ctx: ParserContext, nodes: Sequence[ast.stmt], parts: BlockParts | None = None
+    ctx: ParserContext, nodes: Sequence[ast.stmt], parts: BlockDeclarations | None = None
 ) -> Statements:
     """Read a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
     outer, was_top, ctx.parts, ctx.is_top = ctx.parts, ctx.is_top, parts, False
@@ -203,7 +203,7 @@ def _init(ctx: ParserContext, node: ast.With, _call: ast.Call) -> None:
 def _block(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     text = require_text(ctx, call.args[0], "a name") if call.args else "block"
     name = ctx.labels.fresh(to_identifier(text))
-    parts = BlockParts("block")
+    parts = BlockDeclarations("block")
     return to_block(name, parts, read_body(ctx, node.body, parts))
 
 
@@ -211,7 +211,7 @@ def _iteration(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
     name, axes, kinds = read_head(ctx, call)
     ctx.scopes.append({})
     names = read_vars(ctx, node.items[0].optional_vars, call, len(kinds))
-    parts = BlockParts("iteration")
+    parts = BlockDeclarations("iteration")
     body = read_body(ctx, node.body, parts)
     ctx.scopes.pop()
     return Iteration(name, axes, kinds, names, body, parts.init or (), parts.annotations or ())

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not
 
 SHORT_ROW = 4
 """Maximum length of all rows for scalar code on contiguous elements: the branches of short rows of equal

@@ -10,7 +10,7 @@ from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.machine.reuse import is_used_often
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not, unknown_size
 
 LINES_AHEAD = 48
 """Cache lines that are prefetched before they are used: enough work to hide the latency of memory, and few

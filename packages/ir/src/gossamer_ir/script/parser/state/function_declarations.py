@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
 )
 
 
-class FunctionParts:
+class FunctionDeclarations:
     """Parameters, declarations and attributes, in the order of the text.
 
     `hints` are those of `facts` that are dropped if the function writes their buffer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not
 
 LARGE_PART = 2
 """Non-temporal stores pay for a result from half of the shared cache. An ordinary store reads the line first,

@@ -10,8 +10,8 @@ from gossamer_ir.machine.packed_tiles import packed_vectors, tile_packing
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.cost.packing import not_one_operand, refusal
-from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.profitability.packing import not_one_operand, refusal
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not, unknown_size
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 
 

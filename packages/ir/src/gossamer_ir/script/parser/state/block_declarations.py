@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import Annotations, BlockIter, Expr, Region, Stmt
 
 
-class BlockParts:
+class BlockDeclarations:
     """The declarations by `T.axis`, `T.where`, `T.reads`, `T.writes`, `T.block_attr` and `T.init`."""
 
     def __init__(self, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""The answer of the cost model to a question of yes or no."""
+"""Whether a decision is profitable, with the reason."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.machine.packing import Packing
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.cost.verdict import Verdict, pays, pays_not, unknown_size
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
+from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not, unknown_size
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 

@@ -14,9 +14,9 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.machine.partial_sums import summed_vectors
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.cost.packing import row_packing
-from gossamer_schedule.rules.cost.register_tiles import IN_FLIGHT
-from gossamer_schedule.rules.cost.verdict import Verdict
+from gossamer_schedule.rules.profitability.packing import row_packing
+from gossamer_schedule.rules.profitability.register_tiles import IN_FLIGHT
+from gossamer_schedule.rules.profitability.verdict import Verdict
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 MAX_SUMS = 4
