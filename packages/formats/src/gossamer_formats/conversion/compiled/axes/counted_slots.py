@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gossamer_formats.conversion.compiled.axes.later_slots import later_slot
-from gossamer_formats.conversion.compiled.axes.places import set_total, take_numbers_from
+from gossamer_formats.conversion.compiled.axes.places import (
+    no_ends,
+    set_total,
+    take_numbers_from,
+)
 from gossamer_formats.conversion.compiled.axes.tables import require_table
 from gossamer_formats.conversion.compiled.axes.target_axes import IndexArray, SlotPlace, TargetAxes
 from gossamer_formats.conversion.compiled.programs.loop_nest import renamed
@@ -20,7 +22,6 @@ from gossamer_formats.conversion.compiled.programs.statements import (
     store,
 )
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
-from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Stmt
@@ -28,39 +29,34 @@ from gossamer_ir.nodes import Axis, Expr, Stmt
 
 def take_counted(state: TargetAxes, axis: Axis, indptr: Indptr, parent: SlotPlace) -> Expr:
     """Bind the slot of an element, if every value of the source is one: the fibers are counted before the
-    loops of the last program, which also finds the offsets."""
+    loops of the last program, which also finds the offsets.
+
+    The offset after that of a fiber is its number of elements at first, then its next slot, and in the end
+    the first slot of the next fiber.
+    """
     require_table(state, parent.size.value)
-    recorder, arguments, name = state.recorder, state.arguments, axis.name
+    recorder, name = state.recorder, axis.name
     dtype = recorder.decide(native_index_dtype, state.source.value_count)
-    offsets = recorder.compute(_new_offsets, parent.size.value, dtype)
-    cursors = recorder.compute(np.zeros, parent.size.value, dtype)
-    arguments.array(f"OFFSETS_{name}", offsets, dtype, add(parent.size.expr, ONE))
-    arguments.array(f"CURSOR_{name}", cursors, dtype, parent.size.expr)
+    offsets = recorder.compute(no_ends, parent.size.value, dtype)
+    state.arguments.array(f"CURSOR_{name}", offsets, dtype, add(parent.size.expr, ONE))
     state.arrays[indptr.handle] = IndexArray(offsets, dtype, state.source.value_count)
     set_total(state, indptr, state.source.value_count)
-    counted = [*state.bindings, increment(f"CURSOR_{name}", parent.slot, dtype)]
+    after = parent._replace(slot=add(parent.slot, ONE))
+    counted = [*state.bindings, increment(f"CURSOR_{name}", after.slot, dtype)]
     state.starts += renamed(state.loop.around(counted), "_counted")
     state.starts += _prefix_sums(name, parent.size.expr, dtype)
-    state.later = later_slot(state, f"CURSOR_{name}", parent, dtype)
-    return take_numbers_from(state, name, parent, dtype)
-
-
-def _new_offsets(fibers: int, dtype: str) -> Array:
-    return np.empty(fibers + 1, dtype)
+    state.later = later_slot(state, f"CURSOR_{name}", after, dtype)
+    return take_numbers_from(state, name, after, dtype)
 
 
 def _prefix_sums(name: str, fibers: Expr, dtype: str) -> list[Stmt]:
-    """Return the statements that store the offsets of fibers, also in place of the counts."""
-    total, offsets, cursors = f"SUM_{name}", f"OFFSETS_{name}", f"CURSOR_{name}"
+    """Return the statements that store the first slots of fibers in place of their numbers of elements."""
+    total, cursors = f"SUM_{name}", f"CURSOR_{name}"
     fiber, count = index_var(f"f_{name}"), index_var(f"count_{name}")
+    after = add(fiber, ONE)
     body: list[Stmt] = [
-        let(count.name, load(cursors, fiber, dtype)),
-        store(cursors, fiber, get_cell(total), dtype),
-        store(offsets, fiber, get_cell(total), dtype),
+        let(count.name, load(cursors, after, dtype)),
+        store(cursors, after, get_cell(total), dtype),
         set_cell(total, add(get_cell(total), count)),
     ]
-    return [
-        *cell(total, ZERO),
-        loop(fiber.name, ZERO, fibers, body),
-        store(offsets, fibers, get_cell(total), dtype),
-    ]
+    return [*cell(total, ZERO), loop(fiber.name, ZERO, fibers, body)]
