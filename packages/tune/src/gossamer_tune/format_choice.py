@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gossamer_ir.support.typed_calls import typed
+from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector
 from gossamer_tune.model.blocks_times_dense import blocks_times_dense
 from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
@@ -21,6 +22,7 @@ MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...]
     csr_times_dense,
     csr_times_vector,
     slices_times_vector,
+    blocked_slices_times_vector,
     ordered_rows_times_dense,
     tiles_times_dense,
     blocks_times_dense,

@@ -1,0 +1,52 @@
+"""The cost of slices of block rows (format `blocked_sell`) times a vector."""
+
+from __future__ import annotations
+
+from gossamer_tune.model.blocks_times_dense import MIN_FILL
+from gossamer_tune.model.blocks_times_vector import with_streamed
+from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
+from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.slices_times_vector import SLICE_CYCLES, SLOT_CYCLES
+from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
+from gossamer_tune.properties.slices import HEIGHT
+
+TERM_CYCLES = 0.13
+"""Cycles for an element of a block: a load and a multiply-add of a vector for `HEIGHT` blocks (measured on
+Emerald Rapids with blocks of 3 by 3: 5.3 cycles for a block, of which the three elements that are gathered
+take 1.4 each)."""
+
+CONVERSION_CYCLES = 1350.0
+"""Cycles for a slot that is converted: NumPy sorts the elements (measured on Emerald Rapids)."""
+
+
+def blocked_slices_times_vector(
+    matrix: MatrixProperties, workload: Workload
+) -> tuple[Estimate, ...]:
+    """Return the estimates for slices of 8 block rows, in square blocks that are filled well enough and whose
+    columns divide those of the matrix. Products with matrices of one column do not compute with them."""
+    if workload.features is not None:
+        return ()
+    return tuple(
+        _estimate(matrix, workload, size, fill)
+        for size, fill in matrix.block_fill.items()
+        if 1 < size <= workload.hardware.accumulators
+        and fill >= MIN_FILL
+        and not matrix.columns % size
+    )
+
+
+def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
+    slots = matrix.nnz / fill / matrix.slice_fill
+    late = LATE_CYCLES[level_of(matrix.columns * workload.element_bytes, workload.hardware)]
+    block = size * (SLOT_CYCLES + late) + size**2 * TERM_CYCLES
+    slices = matrix.rows / size / HEIGHT
+    computed = slots / size**2 * block + slices * size * SLICE_CYCLES
+    cycles = with_streamed(computed, slots, workload)
+    reason = (
+        f"blocks of {size} by {size} are filled to {fill:.0%}; block rows in lanes gather an element of the "
+        "vector once for all rows of a block"
+    )
+    parameters = {"block_rows": size, "block_columns": size, "height": HEIGHT}
+    conversion = slots * CONVERSION_CYCLES
+    return Estimate("blocked_sell", parameters, cycles, conversion, reason, adds_zeros=fill < 1)
