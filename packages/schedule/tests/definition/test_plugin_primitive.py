@@ -1,5 +1,7 @@
 """Primitives of plugins: their names, the checks of what they take and return, builders and traces."""
 
+from typing import Literal
+
 import pytest
 from msgspec.structs import replace
 
@@ -53,6 +55,24 @@ PRIMITIVES = {found.op: found for found in (unroll_by, interchange, broken)}
 @pytest.fixture
 def builder():
     return ScheduleBuilder(SCALE, primitives=PRIMITIVES)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ['Literal["left", "right"]', Literal["left", "right"], Literal["left", "right"] | None],
+)
+def test_a_word_that_its_annotation_does_not_list_is_refused(annotation):
+    def turn(root, *, side, function: str | None = None):
+        return Change(root, (side,))
+
+    turn.__annotations__["side"] = annotation
+    turned = plugin_primitive(PLUGIN, stages=LOOP_STAGES)(turn)
+    assert turned(SCALE, side="left").names == ("left",)
+    with pytest.raises(ScheduleError, match=r"'left' or 'right'. Did you mean 'left'\?") as caught:
+        turned(SCALE, side="lef")
+    assert caught.value.code == "schedule.toy-chip.turn.side"
+    with pytest.raises(ScheduleError, match="wrong type"):
+        turned(SCALE, side=3)
 
 
 def test_its_name_is_that_of_the_plugin_and_of_the_function():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Binary, For, Load, Var
 from gossamer_ir.traversal.walk import walk
+from gossamer_schedule import PRIMITIVES
+from gossamer_schedule.definition.arguments import choices_of
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, constant_extent, loaded
 
-THREADS = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread.x")
 MAX_COPIES = 16
 
 
@@ -16,7 +17,7 @@ def parallel(scene: Scene) -> Drawn:
         return None
     found = {"loop": loop.node.var}
     if scene.chance(0.3):
-        found["accumulate"] = scene.rng.choice(("atomic", "privatized", "segmented"))
+        found["accumulate"] = scene.choice_of("parallel", "accumulate")
         return found | scene.rng.choice(({}, {"parts": 2}, {"parts": 3}))
     offsets = _offsets(loop.node)
     if offsets and scene.chance(0.5):
@@ -41,7 +42,8 @@ def vectorize(scene: Scene) -> Drawn:
     ]
     known = [site for site in innermost if constant_extent(site) is not None]
     loop = scene.choose(known or innermost)
-    how = scene.rng.choice(({}, {"rest": "masked"}, {"rest": "scalar"}, {"accumulate": "atomic"}))
+    rests = [{"rest": word} for word in choices_of(PRIMITIVES["vectorize"], "rest")]
+    how = scene.rng.choice(({}, *rests, {"accumulate": "atomic"}))
     return loop and {"loop": loop.node.var, **how}
 
 
@@ -55,7 +57,7 @@ def bind(scene: Scene) -> Drawn:
     loop = scene.choose(scene.serial)
     if loop is None or not scene.for_threads:
         return None
-    return {"loop": loop.node.var, "thread": scene.rng.choice(THREADS)}
+    return {"loop": loop.node.var, "thread": scene.choice_of("bind", "thread")}
 
 
 def pipeline(scene: Scene) -> Drawn:

@@ -25,7 +25,7 @@ def _moved(scene: Scene, blocks: Sequence[Cursor]) -> Drawn:
 
 
 def sample_compute_location(scene: Scene) -> Drawn:
-    move = scene.rng.choice(("compute_at", "reverse_compute_at"))
+    move = scene.choice_of("sample_compute_location", "move")
     site = scene.choose(scene.makers if move == "compute_at" else scene.users)
     if site is None:
         return None

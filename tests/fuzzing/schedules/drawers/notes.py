@@ -24,7 +24,7 @@ def unannotate(scene: Scene) -> Drawn:
 
 
 def hide_buffer_access(scene: Scene) -> Drawn:
-    site, access = scene.choose(scene.blocks), scene.rng.choice(("read", "write"))
+    site, access = scene.choose(scene.blocks), scene.choice_of("hide_buffer_access", "access")
     if site is None:
         return None
     used = sorted(loaded(site.node)) if access == "read" else stored(site.node)

@@ -24,7 +24,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
+from gossamer_schedule import PRIMITIVES
 from gossamer_schedule.cursor.cursor import Cursor, cursor_at
+from gossamer_schedule.definition.arguments import choices_of
 
 T = TypeVar("T")
 Drawn = dict[str, Any] | None
@@ -93,6 +95,10 @@ class Scene:
     def choose(self, options: Sequence[T]) -> T | None:
         """One of the items; None if there are none."""
         return self.rng.choice(options) if options else None
+
+    def choice_of(self, op: str, argument: str) -> str:
+        """One of the words that an argument of a primitive may be."""
+        return self.rng.choice(choices_of(PRIMITIVES[op], argument))
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share

@@ -24,6 +24,19 @@ def require_scheduled_stage(root: Cursor, stages: tuple[str, ...]) -> None:
         )
 
 
+def require_between(cursor: Cursor, name: str, value: int, least: int, most: int) -> None:
+    """Refuse a number outside of a range, as the argument `name` of a primitive.
+
+    Raises `.<name>`.
+    """
+    if not least <= value <= most:
+        raise schedule_error(
+            f"{cursor.primitive}.{name}",
+            f"{cursor.primitive} does not support {name}={value}.",
+            hint=f"Expected from {least} to {most}.",
+        )
+
+
 def require_serial(cursor: Cursor) -> None:
     """Refuse a loop that is already parallel, vectorized, unrolled or bound to threads."""
     if cursor.node.kind != "serial":

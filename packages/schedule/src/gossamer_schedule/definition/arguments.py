@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
+from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.foreign_names.hints import argument_hint
 
@@ -35,8 +36,8 @@ _TYPES_BY_ANNOTATION: dict[str, Any] = {
     "tuple[int | str, ...]": tuple[int | str, ...],
     "tuple[int | str | None, ...]": tuple[int | str | None, ...],
 }
-"""The types of arguments by the text of their annotation. Evaluating annotations takes longer than applying a
-schedule."""
+"""The types of arguments by the text of their annotation, except closed sets of words. Evaluating annotations
+takes longer than applying a schedule."""
 
 
 def op_of(primitive: Callable[..., Any]) -> str:
@@ -123,7 +124,8 @@ def checked_arguments(
     """Return the arguments of a primitive by name, converted to their types: lists to tuples, NumPy integers
     to Python ints. Intrinsics among the `keywords` are not converted.
 
-    Raises `ScheduleError`: `schedule.replay.arguments` (missing, unknown, twice, or of a wrong type).
+    Raises `ScheduleError`: `schedule.replay.arguments` (missing, unknown, twice, or of a wrong type), and
+    `schedule.<op>.<name>` for a word that is not one of those that the annotation lists.
 
     >>> from gossamer_schedule import split
     >>> checked_arguments(split, {"loop": "i"}, {"factors": [None, 8]})
@@ -173,6 +175,13 @@ def _unknown_argument_error(op: str, name: str, names: list[str]) -> ScheduleErr
 
 
 def _converted_value(op: str, name: str, value: Any, expected: Any) -> Any:
+    words = words_of(expected)
+    if words and isinstance(value, str) and value not in words:
+        raise schedule_error(
+            f"{op}.{name}",
+            f"{op} does not support {name}={value_text(value)}.",
+            hint=expected_words(value, words),
+        )
     try:
         return msgspec.convert(normalized_value(value), expected)
     except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError) as error:
@@ -246,13 +255,27 @@ def argument_types(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[
     function: Any = unwrap(primitive)
     hints, variadic = function.__annotations__, variadic_argument(primitive)
     types = {
-        name: _TYPES_BY_ANNOTATION[_annotation_text(hints[name])]
-        for name in hints
-        if name not in _NOT_ARGUMENTS
+        name: _declared_type(hints[name], function) for name in hints if name not in _NOT_ARGUMENTS
     }
     if variadic:
         types[variadic] = _TYPES_BY_ANNOTATION[f"tuple[{_annotation_text(hints[variadic])}, ...]"]
     return types, [name for name in types if name not in function.__kwdefaults__]
+
+
+def _declared_type(annotation: Any, function: Any) -> Any:
+    """Return the type of an argument by its annotation; None if steps cannot hold it."""
+    known = _TYPES_BY_ANNOTATION.get(_annotation_text(annotation))
+    return choice_type(annotation, function.__globals__) if known is None else known
+
+
+def choices_of(primitive: Callable[..., Any], name: str) -> tuple[str, ...]:
+    """Return the words that an argument of a primitive may be.
+
+    >>> from gossamer_schedule import vectorize
+    >>> choices_of(vectorize, "rest")
+    ('masked', 'scalar')
+    """
+    return words_of(argument_types(primitive)[0][name])
 
 
 def _annotation_text(annotation: Any) -> str:
@@ -279,10 +302,11 @@ def require_declared_arguments(primitive: Callable[..., Any]) -> None:
         raise TypeError(f"{primitive.__name__} has no keyword 'function: str | None = None'")
     _, *names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + bool(variadic)]
     for name in names:
-        text = _annotation_text(hints.get(name, "not declared"))
-        wanted = f"tuple[{text}, ...]" if name == variadic else text
-        if name not in _NOT_ARGUMENTS and wanted not in _TYPES_BY_ANNOTATION:
+        declared = hints.get(name, "not declared")
+        text = _annotation_text(declared)
+        wanted = f"tuple[{text}, ...]" if name == variadic else declared
+        if name not in _NOT_ARGUMENTS and _declared_type(wanted, unwrap(primitive)) is None:
             raise TypeError(
                 f"the argument '{name}' of {primitive.__name__} is of type {text}; expected one of "
-                f"{', '.join(_TYPES_BY_ANNOTATION)}"
+                f"{', '.join(_TYPES_BY_ANNOTATION)}, Literal[...]"
             )

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Stmt
+from gossamer_ir.nodes import AnyBuffer, Block, Scope, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.legality.races import require_no_race_on_new
 from gossamer_schedule.nests.block_nest import BlockNest
-from gossamer_schedule.staging.cache_checks import require_scope
 
 
-def required_block_and_buffer(
-    root: Cursor, *, block: str, buffer: str, scope: str
-) -> tuple[Cursor, AnyBuffer]:
+def required_block_and_buffer(root: Cursor, *, block: str, buffer: str) -> tuple[Cursor, AnyBuffer]:
     """Return the cursor at a block and the buffer to cache for it.
 
-    Raises `.no_block`, `.no_buffer` and `.scope`.
+    Raises `.no_block` and `.no_buffer`.
     """
     cursor = find_block(root, block=block)
     old = find_buffer(root, buffer=buffer)
-    require_scope(scope, cursor)
     return cursor, old
 
 
-def cache_of(old: AnyBuffer, scope: str, *, namer: Namer) -> AnyBuffer:
+def cache_of(old: AnyBuffer, scope: Scope, *, namer: Namer) -> AnyBuffer:
     """Return a new buffer of the same shape in a scope."""
     return replace(old, name=namer.fresh(cache_name(old.name, scope)), handle=None, scope=scope)
 

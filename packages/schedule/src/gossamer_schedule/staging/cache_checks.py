@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import get_args
 
 from gossamer_ir.analysis.invariants import changed_in, written_in
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Buffer, Node, Scope
+from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Buffer, Node
 from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.errors import listing, schedule_error
+from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest
-
-
-def require_scope(scope: str, cursor: Cursor) -> None:
-    """Refuse an unknown storage scope."""
-    if scope not in get_args(Scope):
-        raise schedule_error(
-            f"{cursor.primitive}.scope",
-            f"'{scope}' is not a scope.",
-            hint=listing("scopes", get_args(Scope)),
-        )
 
 
 def require_allocated_outside(nest: BlockNest, buffer: str) -> None:

@@ -20,7 +20,7 @@ def with_gathered_reads(
 
     The new names are those of the buffer, of the block that fills it, and of its loops.
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
     elements = required_elements(cursor, buffer)
     _require_one_read(cursor, elements, buffer=buffer)
     # Only the selecting iterators become dimensions: lanes that share an element must still share it.

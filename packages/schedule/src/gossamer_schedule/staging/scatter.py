@@ -44,7 +44,7 @@ def with_scattered_writes(
 
     The new names are those of the buffer, of the block that copies it afterward, and of its loops.
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
     # First: reduction iterators that select the element would be missing among the dimensions of the cache.
     cursor = _with_spatial_selectors(cursor, buffer)
     element = required_element(cursor, buffer)

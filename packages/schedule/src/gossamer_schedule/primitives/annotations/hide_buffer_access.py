@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.regions import block_regions
@@ -14,13 +16,16 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 
+Access: TypeAlias = Literal["read", "write"]
+"""The kinds of access for which blocks declare regions."""
+
 
 @primitive(stages=LOOP_STAGES)
 def hide_buffer_access(
     root: Cursor,
     block: str,
     *,
-    access: str,
+    access: Access,
     buffers: tuple[str, ...],
     function: str | None = None,
 ) -> Change:
@@ -52,7 +57,6 @@ def hide_buffer_access(
     """
     cursor = find_block(root, block=block)
 
-    _require_access(access)
     regions = _declared_or_derived_regions(root.function, cursor.node, access)
     _require_regions(cursor.node, regions, buffers, access=access)
     remaining = tuple(region for region in regions if region.buffer not in buffers)
@@ -62,17 +66,9 @@ def hide_buffer_access(
     return Change(cursor.replaced_by((changed,)), (block,))
 
 
-def _require_access(access: str) -> None:
-    """Refuse other kinds of access: blocks declare the regions that they read and write, and no others."""
-    if access not in ("read", "write"):
-        raise schedule_error(
-            "hide_buffer_access.access",
-            f"'{access}' is not a kind of access.",
-            hint="Expected 'read' or 'write'.",
-        )
-
-
-def _declared_or_derived_regions(owner: Function, block: Block, access: str) -> tuple[Region, ...]:
+def _declared_or_derived_regions(
+    owner: Function, block: Block, access: Access
+) -> tuple[Region, ...]:
     """Return the regions that a block declares, or else those that follow from its body."""
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
     if declared is not None:
@@ -82,7 +78,7 @@ def _declared_or_derived_regions(owner: Function, block: Block, access: str) -> 
 
 
 def _require_regions(
-    block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: str
+    block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: Access
 ) -> None:
     """Refuse a buffer without a region, such as a misspelled one: the step would hide nothing."""
     known = [region.buffer for region in regions]

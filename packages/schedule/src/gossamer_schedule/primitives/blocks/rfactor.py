@@ -15,7 +15,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
-from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -131,7 +131,8 @@ def _required_reduction(
     reduction = _required_reducer(cursor)
     element = _required_first_element(cursor, reduction)
     _require_one_init(cursor, top, element)
-    _require_axis(reduction, axis)
+    # Each result gets the new dimension at the same axis, so the one with the fewest dimensions limits it.
+    require_between(cursor, "axis", axis, 0, min(len(term.indices) for term in reduction.terms))
     return reduction, element
 
 
@@ -285,22 +286,6 @@ def _require_one_init(cursor: Cursor, top: Cursor, element: WrittenElement) -> N
                 hint="Change the order of the loops with reorder.",
                 place=top.place,
             )
-
-
-def _require_axis(reduction: TermReduction, axis: int) -> None:
-    """Refuse an axis that a result does not have.
-
-    A reduction of several values gives each result the new dimension at the same axis, so the result with the
-    fewest dimensions limits it.
-    """
-    last_axis = min(len(term.indices) for term in reduction.terms)
-    if not 0 <= axis <= last_axis:
-        raise schedule_error(
-            "rfactor.axis",
-            f"The partial results of '{reduction.terms[0].buffer}' cannot have their new dimension at axis "
-            f"{axis}.",
-            hint=f"Expected an axis from 0 to {last_axis}.",
-        )
 
 
 def _combination_nest(

@@ -30,7 +30,6 @@ from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import with_cache
 from gossamer_schedule.staging.cache_checks import (
     require_invariant_selectors,
-    require_scope,
     selecting_iterators,
 )
 from gossamer_schedule.staging.loads import HEADERS, evaluation_condition
@@ -41,7 +40,7 @@ def cache_index(
     root: Cursor,
     block: str,
     *,
-    scope: str,
+    scope: Scope,
     buffer: str | None = None,
     function: str | None = None,
 ) -> Change:
@@ -91,7 +90,6 @@ def cache_index(
     cursor = find_block(root, block=block)
     if buffer is not None:
         find_buffer(root, buffer=buffer)
-    require_scope(scope, cursor)
 
     names: list[str] = []
     for lookup in _required_lookups(cursor, buffer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Stmt, Store
+from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Scope, Stmt, Store
 from gossamer_ir.traversal.effects import BUFFER_NODES, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
@@ -30,7 +30,7 @@ from gossamer_schedule.staging.written_element import require_sole_user, with_re
 
 @primitive(stages=LOOP_STAGES)
 def cache_inplace(
-    root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
+    root: Cursor, block: str, *, buffer: str, scope: Scope, function: str | None = None
 ) -> Change:
     """Make a block that both reads and writes a buffer work on a copy of it, `<buffer>_<scope>`.
 
@@ -83,7 +83,7 @@ def cache_inplace(
                 vi_c_1, vl_c_1 = T.axis.remap("SS", [i_c_1, l_c_1])
                 C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
     elements, stored = _required_elements(cursor, old)
 
     require_constant_size(old, cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Scope
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -15,7 +16,7 @@ from gossamer_schedule.staging.read_elements import require_stored, required_ele
 
 @primitive(stages=LOOP_STAGES)
 def cache_read(
-    root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
+    root: Cursor, block: str, *, buffer: str, scope: Scope, function: str | None = None
 ) -> Change:
     """Copy the elements that a block reads to a new buffer `<buffer>_<scope>`, and make it read the copies.
 
@@ -54,7 +55,7 @@ def cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
     elements = required_elements(cursor, buffer)
 
     require_constant_size(old, cursor)

@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     Compare,
     Expr,
     Range,
+    Scope,
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.cursor import Cursor
@@ -47,7 +48,7 @@ def cache_region(
     *,
     buffer: str,
     loop: str,
-    scope: str,
+    scope: Scope,
     function: str | None = None,
 ) -> Change:
     """Copy the region of a buffer that one iteration of a loop reads, and make a block read the copy.
@@ -91,7 +92,7 @@ def cache_region(
                 vt, vi = T.axis.remap("SS", [t, i])
                 Y[vt, vi] = X_local[vt * 16 + T.int64(P[vt, vi])]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
     target = find_loop(root, loop=loop)
 
     plain = _required_plain(old, cursor)

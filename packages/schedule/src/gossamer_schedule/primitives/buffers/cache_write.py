@@ -9,7 +9,7 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Block, For, Load, Store
+from gossamer_ir.nodes import Block, For, Load, Scope, Store
 from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -44,7 +44,7 @@ from gossamer_schedule.tensorization.unblockize import without_outer_blocks
 
 @primitive(stages=LOOP_STAGES)
 def cache_write(
-    root: Cursor, block: str, *, buffer: str, scope: str, function: str | None = None
+    root: Cursor, block: str, *, buffer: str, scope: Scope, function: str | None = None
 ) -> Change:
     """Make a block write a new buffer `<buffer>_<scope>`, and copy the elements to the old one afterward.
 
@@ -93,7 +93,7 @@ def cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer, scope=scope)
+    cursor, old = required_block_and_buffer(root, block=block, buffer=buffer)
     writer = without_outer_blocks(cursor) if _is_written_by_inner(cursor, buffer) else cursor
     element = required_element(writer, buffer)
     is_loading = _is_old_value_needed(writer, element)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Scope
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
@@ -16,7 +17,7 @@ def reindex_cache_write(
     block: str,
     *,
     buffer: str,
-    scope: str,
+    scope: Scope,
     order: tuple[str, ...] = (),
     function: str | None = None,
 ) -> Change:

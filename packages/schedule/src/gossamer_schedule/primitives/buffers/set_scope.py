@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Scope
@@ -13,13 +11,10 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import listing, schedule_error
-
-SCOPES: tuple[str, ...] = get_args(Scope)
 
 
 @primitive(stages=LOOP_STAGES)
-def set_scope(root: Cursor, buffer: str, *, scope: str, function: str | None = None) -> Change:
+def set_scope(root: Cursor, buffer: str, *, scope: Scope, function: str | None = None) -> Change:
     """Set the memory scope of a buffer that the function allocates.
 
     `scope` is "global", "shared", "warp", "local" or "fragment". If each thread has its own copy of a
@@ -40,10 +35,6 @@ def set_scope(root: Cursor, buffer: str, *, scope: str, function: str | None = N
     """
     old = find_buffer(root, buffer=buffer)
 
-    if scope not in SCOPES:
-        raise schedule_error(
-            "set_scope.scope", f"'{scope}' is not a scope.", hint=listing("scopes", SCOPES)
-        )
     require_allocated(old, root)
 
     return Change(

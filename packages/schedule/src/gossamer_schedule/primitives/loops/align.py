@@ -15,10 +15,13 @@ from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.requirements import require_serial, require_zero_start
+from gossamer_schedule.cursor.requirements import (
+    require_between,
+    require_serial,
+    require_zero_start,
+)
 from gossamer_schedule.cursor.resolve import find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
@@ -71,7 +74,8 @@ def align(
 
     require_serial(cursor)
     require_zero_start(cursor)  # the predicate masks iterations outside of [0, extent)
-    _require_lanes(lanes, cursor)
+    # Every address is aligned to a single lane; index arithmetic may overflow with more than the maximum.
+    require_between(cursor, "lanes", lanes, 2, MAX_SIZE)
     _require_rows(target, lanes)
     _require_extent(cursor, lanes)
     shift = _required_misalignment(target, lanes)
@@ -118,17 +122,6 @@ def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
             needs="their values read no buffer and divide by constants only",
             hint="Align the loop before it is split or fused.",
             place=cursor.place,
-        )
-
-
-def _require_lanes(lanes: int, cursor: Cursor) -> None:
-    """Refuse a single lane, which is aligned at every address, and numbers with which index arithmetic may
-    overflow."""
-    if not is_count(lanes, least=2):
-        raise schedule_error(
-            "align.lanes",
-            f"Loop '{cursor.node.var}' cannot be aligned with lanes={lanes}; expected from 2 to "
-            f"{MAX_SIZE}.",
         )
 
 

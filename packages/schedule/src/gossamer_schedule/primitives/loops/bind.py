@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.loops_by_name import loops_of
@@ -15,18 +13,17 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, r
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
-from gossamer_schedule.errors import listing, schedule_error, text_of
+from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, require_reducers
 
-THREAD_AXES: tuple[str, ...] = get_args(ThreadTag)
 MAX_BOUND_THREADS = 1024
 """The largest number of threads of a block along one axis."""
 
 
 @primitive(stages=LOOP_STAGES)
-def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -> Change:
+def bind(root: Cursor, loop: str, *, thread: ThreadTag, function: str | None = None) -> Change:
     """Bind a serial loop to a thread axis such as "blockIdx.x" or "threadIdx.x".
 
     The loop starts at 0, and different iterations access different elements, as in `parallel`. A loop bound
@@ -64,7 +61,6 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    _require_axis(thread)
     require_zero_start(cursor)  # as do the indices of threads, which replace the variable
     _require_no_nested_axis(cursor, thread=thread)
     _require_extent(cursor, thread=thread)
@@ -79,16 +75,6 @@ def bind(root: Cursor, loop: str, *, thread: str, function: str | None = None) -
     bound = replace(cursor.node, kind="thread_binding", thread=thread, body=body)
 
     return Change(cursor.replaced_by((bound,)), (loop,))
-
-
-def _require_axis(thread: str) -> None:
-    """Refuse a name that is not one of the thread axes of a grid: no launch has threads along it."""
-    if thread not in THREAD_AXES:
-        raise schedule_error(
-            "bind.thread",
-            f"'{thread}' is not a thread axis.",
-            hint=listing("thread axes", THREAD_AXES),
-        )
 
 
 def _require_no_nested_axis(cursor: Cursor, *, thread: str) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.atomic_accumulation import mark_of
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Block, Expr, For, Function
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
+    require_between,
     require_scheduled_stage,
     require_serial,
 )
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.counts import COUNT_RANGE, is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement, require_nothing
 from gossamer_schedule.errors import schedule_error, text_of
@@ -34,8 +37,8 @@ from gossamer_schedule.reductions.parallel_parts import with_parallel_parts
 from gossamer_schedule.safe_accesses.expression_texts import expression_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
-FORMS = ("atomic", "privatized", "segmented")
-"""The values of `accumulate`: how iterations share elements."""
+Accumulation: TypeAlias = Literal["atomic", "privatized", "segmented"]
+"""The ways in which iterations share elements."""
 DEFAULT_PARTS = 8
 """The default number of parts. It is a constant, since results would otherwise depend on the number of
 threads, and small, since each part may have a copy of the buffer."""
@@ -50,7 +53,7 @@ def parallel(
     *,
     weight: str | None = None,
     grain: int | None = None,
-    accumulate: str | None = None,
+    accumulate: Accumulation | None = None,
     parts: int | None = None,
     function: str | None = None,
 ) -> Change:
@@ -112,7 +115,7 @@ def parallel(
     """
     # Without a form, iterations may share nothing, and the plain check below suffices.
     if accumulate is not None or parts is not None:
-        _require_accumulation_form(accumulate, parts, weight or grain)
+        _require_accumulation_form(accumulate, parts, weight or grain, root)
         if accumulate == ATOMIC:
             return parallelize_loop(
                 root, loop, weight, grain=grain, require=require_nothing, accumulate=ATOMIC
@@ -122,7 +125,7 @@ def parallel(
 
 
 def _require_accumulation_form(
-    accumulate: str | None, parts: int | None, weight: str | int | None
+    accumulate: Accumulation | None, parts: int | None, weight: str | int | None, root: Cursor
 ) -> None:
     """Refuse arguments that have no effect in a form: parts are equal, so their work is not balanced by a
     weight, and with atomic updates there are no parts."""
@@ -131,12 +134,6 @@ def _require_accumulation_form(
             "parallel.accumulate",
             f"parts={parts} is given without accumulate=.",
             hint="Add accumulate='privatized' or 'segmented', or leave parts= out.",
-        )
-    if accumulate not in FORMS:
-        raise schedule_error(
-            "parallel.accumulate",
-            f"parallel does not support accumulate={accumulate!r}.",
-            hint="Expected 'atomic', 'privatized' or 'segmented'.",
         )
     if weight is not None and accumulate != ATOMIC:
         raise schedule_error(
@@ -150,12 +147,8 @@ def _require_accumulation_form(
             f"parallel does not support parts={parts} with accumulate='atomic'.",
             hint="Leave parts= out, or use accumulate='privatized' or 'segmented'.",
         )
-    if parts is not None and not 2 <= parts <= MAX_PARTS:
-        raise schedule_error(
-            "parallel.parts",
-            f"parallel does not support parts={parts}.",
-            hint=f"Expected from 2 to {MAX_PARTS} parts.",
-        )
+    if parts is not None:
+        require_between(root, "parts", parts, 2, MAX_PARTS)
 
 
 def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) -> Change:
@@ -206,7 +199,8 @@ def parallelize_loop(
     # Only the shared buffers need atomic updates; others keep plain stores.
     shared = required_shared_buffers(cursor) if accumulate == ATOMIC else ()
     work = None if weight is None else _required_weight(weight, cursor)
-    _require_grain(grain, cursor)
+    if grain is not None:  # it divides the work, which gives the largest number of threads
+        require_between(cursor, "grain", grain, 1, MAX_SIZE)
 
     min_work = None if grain is None else index(grain)
     parallel_loop = replace(cursor.node, kind="parallel", weight=work, grain=min_work)
@@ -259,12 +253,3 @@ def _required_weight(text: str, cursor: Cursor) -> Expr:
             place=place,
         )
     return weight
-
-
-def _require_grain(grain: int | None, cursor: Cursor) -> None:
-    """Refuse a grain below one: it divides the work, which gives the largest number of threads."""
-    if grain is not None and not is_count(grain):
-        raise schedule_error(
-            "parallel.grain",
-            f"Grain {grain} of loop '{cursor.node.var}' is not {COUNT_RANGE}.",
-        )

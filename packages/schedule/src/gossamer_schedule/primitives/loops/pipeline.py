@@ -16,7 +16,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Allocate, For, Stmt
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
@@ -56,7 +56,8 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    _require_stages(stages)
+    # In a single stage nothing overlaps; the annotation may have no more than the maximum.
+    require_between(cursor, "stages", stages, MIN_STAGES, MAX_STAGES)
     copies = _required_copies(cursor)
     _require_own_values(cursor, copies)
 
@@ -64,16 +65,6 @@ def pipeline(root: Cursor, loop: str, *, stages: int = 2, function: str | None =
     marked = replace(cursor.node, annotations=(*others, (PIPELINE, stages)))
 
     return Change(cursor.replaced_by((marked,)), (loop,))
-
-
-def _require_stages(stages: int) -> None:
-    """Refuse a single stage, in which nothing overlaps, and more stages than the annotation may have."""
-    if not MIN_STAGES <= stages <= MAX_STAGES:
-        raise schedule_error(
-            "pipeline.stages",
-            f"pipeline does not support stages={stages}.",
-            hint=f"Expected from {MIN_STAGES} to {MAX_STAGES} stages.",
-        )
 
 
 def _required_copies(cursor: Cursor) -> tuple[Stmt, ...]:

@@ -18,9 +18,9 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.cursor.access import values_in_block
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.requirements import require_between
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
-from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.conditional_prefetch import conditional_prefetch, has_varying_count
@@ -73,7 +73,8 @@ def prefetch(
     assert isinstance(target, Buffer), "the loop stage has no other buffers"
     inside = find_block(root, block=block)
 
-    _require_distance(distance, cursor)
+    # The iteration itself has read what is at distance 0; the index of the later iteration must not overflow.
+    require_between(cursor, "distance", distance, 1, MAX_SIZE)
     _require_allocated_outside(target, cursor)
     reads = _required_indices(inside, target, cursor=cursor)
     spans = [_required_span(read, target, cursor=cursor) for read in reads]
@@ -88,18 +89,6 @@ def prefetch(
     body = (*cursor.node.body, *prefetches)
 
     return Change(cursor.replaced_by((replace(cursor.node, body=body),)), (loop,))
-
-
-def _require_distance(distance: int, cursor: Cursor) -> None:
-    """Refuse a distance of 0, which prefetches what the iteration has read already, and one so large that the
-    index of the later iteration may overflow."""
-    if not is_count(distance):
-        raise schedule_error(
-            "prefetch.distance",
-            f"prefetch does not support distance={distance}; expected from 1 to {MAX_SIZE} iterations of "
-            f"loop '{cursor.node.var}'.",
-            place=cursor.place,
-        )
 
 
 def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec.structs import replace
 
 from gossamer_ir.arith.affine import affine_of, factored
-from gossamer_ir.core.annotations import ATOMIC, REST
+from gossamer_ir.core.annotations import REST
 from gossamer_ir.nodes import For, VScale
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import (
@@ -28,6 +30,8 @@ from gossamer_schedule.reductions.reduction_loops import (
     require_reducers,
 )
 
+Remainder: TypeAlias = Literal["masked", "scalar"]
+"""The ways to run the terms of a reduction that do not fill a vector."""
 MAX_LANES = 1024
 """The largest number of lanes of a vector, or of multiples of vscale."""
 
@@ -37,8 +41,8 @@ def vectorize(
     root: Cursor,
     loop: str,
     *,
-    rest: str = "scalar",
-    accumulate: str | None = None,
+    rest: Remainder = "scalar",
+    accumulate: Literal["atomic"] | None = None,
     function: str | None = None,
 ) -> Change:
     """Mark an innermost serial loop as vectorized: its iterations become the lanes of vectors.
@@ -90,18 +94,17 @@ def vectorize(
                 Y[vi] = X[vi] * 2.0
     """
     if accumulate is not None:
-        _require_form(accumulate, rest)
+        _require_no_rest(rest)
         return _vectorize_terms(root, loop)
     return vectorize_loop(root, loop, rest, require=require_no_race)
 
 
-def _require_form(accumulate: str, rest: str) -> None:
-    """Refuse other forms, and `rest`: terms are combined one by one, so none of them is left over after the
-    vectors."""
-    if accumulate != ATOMIC or rest != "scalar":
+def _require_no_rest(rest: Remainder) -> None:
+    """Refuse `rest`: terms are combined one by one, so none of them is left over after the vectors."""
+    if rest != "scalar":
         raise schedule_error(
             "vectorize.accumulate",
-            f"vectorize does not support accumulate={accumulate!r} with rest={rest!r}.",
+            f"vectorize does not support accumulate='atomic' with rest={rest!r}.",
             hint="Expected accumulate='atomic' without rest=.",
         )
 
@@ -121,12 +124,11 @@ def _vectorize_terms(root: Cursor, loop: str) -> Change:
     return Change(root.with_function(changed), names)
 
 
-def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) -> Change:
+def vectorize_loop(root: Cursor, loop: str, rest: Remainder, *, require: Requirement) -> Change:
     """Vectorize a loop; `require` checks a loop that is not a reduction."""
     cursor = find_loop(root, loop=loop)
 
     require_serial(cursor)
-    _require_rest(rest)
     _require_innermost(cursor)
     _require_lanes(cursor)
     is_reduction = is_reduction_loop(cursor) or is_accumulation_loop(cursor)
@@ -141,16 +143,6 @@ def vectorize_loop(root: Cursor, loop: str, rest: str, *, require: Requirement) 
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, (REST, rest)))
 
     return Change(cursor.replaced_by((vector_loop,)), (loop,))
-
-
-def _require_rest(rest: str) -> None:
-    """Refuse other values, which lowering would take for "scalar" without an error."""
-    if rest not in ("scalar", "masked"):
-        raise schedule_error(
-            "vectorize.rest",
-            f"vectorize does not support rest={rest!r}.",
-            hint="Expected 'scalar' or 'masked'.",
-        )
 
 
 def _require_innermost(cursor: Cursor) -> None:

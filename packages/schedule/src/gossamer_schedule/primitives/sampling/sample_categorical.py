@@ -6,6 +6,7 @@ from random import Random
 
 from gossamer_ir.nodes import STAGES
 from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.requirements import require_between
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
 from gossamer_schedule.definition.primitive import primitive
@@ -52,7 +53,8 @@ def sample_categorical(
     chances = weights or (1,) * len(candidates)
     _require_weights(candidates, chances)
     chosen = _drawn_index(chances, f"{seed}/{name}") if decision is None else decision
-    _require_decision(chosen, candidates)
+    # A trace for other candidates may have a larger index; a negative one would count from the end.
+    require_between(root, "decision", chosen, 0, len(candidates) - 1)
 
     return Change(
         root, (name,), values={name: candidates[chosen]}, recorded={"decision": chosen, "seed": 0}
@@ -75,15 +77,4 @@ def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> N
             "sample_categorical.candidates",
             f"No candidate can be drawn from {candidates} with the weights {chances}.",
             hint="Expected one or more candidates, and as many weights, none negative and not all 0.",
-        )
-
-
-def _require_decision(decision: int, candidates: tuple[int, ...]) -> None:
-    """Refuse an index out of range, such as that of a trace for other candidates; a negative one would count
-    from the end."""
-    if not 0 <= decision < len(candidates):
-        raise schedule_error(
-            "sample_categorical.decision",
-            f"The decision {decision} is not the index of a candidate.",
-            hint=f"Expected from 0 to {len(candidates) - 1}.",
         )

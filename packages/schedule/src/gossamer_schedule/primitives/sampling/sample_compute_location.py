@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
+from typing import Literal
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import For, Function
@@ -27,7 +28,7 @@ def sample_compute_location(
     block: str,
     *,
     name: str,
-    move: str = "compute_at",
+    move: Literal["compute_at", "reverse_compute_at"] = "compute_at",
     decision: str | None = None,
     seed: int = 0,
     function: str | None = None,
@@ -59,7 +60,6 @@ def sample_compute_location(
     cursor = find_block(root, block=block)
 
     require_value_name(name, root)
-    _require_move(move)
     possible = list(_possible_loops(root.function, cursor, move=move))
     if not possible:
         raise schedule_error(
@@ -75,16 +75,6 @@ def sample_compute_location(
         )
 
     return Change(root, (name,), values={name: chosen}, recorded={"decision": chosen, "seed": 0})
-
-
-def _require_move(move: str) -> None:
-    """Refuse other primitives: the loops to draw from are those that the move accepts for the block."""
-    if move not in _MOVING_PRIMITIVES:
-        raise schedule_error(
-            "sample_compute_location.move",
-            f"'{move}' is not a primitive that moves a block into a loop.",
-            hint=listing("primitives", _MOVING_PRIMITIVES),
-        )
 
 
 def _possible_loops(owner: Function, cursor: Cursor, *, move: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from random import Random
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import Expr
 from gossamer_schedule.cursor.cursor import Cursor
-from gossamer_schedule.cursor.requirements import LOOP_STAGES
+from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count
@@ -66,7 +66,8 @@ def sample_perfect_tile(
     cursor = find_loop(root, loop=loop)
 
     require_value_name(name, root)
-    _require_parts(parts, largest)
+    require_between(cursor, "parts", parts, 2, MAX_FACTORS)  # one part is the whole extent
+    require_between(cursor, "largest", largest, 1, MAX_FACTOR)
     extent = cursor.node.extent
     if decision is None:
         chosen = _drawn_factors(extent, parts, largest=largest, random=Random(f"{seed}/{name}"))
@@ -78,23 +79,6 @@ def sample_perfect_tile(
         f"{name}_{position}": factor for position, factor in enumerate(chosen)
     }
     return Change(root, tuple(values), values=values, recorded={"decision": chosen, "seed": 0})
-
-
-def _require_parts(parts: int, largest: int) -> None:
-    """Refuse one part, which is the whole extent, and factors so large that the search for divisors would be
-    slow."""
-    if not 2 <= parts <= MAX_FACTORS:
-        raise schedule_error(
-            "sample_perfect_tile.parts",
-            f"sample_perfect_tile does not support parts={parts}.",
-            hint=f"Expected from 2 to {MAX_FACTORS}.",
-        )
-    if not 1 <= largest <= MAX_FACTOR:
-        raise schedule_error(
-            "sample_perfect_tile.largest",
-            f"sample_perfect_tile does not support largest={largest}.",
-            hint=f"Expected from 1 to {MAX_FACTOR}.",
-        )
 
 
 def _require_decision(decision: TileFactors, parts: int) -> None:

@@ -32,6 +32,7 @@ from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change
+from gossamer_schedule.definition.choices import expected_words
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe
 from gossamer_schedule.errors import schedule_error
@@ -106,12 +107,13 @@ def unsafe_set_dtype(
 def _require_numbers(old: AnyBuffer, dtype: str) -> None:
     """Refuse handles and bools: sums and minima are computed in the new dtype, and these have none."""
     numbers = [name for name, (kind, _) in SCALARS.items() if kind not in ("bool", "handle")]
-    if dtype not in numbers or old.dtype not in numbers:
-        raise schedule_error(
-            "unsafe_set_dtype.dtype",
-            f"Buffer '{old.name}' cannot be changed from '{old.dtype}' to '{dtype}'.",
-            hint=f"Expected one of {', '.join(numbers)}.",
-        )
+    for name in (dtype, old.dtype):
+        if name not in numbers:
+            raise schedule_error(
+                "unsafe_set_dtype.dtype",
+                f"Buffer '{old.name}' cannot be changed from '{old.dtype}' to '{dtype}'.",
+                hint=expected_words(name, numbers),
+            )
 
 
 def _require_plain(function: Function, buffer: str) -> None:

@@ -7,12 +7,12 @@ from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import marked_unsafe, require_nothing
-from gossamer_schedule.primitives.loops.vectorize import vectorize_loop
+from gossamer_schedule.primitives.loops.vectorize import Remainder, vectorize_loop
 
 
 @primitive(stages=LOOP_STAGES)
 def unsafe_vectorize(
-    root: Cursor, loop: str, *, rest: str = "scalar", function: str | None = None
+    root: Cursor, loop: str, *, rest: Remainder = "scalar", function: str | None = None
 ) -> Change:
     """Vectorize an innermost loop without a proof that its lanes access different elements.
 
