@@ -31,7 +31,6 @@ SAME = {
     "LoopOrCondition": "what stands around a statement",
     "MAX_ITERATIONS": "the largest int64",
     "Options": "options of a case of the corpus",
-    "SCOPES": "memory scopes",
     "SYMBOL": "the symbol of the function that runs a parallel region",
     "Statements": "statements of a body",
     "VECTOR_BYTES": "bytes of a vector in programs that check arrays",

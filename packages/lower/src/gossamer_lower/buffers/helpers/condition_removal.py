@@ -25,6 +25,10 @@ from gossamer_lower.buffers.helpers.position_conditions import PositionCondition
 
 MAX_PROOF_DEPTH = 3
 """The proof of a condition may need the proof of others, up to this depth; deeper ones stay."""
+MAX_PROOFS = 1000
+"""The number of proofs that are tried for one statement; its further conditions stay. Programs of the corpus
+need up to 28. The number grows exponentially with the depth of look-ups inside the index of a look-up:
+without a limit, one random program with four levels of them took minutes."""
 
 
 class ConditionRemover:
@@ -36,6 +40,7 @@ class ConditionRemover:
         self._conditions = conditions
         self._known: list[Expr] = []
         self._nesting = 0
+        self._proofs = 0
         self._choices: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
 
     # --- what holds
@@ -50,8 +55,9 @@ class ConditionRemover:
         self._choices = choices
 
     def begin_statement(self) -> None:
-        """Forget the results for other statements, where other conditions hold."""
+        """Forget the results for other statements, where other conditions hold, and their proofs."""
         self._choices = {}
+        self._proofs = 0
 
     def know(self, condition: Expr) -> None:
         """Record that a condition holds from here on; the point records it, too."""
@@ -126,9 +132,10 @@ class ConditionRemover:
         if condition in self._known:
             return True
         # A condition that occurs in its own proof would recurse forever.
-        if self._nesting >= MAX_PROOF_DEPTH:
+        if self._nesting >= MAX_PROOF_DEPTH or self._proofs >= MAX_PROOFS:
             return False
         self._nesting += 1
+        self._proofs += 1
         is_proved = self._is_proved(self._conditions[condition])
         self._nesting -= 1
         return is_proved

@@ -16,7 +16,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import listing, schedule_error
 
-Access: TypeAlias = Literal["read", "write"]
+AccessKind: TypeAlias = Literal["read", "write"]
 """The kinds of access for which blocks declare regions."""
 
 
@@ -25,7 +25,7 @@ def hide_buffer_access(
     root: Cursor,
     block: str,
     *,
-    access: Access,
+    access: AccessKind,
     buffers: tuple[str, ...],
     function: str | None = None,
 ) -> Change:
@@ -67,7 +67,7 @@ def hide_buffer_access(
 
 
 def _declared_or_derived_regions(
-    owner: Function, block: Block, access: Access
+    owner: Function, block: Block, access: AccessKind
 ) -> tuple[Region, ...]:
     """Return the regions that a block declares, or else those that follow from its body."""
     declared: tuple[Region, ...] | None = block.reads if access == "read" else block.writes
@@ -78,7 +78,7 @@ def _declared_or_derived_regions(
 
 
 def _require_regions(
-    block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: Access
+    block: Block, regions: tuple[Region, ...], buffers: tuple[str, ...], *, access: AccessKind
 ) -> None:
     """Refuse a buffer without a region, such as a misspelled one: the step would hide nothing."""
     known = [region.buffer for region in regions]
