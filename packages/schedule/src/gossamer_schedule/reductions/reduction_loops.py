@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.nodes import Block, Expr
+from gossamer_ir.nodes import Block, Expr, Stmt
 from gossamer_ir.traversal.effects import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.errors import schedule_error, text_of
-from gossamer_schedule.reductions.reassociation import combiner_of, reduction_of
+from gossamer_schedule.reductions.reassociation import (
+    combiner_of,
+    reduction_of,
+    with_reassociation_marks,
+)
 
 
 def _blocks_below(cursor: Cursor) -> list[Block]:
@@ -42,7 +47,23 @@ def is_accumulation_loop(cursor: Cursor) -> bool:
     )
 
 
-def require_reducers(cursor: Cursor) -> None:
+def required_concurrent_body(
+    cursor: Cursor, *, is_reduction: bool, require: Requirement
+) -> tuple[Stmt, ...]:
+    """Return the body of the loop at a cursor whose iterations will run at the same time.
+
+    A reduction must consist of reducers, and gets the annotation of those whose terms are combined in another
+    order. `require` checks any other loop.
+    """
+    body: tuple[Stmt, ...] = cursor.node.body
+    if not is_reduction:
+        require(cursor)
+        return body
+    _require_reducers(cursor)
+    return with_reassociation_marks(body)
+
+
+def _require_reducers(cursor: Cursor) -> None:
     """Refuse the loop at a cursor unless its body consists of blocks that are reductions over it.
 
     No block may use the result of another one, which is complete only after the loop.

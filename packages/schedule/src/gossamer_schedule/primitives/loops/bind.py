@@ -15,8 +15,7 @@ from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
-from gossamer_schedule.reductions.reassociation import with_reassociation_marks
-from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, require_reducers
+from gossamer_schedule.reductions.reduction_loops import is_reduction_loop, required_concurrent_body
 
 MAX_BOUND_THREADS = 1024
 """The largest number of threads of a block along one axis."""
@@ -66,12 +65,8 @@ def bind(root: Cursor, loop: str, *, thread: ThreadTag, function: str | None = N
     _require_extent(cursor, thread=thread)
     # Only the threads of one block can combine terms.
     is_reduction = thread.startswith("threadIdx") and is_reduction_loop(cursor)
-    if is_reduction:
-        require_reducers(cursor)
-    else:
-        require_no_race(cursor)
+    body = required_concurrent_body(cursor, is_reduction=is_reduction, require=require_no_race)
 
-    body = with_reassociation_marks(cursor.node.body) if is_reduction else cursor.node.body
     bound = replace(cursor.node, kind="thread_binding", thread=thread, body=body)
 
     return Change(cursor.replaced_by((bound,)), (loop,))

@@ -154,9 +154,7 @@ def _required_exchanged_body(
 ) -> tuple[Stmt, ...]:
     """Return the body, with reassociated blocks annotated; refuse an order in which an iteration may read an
     element before it is written, or after it is overwritten."""
-    reassociated = required_exchange(top, chain, moved)
-    body = chain[-1].body
-    return with_reassociation_marks(body, reassociated) if reassociated else body
+    return with_reassociation_marks(chain[-1].body, required_exchange(top, chain, moved))
 
 
 def _nest_of(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:

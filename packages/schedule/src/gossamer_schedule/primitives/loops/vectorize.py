@@ -23,11 +23,10 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
 from gossamer_schedule.reductions.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.loop_reduction import required_loop_reduction
-from gossamer_schedule.reductions.reassociation import with_reassociation_marks
 from gossamer_schedule.reductions.reduction_loops import (
     is_accumulation_loop,
     is_reduction_loop,
-    require_reducers,
+    required_concurrent_body,
 )
 
 Remainder: TypeAlias = Literal["masked", "scalar"]
@@ -132,12 +131,8 @@ def vectorize_loop(root: Cursor, loop: str, rest: Remainder, *, require: Require
     _require_innermost(cursor)
     _require_lanes(cursor)
     is_reduction = is_reduction_loop(cursor) or is_accumulation_loop(cursor)
-    if is_reduction:
-        require_reducers(cursor)
-    else:
-        require(cursor)
+    body = required_concurrent_body(cursor, is_reduction=is_reduction, require=require)
 
-    body = with_reassociation_marks(cursor.node.body) if is_reduction else cursor.node.body
     vector_loop = replace(cursor.node, kind="vectorized", body=body)
     if rest != "scalar":
         vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, (REST, rest)))
