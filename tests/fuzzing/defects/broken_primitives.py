@@ -136,8 +136,8 @@ DEFECTS = (
     Defect(
         "lanes of a vector may write one element",
         of="vectorize", home="primitives.loops.vectorize",
-        line="        require(cursor)\n",
-        instead="        pass\n",
+        line="is_reduction=is_reduction, require=require)\n",
+        instead="is_reduction=is_reduction, require=lambda cursor: None)\n",
         along=("split",),
     ),
     Defect(
