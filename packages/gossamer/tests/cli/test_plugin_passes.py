@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer import resolve_target
-from gossamer.cli.plugin_passes import pass_records
+from gossamer.cli.plugin_passes import extension_points_of, pass_records
 from gossamer.cli.single_steps import apply_steps, steps_text, to_step
 from gossamer_backend.plugin_api import Pass
 from gossamer_ir.errors import ArgumentError, PluginError
@@ -56,6 +56,14 @@ def test_passes_of_one_name_are_one_pass_for_several_stages(extension):
     ) as caught:
         apply_record(records["generic-cpu.invalid"], replace(SCALE, stage="position"))
     assert caught.value.code == "pass.stage"
+
+
+def test_the_extension_points_of_a_pass_are_its_own(extension):
+    later = Pass("keep", "flat", renamed, at="before vectorize_loops")
+    other = Pass("other", "loop", renamed, at="before lower_blocks")
+    pointed = replace(extension, passes=(*extension.passes, later, other))
+    assert extension_points_of(pointed, "generic-cpu.keep") == ("before vectorize_loops",)
+    assert extension_points_of(pointed, "generic-cpu.invalid") == ()
 
 
 @pytest.mark.usefixtures("extension")

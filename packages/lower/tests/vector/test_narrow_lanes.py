@@ -52,6 +52,8 @@ NARROWED = {
     "a bound that no int32 reaches": compared(f"T.broadcast(2147483647, 4) < {Q0}"),
     "a maximum": reduced(Q0),
     "the maximum of a difference": reduced(f"{P1} - {P0}"),
+    "the least constant": reduced(f"T.max({Q0}, T.broadcast(T.int64(-2147483648), 4))"),
+    "the greatest constant": reduced(f"T.min({Q0}, T.broadcast(T.int64(2147483647), 4))", "min"),
     "the minimum of a choice": reduced(f"T.Select({P0} < {P1}, {Q0}, {ZEROS})", "min"),
 }
 LEFT = {
@@ -59,7 +61,8 @@ LEFT = {
     "a bound that may be negative": compared(f"T.broadcast(i - 3, 4) < {Q0}"),
     "a bound above": compared(f"{Q0} < T.broadcast(i, 4)"),
     "a sum": reduced(Q0, "add"),
-    "a large constant": reduced(f"T.max({Q0}, T.broadcast(4294967296, 4))"),
+    "a constant that is too large": reduced(f"T.max({Q0}, T.broadcast(T.int64(2147483648), 4))"),
+    "a constant that is too small": reduced(f"T.max({Q0}, T.broadcast(T.int64(-2147483649), 4))"),
 }
 
 

@@ -120,6 +120,7 @@ def _block(search: ExtractedSearch, loops: list[For], *, namer: Namer) -> Block:
     inside: dict[str, Expr] = {}
     iters: list[BlockIter] = []
     for loop in loops:
+        # The range of a loop may depend on loops around it, whose iterators stand for them in the block.
         domain = substitute(Range(loop.start, loop.extent), inside)
         var = namer.fresh(f"v{loop.var}")
         iters.append(BlockIter(var, "S", domain, build.index_var(loop.var)))
@@ -137,6 +138,7 @@ def _result_stores(
     if dtype == "int64":
         return (Store(name, indices, value),)
     result = Var(namer.fresh("found"), "int64")
+    # A larger result would wrap around, and the executor would access another element.
     high = constant(int(identity("min", dtype).text), "int64")
     is_narrow = Compare("le", result, high)
     return (Let(result, value), Guard(is_narrow, name), Store(name, indices, Cast(dtype, result)))

@@ -71,6 +71,7 @@ def decompose_padding(
     _require_unchanged(nest, padded)
     require_distinct_stores(cursor, padded.buffer, nest=nest.loops)
 
+    # As an init, the padding gets a nest over all elements that the block stores, without its other loops.
     filled = replace(cursor.node, init=(Store(padded.buffer, padded.indices, padded.padding),))
     fill, names = init_nest(
         replace(cursor, node=filled), nest.enclosing, namer=namer_of(root.function), suffix="pad"

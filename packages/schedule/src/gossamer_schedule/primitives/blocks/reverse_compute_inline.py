@@ -174,12 +174,14 @@ def _fused_producer(
     iters = [at.name for at in load.indices if isinstance(at, Var)]
     point = dict(zip(iters, produced.indices, strict=True))
     inlined = _store_at_point(store, load, value=produced.value, point=point)
+    # The consumer may run at fewer points than the producer: its conditions go with its store.
     conditions = list(
         _unproved_conditions(cursor, producer, load, value=produced.value, point=point)
     )
     _require_no_vectorized_loop(producer, conditions)
     block: Block = producer.node
     predicate = _extended_predicate(block, conditions)
+    # Declared regions are those of the old store; without them, they follow from the body.
     return replace(block, body=(inlined,), predicate=predicate, reads=None, writes=None)
 
 

@@ -99,6 +99,8 @@ def cache_inplace(
         before=copies[:1],
         after=copies[1:],
     )
+    # The copy back is new, too: it also stores elements that an iteration has only copied in, over what a
+    # concurrent one has stored to them.
     require_no_race_on_new(loop_nest(cursor).top, rewritten, buffers={buffer})
 
     names = (cache.name, *(name for copy in copies for name in names_of_nest(copy)))
@@ -148,6 +150,7 @@ def _require_loads_and_stores(cursor: Cursor, buffer: str) -> None:
     nodes = [node for node in walk(*cursor.node.body) if isinstance(node, (Load, Store, Combine))]
     is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
     is_written = any(isinstance(node, Store) and node.buffer == buffer for node in nodes)
+    # A declared reducer reads the elements that it combines with, although there is no load of them.
     is_combined = any(
         buffer in buffers_accessed(node) for node in nodes if isinstance(node, Combine)
     )

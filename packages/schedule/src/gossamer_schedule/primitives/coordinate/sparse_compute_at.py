@@ -91,6 +91,7 @@ def sparse_compute_at(
     outer = _joined_iteration(
         cursor.node, target.node, shared, name=f"{into}_{var}", function=root.function
     )
+    # The target is found again by its name: removing the iteration before it moves it.
     bare = cursor.replaced_by(())
     return Change(find_iteration(bare, iteration=into).replaced_by((outer,)), (outer.name,))
 
@@ -220,6 +221,7 @@ def _dimensions_at(node: Iteration, buffer: str, var: str) -> set[int]:
             continue
         if not isinstance(access, ELEMENT_ACCESSES):
             return set()
+        # Only the plain variable counts: `i + 1` selects an element that another iteration uses, too.
         own_dimensions = {dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")}
         dimensions = own_dimensions if dimensions is None else dimensions & own_dimensions
     return dimensions or set()
@@ -235,6 +237,8 @@ def _joined_iteration(
     }
     moved = substitute_body(_without_axes(first, count), variables)
     body = (*moved, *_without_axes(second, count))
+    # A target without further axes becomes the outer iteration itself and keeps its name, by which later
+    # steps address it. Its init is among the statements.
     if count == len(second.vars):
         return replace(second, init=(), body=body)
     fresh = namer_of(function).fresh(name)

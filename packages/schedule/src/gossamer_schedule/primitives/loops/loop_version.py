@@ -79,6 +79,7 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     test = _required_condition(condition, cursor)
     _require_inits(cursor, test)
 
+    # Names are unique in a function: both versions get new ones, to which handles of the old are forwarded.
     versions = clones_of((cursor.node,), 2, namer_of(root.function))
     first, second = versions
     mutable = mutable_buffers(root.function)

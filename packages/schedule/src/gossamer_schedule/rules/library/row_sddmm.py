@@ -135,6 +135,7 @@ def _run_dot_products(
     vectors = _vectors(pattern, lanes)
     vectors = None if vectors is None else vectors + is_aligned
     outer, lane = trace.split(pattern.feature, factors=(vectors, lanes))
+    # The init runs before the loop over vectors, so that lanes keep their sums from one vector to the next.
     trace.decompose_reduction(pattern.block, loop=outer)
     trace.vectorize(lane, rest="masked")
     why = "the number of vectors is known at run time only, so they run in a loop"

@@ -43,6 +43,7 @@ def separate_iterations(
     for number, iteration in enumerate(iterations):
         if _is_private(function, iteration):
             continue
+        # `taken` grows with each iteration: the names that their schedules make are in one function.
         own = _schedule_alone(only(iteration, module=module), target, context, taken=trace.names)
         if own is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
@@ -120,6 +121,7 @@ def _rows_in_parallel(function: Function, iteration: Iteration, trace: TraceBuil
         and not is_varied(axes[1])
         and bool(iteration.init)
     )
+    # Rows in panels or tiles run in another parallel loop, which is not one over rows.
     loops = [step.args["loop"] for step in trace.steps if step.op == "parallel"]
     if is_stored and integer_value(axes[0].length) == 1 and loops == [iteration.vars[1]]:
         return iteration.vars[1]

@@ -122,6 +122,8 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     reduced = [axis for axis in axes if axis.kind == "R"]
     if len(reduced) != 2 or len(axes) != len(element) + 2:
         return None
+    # The axis of the columns of a block is a dense root, that of blocks is not: blocks come first, whatever
+    # the order in the program.
     reduced.sort(key=lambda found: is_dense_root(found.axis))
     position, inner = reduced
     fiber = position.axis
