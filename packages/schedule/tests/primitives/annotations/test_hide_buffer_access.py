@@ -1,4 +1,4 @@
-"""`hide_buffer_access`: programs that it refuses."""
+"""`hide_buffer_access`: the regions that remain, and programs that it refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from nest_programs import COPY
 from refused import reason_of
 
 from gossamer_ir.interchange.records import Step
-from gossamer_schedule import apply
+from gossamer_ir.nodes import Block
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule import ScheduleBuilder, apply
 
 BEYOND_ALL = """
 R = T.decl_buffer((8,), "float32")
@@ -31,3 +33,19 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "body", "arguments"), REFUSED, ids=[code for code, *_ in REFUSED])
 def test_refusals(program, code, body, arguments):
     assert reason_of(apply, program(body), Step("hide_buffer_access", arguments)) == code
+
+
+def test_regions_of_the_other_kind_of_access_stay(program):
+    def regions(builder):
+        (block,) = collect(Block, *builder.module.functions[0].body)
+        return block.reads, block.writes
+
+    builder = ScheduleBuilder(program(COPY))
+    assert regions(builder) == (None, None)
+    builder.hide_buffer_access("copy", access="read", buffers=("X",))
+    assert regions(builder) == ((), None)
+    builder.hide_buffer_access("copy", access="write", buffers=())
+    reads, (written,) = regions(builder)
+    assert (reads, written.buffer) == ((), "Y")
+    builder.hide_buffer_access("copy", access="write", buffers=("Y",))
+    assert regions(builder) == ((), ())
