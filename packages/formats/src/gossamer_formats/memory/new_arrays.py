@@ -86,8 +86,8 @@ class _Block(NamedTuple):
     size: int
 
 
-MAX_KEPT = 32 << 20
-"""The most bytes of freed blocks that are kept for the next arrays; the C library keeps as much."""
+MAX_KEPT = 64 << 20
+"""The most bytes of freed blocks that are kept for the next arrays. The GNU C library keeps as much."""
 
 _kept: list[_Block] = []
 
