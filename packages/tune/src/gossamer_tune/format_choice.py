@@ -30,7 +30,7 @@ MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...]
 )
 """The models of costs, one file each. There is one of CSR for each operator."""
 
-MIN_GAIN = 1.03
+MIN_GAIN = 1.05
 """Expected speedup over CSR from which another format is chosen: the model is not more exact than that."""
 
 

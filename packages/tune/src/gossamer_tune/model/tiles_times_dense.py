@@ -21,9 +21,12 @@ PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = 0.95, 1.15
 """Cycles for the multiply-add of a vector that is loaded from the packed rows, if these fit the first-level
 cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
 
-SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 11.0, 3.0
-"""Cycles for a row in a tile, and for each vector of its sum, which is added to the result (fitted to pruned
-weights: 3.1 and 2.9 on Zen 4, 11 and 3 on Emerald Rapids)."""
+SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 4.0, 3.0
+"""Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9)."""
+
+ZERO_CYCLES = 8.0
+"""Cycles for a vector of the result, which is set to zero before (fitted to pruned weights on Emerald Rapids,
+on one thread and on two, of which one does that)."""
 
 MIN_SEGMENT = 40.0
 """Minimum cycles for a row with elements in a tile: the latency of its sum and of the mispredicted end of its
@@ -58,11 +61,12 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT
     packing = panels * matrix.columns * vectors * pack_cycles(matrix, workload)
+    zeroing = matrix.rows * workload.vectors * ZERO_CYCLES
     reason = f"a row has {mean:.3g} elements in a tile on average, whose rows stay in {packed / 1024:.3g} KB"
     return Estimate(
         "tiled_csr",
         {"tile_columns": columns},
-        tiling.feature_tiles * (max(work, latency) + packing),
+        tiling.feature_tiles * (max(work, latency) + packing) + zeroing,
         matrix.nnz * CONVERSION_CYCLES,
         reason,
     )
