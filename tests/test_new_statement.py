@@ -12,9 +12,10 @@ import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import ZERO
-from gossamer_ir.errors import VerifyError
+from gossamer_ir.errors import UnsupportedError, VerifyError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
+from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.statements import statement_translators as translations
 from gossamer_ir.nodes import Expr, For, Guard, Name, Node, Stmt
 from gossamer_ir.script import parse_module, print_module
@@ -126,6 +127,20 @@ def gather(x: T.handle, p: T.handle, y: T.handle, n: T.int64, m: T.int64):
 """
 
 
+REDUCTION = (
+    TEXT[: TEXT.index("        scale")]
+    + """
+        for i in T.serial(n):
+            for j in T.serial(3):
+                with T.block("sums"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        Y[vi] = 0.0
+                    Y[vi] = Y[vi] + X[P[vi]] * T.cast(r + vj, "float64")
+"""
+)
+
+
 def arguments(n=21):
     rng = np.random.default_rng(0)
     x, p = rng.integers(-9, 9, n).astype(np.float64), rng.integers(0, n, n)
@@ -174,6 +189,23 @@ def test_all_passes_lower_it():
     (loop,) = collect(Repeat, flat)
     assert collect(Guard, loop)
     np.testing.assert_array_equal(interpreted(flat), result(**arguments()))
+
+
+def test_an_init_in_it_is_placed_in_each_iteration():
+    flat, given = lower_to_flat(parse_module(REDUCTION)), arguments()
+    np.testing.assert_array_equal(interpreted(flat), given["x"][given["p"]] * (2 + 3 + 4))
+
+
+def test_the_interpreter_refuses_an_init_in_it_by_name():
+    with pytest.raises(InterpreterError, match="A 'Repeat' around a block with an init"):
+        interpreted(parse_module(REDUCTION))
+
+
+def test_a_vectorized_loop_with_it_is_refused_by_name():
+    head = "    with T.repeat(m) as r:"
+    text = TEXT.replace(head, f"    for l in T.vectorized(4):\n  {head}")
+    with pytest.raises(UnsupportedError, match="Repeat has no vector form"):
+        lower_to_flat(parse_module(text))
 
 
 def test_a_backend_compiles_it():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -22,8 +22,8 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    Stmt,
     Store,
-    While,
 )
 from gossamer_ir.traversal.effects import (
     ELEMENT_NODES,
@@ -33,13 +33,11 @@ from gossamer_ir.traversal.effects import (
     buffers_written,
     effects_of,
 )
-from gossamer_ir.traversal.fields import body_fields
+from gossamer_ir.traversal.fields import body_fields, has_bodies
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
-
-EnclosingStmt: TypeAlias = For | While | If
 
 
 class MarkedFrom(msgspec.Struct, frozen=True):
@@ -160,7 +158,7 @@ def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
     return None
 
 
-def _is_repeating(stmt: EnclosingStmt, block: Block) -> bool:
+def _is_repeating(stmt: Stmt, block: Block) -> bool:
     """Return whether a statement repeats a block as a whole, so that each repetition initializes anew."""
     if isinstance(stmt, For):
         return stmt.extent != ONE and not is_fed_by_loop(stmt, block)
@@ -168,7 +166,7 @@ def _is_repeating(stmt: EnclosingStmt, block: Block) -> bool:
 
 
 def _marked_from(
-    outside: Sequence[EnclosingStmt], loops: Sequence[For], block: Block
+    outside: Sequence[Stmt], loops: Sequence[For], block: Block
 ) -> dict[str, MarkedFrom]:
     """Return, for each buffer, where its marks are cleared: before the outermost loop that feeds the block
     and in which the buffer is not allocated. `outside` are the statements before which no init runs."""
@@ -180,7 +178,7 @@ def _marked_from(
     return marked_from
 
 
-def _repeating_inside(loop: For, outside: Sequence[EnclosingStmt], block: Block) -> tuple[For, ...]:
+def _repeating_inside(loop: For, outside: Sequence[Stmt], block: Block) -> tuple[For, ...]:
     """Return the loops inside of a loop that repeat the block with its init.
 
     Raises an error for a `while`, whose number of iterations is unknown.
@@ -206,9 +204,10 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     )
 
 
-def _enclosing_statements(stmt: Any, block: Block) -> Iterator[EnclosingStmt]:
-    """Yield the loops and choices on the path from a statement down to a block inside it."""
-    if isinstance(stmt, EnclosingStmt) and any(nested is block for nested in statements((stmt,))):
+def _enclosing_statements(stmt: Any, block: Block) -> Iterator[Stmt]:
+    """Yield the statements on the path from a statement down to a block inside it, up to another block."""
+    is_around = not isinstance(stmt, Block) and has_bodies(type(stmt))
+    if is_around and any(nested is block for nested in statements((stmt,))):
         yield stmt
         for inner in (
             nested for field in body_fields(type(stmt)) for nested in getattr(stmt, field)
