@@ -8,6 +8,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.loops.peel_last_iteration",
         "gossamer_lower.loops.unswitch_on_alignment",
         "gossamer_lower.loops.unswitch_uniform_conditions",
+        "gossamer_lower.loops.helpers.cse_unrolled",
         "gossamer_lower.search.merge_searches",
     ),
     "What only some statements have is lowered; the bodies of any other statement are visited": (
@@ -66,6 +67,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.iterations.helpers.iterator_kinds",
         "gossamer_schedule.nests.split_variable",
         "gossamer_schedule.rules.analysis.outputs",
+        "gossamer_schedule.rules.analysis.own_rows",
         "gossamer_schedule.rules.patterns.block_reduction",
         "gossamer_schedule.rules.patterns.tiled_reduction",
         "gossamer_schedule.primitives.loops.loop_version",
@@ -84,6 +86,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_formats.conversion.compiled.axes.coordinates",
         "gossamer_formats.conversion.compiled.axes.marked_fibers",
         "gossamer_formats.conversion.compiled.axes.places",
+        "gossamer_formats.conversion.maps.contents",
     ),
     "Operands are visited in any other expression": (
         "gossamer_lower.math.helpers.call_lowering",
