@@ -122,18 +122,33 @@ def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
     """Yield the formats in which the library computes an operator, whatever the model thinks of them."""
     yield candidate("csr")
     yield candidate("hyb", c=1)
-    if op == "spmv":
-        yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
-        return
+    yield from _vector_formats(found) if op == "spmv" else _matrix_formats(found)
+    for size in _filled_blocks(found):
+        if not found.rows % size and not found.columns % size:
+            yield candidate("bsr", block_rows=size, block_columns=size)
+
+
+def _vector_formats(found: MatrixProperties) -> Iterator[Estimate]:
+    yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
+    for size in _filled_blocks(found):
+        if not found.columns % size:
+            yield candidate(
+                "blocked_sell", block_rows=size, block_columns=size, height=SLICE_HEIGHTS[0]
+            )
+
+
+def _matrix_formats(found: MatrixProperties) -> Iterator[Estimate]:
     if found.rows == found.columns:
         yield candidate("row_groups", height=1)._replace(is_ordered=True)
     for columns in TILE_COLUMNS:
         in_tile = found.mean_row * columns / max(found.columns, 1)
         if 2 * columns <= found.columns and in_tile >= MIN_IN_TILE:
             yield candidate("tiled_csr", tile_columns=columns)
-    for size, fill in found.block_fill.items():
-        if fill >= MIN_FILL and not found.rows % size and not found.columns % size:
-            yield candidate("bsr", block_rows=size, block_columns=size)
+
+
+def _filled_blocks(found: MatrixProperties) -> Iterator[int]:
+    """Yield the sizes of square blocks that are filled well enough."""
+    return (size for size, fill in found.block_fill.items() if fill >= MIN_FILL)
 
 
 def candidate(format: str, **parameters: int) -> Estimate:
