@@ -198,6 +198,21 @@ def test_a_run_in_front_of_single_elements_is_a_vector(module, text, checked):
     assert "llvm.masked.store.v8i32.p0" in source
 
 
+@pytest.mark.parametrize("is_bound", [False, True], ids=["read in place", "bound by a let"])
+def test_vectors_of_a_gathered_row_share_its_pointer(module, text, checked, is_bound):
+    x = Buffer("X", (N, index(32)), "float32", "x")
+    p, y = Buffer("P", (N,), "int64", "p"), Buffer("Y", (N, index(32)), "float32", "y")
+    number = Load("P", (ROW,), "int64")
+    row = Var("row", "int64")
+    runs = [Ramp(index(first), index(1), WIDE) for first in (0, 16)]
+    loads = [Load("X", (row if is_bound else number, run), "float32x16") for run in runs]
+    copies = [Store("Y", (ROW, run), load) for run, load in zip(runs, loads, strict=True)]
+    body = [Let(row, number), *copies] if is_bound else copies
+    source = checked(text(module(For("i", ZERO, N, tuple(body)), buffers=(x, y, p))))
+    assert source.count("asm") == 1
+    assert re.search(r"getelementptr float, ptr %v\d+, i64 16", source)
+
+
 def test_vector_indices_gather_and_scatter(loop, text, checked):
     where = Load("P", (RUN,), "int64x16")
     source = text(loop(Store("Y", (where,), Load("X", (where,), "float32x16"))))
@@ -281,8 +296,8 @@ def test_loops_are_not_unrolled_unless_asked(loop, module, text, checked):
 
 def test_loops_and_functions_are_aligned(loop, text, checked):
     source = checked(text(loop(copy(None))))
-    assert '!"llvm.loop.align", i32 32' in source
-    assert "align 32 {" in source
+    assert '!"llvm.loop.align", i32 64' in source
+    assert "align 64 {" in source
 
 
 def test_loops_of_constant_extent_need_no_test(module, text, checked):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OUT_OF_BOUNDS
-from gossamer_ir.nodes import For, Guard, If, Let, While
+from gossamer_ir.nodes import For, Guard, If, Let, Load, While
+from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
@@ -18,6 +19,8 @@ UNROLL = "unroll"
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
     """Emit a let. Names are unique in a function, so the binding is never removed."""
     emitter.values[node.var.name] = emitter.expr(node.value)
+    if collect(Load, node.value):
+        emitter.loaded.add(node.var.name)
 
 
 def emit_if(emitter: FunctionEmitter, node: If) -> None:

@@ -115,10 +115,11 @@ class ModuleEmitter(msgspec.Struct):
 class FunctionEmitter(msgspec.Struct):
     """The function being emitted.
 
-    `workspace`: the operand. `overflow`: bounds of its integers. `heap`: stack slots with the addresses of
-    memory to free. `unchanging`: buffers that nothing writes while it runs. `read`: values loaded from them,
-    one table for each enclosing scope. Code in a scope dominates what follows in it, so loads are reused
-    there. `has_nontemporal_stores`: it needs a fence at its end.
+    `workspace`: the operand. `overflow`: bounds of its integers. `loaded`: variables of lets that are read
+    from memory. `heap`: stack slots with the addresses of memory to free. `unchanging`: buffers that nothing
+    writes while it runs. `read`: values loaded from them, one table for each enclosing scope. Code in a scope
+    dominates what follows in it, so loads are reused there. `has_nontemporal_stores`: it needs a fence at its
+    end.
     """
 
     unit: ModuleEmitter
@@ -126,6 +127,7 @@ class FunctionEmitter(msgspec.Struct):
     workspace: str = "%ws"
     overflow: OverflowAnalysis | None = None
     values: dict[str, Value] = {}
+    loaded: set[str] = msgspec.field(default_factory=set)
     buffers: dict[str, BufferAddress] = {}
     heap: list[str] = []
     shared: frozenset[str] = frozenset()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Ramp
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, broadcast, index_constant, mul
 from gossamer_llvm.emitter.types import memory_type
@@ -35,6 +38,8 @@ def emit_address(
     indices, uniform = _split_uniform_offset(indices)
     if uniform is not None:
         return _offset_address(emitter, location, indices[0], uniform)
+    if _is_gathered_row(emitter, indices):
+        return _gathered_row_address(emitter, location, indices)
     indices, distance = _split_constant_offset(indices)
     # The address without its constant offset may lie before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
@@ -93,6 +98,48 @@ def _offset_address(
     base = _element_pointer(emitter, location, offset, "")
     pointer = emitter.text.value(f"getelementptr {element}, ptr {base}, {distances.typed}")
     return Address(location, pointer, distances, is_scattered=True)
+
+
+def _is_gathered_row(emitter: FunctionEmitter, indices: tuple[Expr, ...]) -> bool:
+    """Return whether an access is to consecutive elements of a row whose number is read from memory."""
+    *outer, last = indices or (ZERO,)
+    if not outer or not isinstance(last, Ramp) or not is_run(indices):
+        return False
+    is_read = collect(Load, *outer) or not emitter.loaded.isdisjoint(free_vars(*outer))
+    return bool(is_read) and dtype_of(last.base) == "int64"
+
+
+def _gathered_row_address(
+    emitter: FunctionEmitter, location: BufferAddress, indices: tuple[Expr, ...]
+) -> Address:
+    """Emit the address of consecutive elements of a gathered row: a pointer that all vectors of the row
+    share, and a constant distance from it."""
+    *outer, last = indices
+    assert isinstance(last, Ramp)
+    _require_vector_dtype(emitter, last)
+    form = affine_of(last.base)
+    row = [*map(emitter.expr, outer), index_constant(0)]
+    offset = _row_major_offset(emitter, location, row, flags="")
+    # The same element of the first row is invariant in the loop over rows.
+    first = emitter.expr(expr_of(Affine(form.terms, 0)))
+    start = replace(location, address=_element_pointer(emitter, location, first, ""))
+    pointer = _in_register(emitter, _element_pointer(emitter, start, offset, ""))
+    if form.constant:
+        pointer, offset = _add_constant_offset(
+            emitter, location, pointer, offset=offset, distance=form.constant
+        )
+    return Address(location, pointer, offset, is_scattered=False)
+
+
+def _in_register(emitter: FunctionEmitter, pointer: str) -> str:
+    """Return the same pointer, as the result of no instruction that LLVM knows.
+
+    Then LLVM computes it once for all vectors of a row. Otherwise it adds the row to the start of the buffer
+    in each addressing mode, for which the processor splits a multiply-add in two operations (measured on
+    Emerald Rapids in products with 16 to 128 features: 1.05 to 1.15 times as fast in a register).
+    """
+    call = f'call ptr asm "", "=r,0"(ptr {pointer}) nounwind willreturn memory(none)'
+    return emitter.text.value(call)
 
 
 def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
