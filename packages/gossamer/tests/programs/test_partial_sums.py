@@ -17,6 +17,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_testkit import retyped, script
 
 LONG = Stats(rows=64, columns=64, nnz=64 * 40, longest_row=80, empty_rows=1)
+FEWER_USES = Stats(rows=64, columns=64, nnz=64 * 20, longest_row=40, empty_rows=1)
 
 
 def rows_of_every_length(columns, dtype):
@@ -28,25 +29,40 @@ def rows_of_every_length(columns, dtype):
     return sparse.csr_array(whole)
 
 
+def beginning_at(element, array):
+    """A copy of an array that begins so many elements after the start of a cache line."""
+    memory = np.zeros(array.size + 64, array.dtype)
+    first = -memory.ctypes.data % 64 // array.itemsize + element
+    copy = memory[first : first + array.size].reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize(
+    ("vectors", "stats"), [(1, LONG), (2, LONG), (1, FEWER_USES), (2, FEWER_USES), (4, FEWER_USES)]
+)
+@pytest.mark.parametrize("element", [0, 3])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_of_every_length(dtype, lanes, threads):
+def test_rows_of_every_length(dtype, vectors, stats, element, threads):
     matrix = rows_of_every_length(45, dtype)
-    features = lanes * 64 // np.dtype(dtype).itemsize
+    features = vectors * 64 // np.dtype(dtype).itemsize
     dense = np.random.default_rng(1).integers(-3, 4, (45, features)).astype(dtype)
+    dense = beginning_at(element, dense)
     result = np.full((46, features), 7, dtype)
     text = script("csr_spmm")
     module = specialize(
         retyped(parse_module(text), dtype=dtype, index_dtype="int32"), {"feat_size": features}
     )
-    decision = gs.explain(module, stats=LONG).decisions[0]
-    assert decision.what.endswith("partial sums of a row in registers")
+    decisions = gs.explain(module, stats=stats).decisions
+    assert any(
+        decision.what.endswith("partial sums of a row in registers") for decision in decisions
+    )
     resolved = resolve_elsewhere("generic-cpu")[1]
     before = gs.get_num_threads()
     gs.set_num_threads(threads)
     try:
-        kernel = gs.compile(module, schedule=default_schedule(module, resolved, LONG))
+        kernel = gs.compile(module, schedule=default_schedule(module, resolved, stats))
         kernel(a=matrix.data, b=dense, c=result, indptr=matrix.indptr, indices=matrix.indices)
     finally:
         gs.set_num_threads(before)

@@ -14,6 +14,7 @@ from gossamer_testkit import retyped, script
 
 L2 = 1 << 20
 WIDE = Target.parse(f"generic-cpu:vector_bits=512,l2={L2}")
+SMALL = Target.parse("generic-cpu:vector_bits=512,l2=16384,l3=32768")
 TEXT = script("csr_spmm")
 
 
@@ -30,8 +31,13 @@ def partial_sums(*, features=16, stats=None, target=WIDE, text=TEXT, dtype="floa
 def decisions_of(module, target, context):
     """The decisions of the rule; None if a row has no partial sums."""
     report = row_spmm(module, target, context)
-    has_sums = report is not None and "partial sums of a row" in report.decisions[0].what
-    return report.decisions if has_sums else None
+    decisions = () if report is None else report.decisions
+    return decisions if any("partial sums of a row" in found.what for found in decisions) else None
+
+
+def operand_decision(decisions):
+    """The decision about the dense operand."""
+    return next(found for found in decisions if "operand" in found.what or "packed" in found.what)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +57,7 @@ def test_one_or_two_vectors_have_several_sums(features, dtype, bits, sums):
     assert found[2].what == "B_data packed at aligned addresses"
 
 
-@pytest.mark.parametrize("features", [None, 1, 8, 24, 48, 64, 128])
+@pytest.mark.parametrize("features", [None, 1, 8, 24, 80, 128])
 def test_rows_of_other_numbers_of_features_have_one_sum(features):
     assert partial_sums(features=features) is None
 
@@ -79,15 +85,52 @@ def test_a_part_of_fused_rows_has_one_sum():
     ],
 )
 def test_an_operand_that_is_not_packed(stats, reason):
+    operand = operand_decision(partial_sums(stats=stats))
+    assert operand.why.startswith(reason)
+    assert "cache_region" not in {step.op for step in operand.steps}
+
+
+@pytest.mark.parametrize(
+    ("features", "dtype"),
+    [(16, "float32"), (32, "float32"), (64, "float32"), (8, "float64"), (32, "float64")],
+)
+def test_a_few_vectors_that_are_aligned_have_two_sums(features, dtype):
+    found = partial_sums(features=features, dtype=dtype, stats=long_rows(31))
+    assert found[0].what == "vectors begin at aligned addresses of B_data"
+    assert found[1].what == "2 partial sums of a row in registers"
+
+
+def test_four_vectors_are_aligned_where_two_are_packed():
+    assert operand_decision(partial_sums(features=32)).what.endswith("packed at aligned addresses")
+    assert partial_sums(features=64)[0].what == "vectors begin at aligned addresses of B_data"
+
+
+@pytest.mark.parametrize("features", [16, 32])
+def test_vectors_that_are_neither_packed_nor_aligned_have_sums_if_there_is_one(features):
+    found = partial_sums(features=features, stats=long_rows(31), target=SMALL)
+    assert (found is not None) == (features == 16)
+    if found:
+        assert found[0].what == "vectors begin at the first feature"
+        assert found[1].what == "4 partial sums of a row in registers"
+
+
+def test_aligned_sums_are_stored_around_the_caches_if_they_are_large():
+    stats = long_rows(20, rows=1 << 18, columns=10000)
     found = partial_sums(stats=stats)
-    assert found[2].why.startswith(reason)
-    assert "cache_region" not in {step.op for step in found[2].steps}
-    assert partial_sums(stats=stats, features=32) is None, (
-        "partial sums of two vectors gain nothing"
-    )
+    assert "C_data is stored around the caches" in {decision.what for decision in found}
 
 
-TAKEN = ["C_data_rf", "csrmm_rf", "i_unit", "B_data_global", "B_data_1_c", "j_0", "k_c"]
+TAKEN = [
+    "C_data_rf",
+    "C_data_local",
+    "C_data_local_rf",
+    "csrmm_rf",
+    "i_unit",
+    "B_data_global",
+    "B_data_1_c",
+    "j_0",
+    "k_c",
+]
 
 
 @pytest.mark.parametrize("name", TAKEN)

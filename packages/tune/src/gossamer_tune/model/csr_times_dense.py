@@ -21,8 +21,8 @@ ELEMENT_CYCLES = 0.8
 ROW_CYCLES, RESULT_CYCLES = 12.0, 6.0
 """Cycles for a row, most of them for the mispredicted end of its loop, and for a vector of its result."""
 
-UNPACKED_SUM_LOADS = 2.7
-"""Cost of a load from an operand that is not packed, of rows of one vector: nearly all cross a cache line."""
+UNPACKED_SUM_LOADS = 2.0
+"""Cost of a load from an operand that is not packed, of rows of one vector: two aligned vectors are loaded."""
 
 
 def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:

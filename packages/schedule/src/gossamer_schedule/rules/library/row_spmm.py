@@ -6,7 +6,8 @@ parallel, balanced by nonzeros. CSR, ELL, DCSR, ragged rows and bitmasks are sch
 
 If the features fill one or two vectors only, one chain of multiply-adds for each would leave the units idle
 while they wait for the last sum. Several elements of a long row are then added to sums of their own, which
-are added at the end of the row.
+are added at the end of the row. Up to four vectors have such sums if they are aligned to the rows of the
+dense operand.
 
 Rows of many features that are used often come from a distant cache. Then tiles of features run in parallel
 instead, and each thread packs the tile of the dense operand that it reads.
@@ -50,7 +51,7 @@ from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
     schedule=(
         "features in tiles of vector registers, aligned to the cache lines of the dense operand if it "
         "stays in the shared cache; rows of a larger operand are prefetched; large results are stored "
-        "around the caches; several partial sums of long rows of one or two vectors, whose operand is packed "
+        "around the caches; several partial sums of long rows of a few vectors, whose operand is packed "
         "if it is small; tiles of features of a large operand that is used often run in parallel, each "
         "packed by its thread"
     ),
@@ -67,7 +68,10 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
         trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
         vectors = 1
     elif sums := _partial_sums(*program, pattern, hardware, context):
-        vectors = add_side_by_side(trace, pattern, sums)
+        vectors = sums.tile.vectors
+        stored_by = add_side_by_side(trace, pattern, sums, hardware)
+        if sums.aligning.pays:
+            _store(trace, pattern, stored_by, hardware, context.stats)
     elif pattern.features == 1:
         vectors = _accumulate_feature(trace, pattern, pattern.feature)
     else:
@@ -104,7 +108,7 @@ def _accumulate_tiles(
     run_tile_in_vectors(trace, nests.all)
     run_tiles(trace, tiling.tiles, nests.update.features.tile)
     if not context.is_sibling:
-        _store(trace, pattern, nests, hardware, stats)
+        _store(trace, pattern, nests.copy_block, hardware, stats)
     prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     return tiling.tiles.work
 
@@ -118,19 +122,19 @@ def _accumulate_packed_tiles(
 ) -> None:
     """Accumulate tiles of features in registers, one tile of all rows after the other."""
     nests = run_packed_tiles(trace, pattern, packed)
-    _store(trace, pattern, nests, hardware, context.stats)
+    _store(trace, pattern, nests.copy_block, hardware, context.stats)
 
 
 def _store(
     trace: TraceBuilder,
     pattern: RowReduction,
-    nests: TileNests,
+    copy_block: str,
     hardware: HardwareParams,
     stats: Stats | None,
 ) -> None:
     """Store the results around the caches, if that pays."""
     stored = streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
-    store_around_caches(trace, pattern.output, stored, copy_block=nests.copy_block)
+    store_around_caches(trace, pattern.output, stored, copy_block=copy_block)
 
 
 def _accumulate_tile(trace: TraceBuilder, pattern: RowReduction, tiling: GatherTiling) -> TileNests:

@@ -8,8 +8,10 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.profitability.row_gathers import (
+    MIN_ALIGNED,
     PREFETCH,
     PrefetchThresholds,
+    least_of_sums,
     row_alignment,
     row_prefetching,
 )
@@ -62,7 +64,8 @@ def gather_tiling(
         "the accumulators of a row cannot be indexed by the iterators of the block alone"
     )
     if has_rows:
-        aligning = row_alignment(gather, hardware, stats)
+        least = least_of_sums(hardware) if rows == 1 else MIN_ALIGNED
+        aligning = row_alignment(gather, hardware, stats, least=least)
     prefetching = row_prefetching(gather, hardware, stats, thresholds, is_aligned=aligning.pays)
     tiles, limit = tiles_of(
         gather.features,
