@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp
+from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp, Store
 from gossamer_ir.traversal.walk import collect, statements, walk
 from gossamer_ir.verify import verify
 from gossamer_lower import (
@@ -62,6 +62,37 @@ def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
         for body in (asked.then_body, asked.else_body)
     ]
     assert [len(stores) for stores in sums] == [4, 3]
+
+
+COPIED = f"""
+for i in T.serial(n):
+    for a in T.unroll(3):
+        for l in T.vectorized(4, annotations={{"rest": "masked"}}):
+            if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8 and n > 7:
+                Y[a * 4 + l - {EARLY}] = X[a * 4 + l - {EARLY}]
+"""
+
+
+@pytest.mark.parametrize("elements", range(4))
+@pytest.mark.parametrize("size", [0, 8, 11])
+def test_masked_vectors_copy_the_elements_of_the_program(elements, size):
+    x, copied = np.arange(size, dtype=np.float32), np.full(size, 9, np.float32)
+    p = np.zeros(size, np.int64)
+    run(lower_to_flat(program(COPIED)), {"x": placed(x, elements), "y": copied, "p": p, "n": size})
+    np.testing.assert_array_equal(copied[:8], x[:8])
+
+
+def test_arrays_that_begin_at_an_aligned_address_need_no_masks():
+    (asked,) = [
+        stmt
+        for stmt in bodies(lower_to_flat(program(COPIED)), If)
+        if "floormod" in repr(stmt.condition)
+    ]
+    masks = [
+        [store.predicate is not None for store in collect(Store, *body)]
+        for body in (asked.then_body, asked.else_body)
+    ]
+    assert masks == [[False, False], [True, False, True]]
 
 
 def test_without_a_condition_on_an_address_nothing_is_doubled():

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.analysis.program_point import is_speculatable_before
-from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
+from gossamer_ir.arith.simplify import simplify_body
+from gossamer_ir.core.build import ZERO
+from gossamer_ir.nodes import (
+    Binary,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    Module,
+    Reinterpret,
+    Stmt,
+    Store,
+    Var,
+)
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.walk import statements, walk
+from gossamer_ir.traversal.walk import collect, statements, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, map_statements, with_bodies, with_body
 
@@ -23,10 +39,12 @@ from gossamer_lower.statements.rebuild import Statements, map_statements, with_b
     },
 )
 def unswitch_on_alignment(module: Module) -> Module:
-    """Unswitch outermost loops on conditions on the address of an array.
+    """Unswitch outermost loops on conditions on the address of an array, or on its alignment.
 
     Inner loops are not unswitched themselves: the outermost loop is cloned with all of them. It runs at the
-    flat stage, where the address of an array is a parameter of the function.
+    flat stage, where the address of an array is a parameter of the function. A loop with masks that depend on
+    how far an array begins after an aligned address has a copy for arrays that begin at one: its vectors need
+    no masks, and those that hold nothing are gone.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -73,11 +91,42 @@ def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
 def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
     condition = next(_conditions(loop, function), None)
     if condition is None:
-        return loop
+        return _unswitch_on_masks(loop, namer)
     where, otherwise = (
         _with_condition_resolved(loop, condition, holds=holds) for holds in (True, False)
     )
     return If(condition, (where,), with_fresh_names((otherwise,), namer))
+
+
+def _unswitch_on_masks(loop: For, namer: Namer) -> Stmt:
+    """Return the choice between a copy of a loop for an array that begins at an aligned address and the loop,
+    if its masks depend on the address of one."""
+    shift = next(_misalignments(loop), None)
+    if shift is None:
+        return loop
+    aligned = rewrite(loop, lambda node: ZERO if node == shift else None)
+    is_aligned = Compare("eq", shift, ZERO)
+    return If(is_aligned, simplify_body((aligned,)), with_fresh_names((loop,), namer))
+
+
+def _misalignments(loop: For) -> Iterator[Expr]:
+    """Yield the remainders of addresses that masks in a loop depend on."""
+    loads, stores = collect(Load, loop), collect(Store, loop)
+    masks = [*(load.predicate for load in loads), *(store.predicate for store in stores)]
+    for mask in dict.fromkeys(mask for mask in masks if mask is not None):
+        yield from filter(_is_misalignment, walk(mask))
+
+
+def _is_misalignment(node: object) -> bool:
+    """Return whether an expression is the remainder of an address, in elements or in bytes."""
+    match node:
+        case Binary(
+            op="floormod", lhs=Binary(op="floordiv", lhs=Reinterpret(), rhs=Const()), rhs=Const()
+        ):
+            return True
+        case Binary(op="floormod", lhs=Reinterpret(), rhs=Const()):
+            return True
+    return False
 
 
 def _conditions(loop: For, function: Function) -> Iterator[Expr]:
