@@ -22,7 +22,7 @@ ROW_CYCLES, RESULT_CYCLES = 12.0, 6.0
 """Cycles for a row, most of them for the mispredicted end of its loop, and for a vector of its result."""
 
 UNPACKED_SUM_LOADS = 2.0
-"""Cost of a load from an operand that is not packed, of rows of one vector: two aligned vectors are loaded."""
+"""Cost of a load from an operand that is not packed, of rows of one vector: it is two of aligned vectors."""
 
 
 def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estimate, ...]:
