@@ -77,6 +77,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_llvm.memory.lane_loads",
         "gossamer_llvm.values.masks",
         "gossamer_lower.math.helpers.term_builder",
+        "gossamer_lower.loops.unswitch_on_alignment",
         "gossamer_lower.search.expand_search",
         "gossamer_lower.search.merge_searches",
         "gossamer_lower.vector.combine_lane_reductions",
