@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import SparseTensor, decompose, from_arrays, from_scipy
+from gossamer_formats import SparseTensor, convert, decompose, from_arrays, from_scipy
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_ir.errors import ArgumentError, FormatError, PluginError
 from gossamer_testkit.conformance.composable_formats import SPMV_SCRIPT
@@ -353,3 +353,9 @@ def test_an_element_in_two_parts_is_found():
     with pytest.raises(FormatError, match=r"is in the parts 'p0b\d' and 'again'") as caught:
         found.check()
     assert caught.value.code == "format.parts"
+
+
+def test_a_conversion_to_several_tensors_says_what_to_call():
+    with pytest.raises(FormatError, match=r"Call decompose\(tensor, 'hyb'\)") as caught:
+        convert(SparseTensor(sparse.eye_array(3)), "hyb")
+    assert caught.value.code == "format.composable"
