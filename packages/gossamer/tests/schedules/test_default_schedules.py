@@ -4,6 +4,7 @@ masked remainders, small code, and prefetches only for operands that are not in 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -156,8 +157,9 @@ def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
 def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, dtype):
     """There is no loop over single features, and the code does not grow with their number."""
     loops = element_loops(spmm(features, bits=bits, dtype=dtype))
-    assert 1 <= len(loops) <= MAX_TILES
-    assert {loop.var for loop in loops} <= {"j", "j_1", "j_2", "j_3"}
+    # A row with two sums has a loop for what the second one leaves; aligned tiles have copies without masks.
+    assert 1 <= len(loops) <= 2 * MAX_TILES
+    assert all(re.fullmatch(r"j(_\d)*", loop.var) for loop in loops)
 
 
 @pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
@@ -170,7 +172,8 @@ def test_masks_are_those_of_the_last_tile_and_of_the_ends_of_an_aligned_one(feat
     ]
     lanes = bits // DType.parse(dtype).bits
     is_aligned = features is not None and features % lanes == 0 and features > lanes
-    assert len(masked) <= 1 + is_aligned
+    # An aligned tile may have two sums, and a loop for what the second one leaves.
+    assert len(masked) <= 1 + 2 * is_aligned
     is_one_loop = len(loops) == 1 and bool(masked)
     assert is_aligned or features is None or not is_one_loop or features <= MAX_TILE
     for loop in masked if is_aligned else ():
