@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from gossamer.resolve_target import resolve
 from gossamer_backend import Kernel
+from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math
 
 Pass = Callable[[Module], Module]
@@ -23,6 +26,18 @@ def without_instructions(module: Module) -> Module:
     """Replaces all math functions by arithmetic, as for a target without instructions for them."""
     backend, target = resolve("generic-cpu")
     return lower_math(module, instructions=backend.instructions(target))
+
+
+MAX_NODES = 200_000
+"""The number of nodes of a module that is lowered further: look-ups in the indices of look-ups may multiply
+them, and passes then take hours."""
+
+TOO_LARGE = "fuzzing.size"
+"""The code of the refusal of such a module."""
+
+
+def has_too_many_nodes(module: Module) -> bool:
+    return next(islice(walk(module), MAX_NODES, None), None) is not None
 
 
 BEFORE = {"coordinate": 0, "position": 1, "loop": 2}
@@ -58,6 +73,8 @@ class Compiler:
         yield module
         for name, lower in self.passes[BEFORE[module.stage] :]:
             before, module = module.stage, lower(module)
+            if has_too_many_nodes(module):
+                raise UnsupportedError(TOO_LARGE, f"The module is too large after '{name}'.")
             is_last = name == self.passes[-1][0]
             if module.stage not in (before, "flat"):
                 module = schedule(module)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -15,9 +14,8 @@ from gossamer_ir.interpret import GuardFailed, InterpreterError
 from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from tests.fuzzing.execution.compilers import BEFORE, COMPILER, Compiler
+from tests.fuzzing.execution.compilers import BEFORE, COMPILER, Compiler, has_too_many_nodes
 from tests.fuzzing.execution.races import Race, require_no_race
 from tests.fuzzing.lowered.limited_interpreter import TooManySteps, run_limited
 from tests.fuzzing.lowered.native_process import NativeProcess, Outcome
@@ -27,7 +25,7 @@ from tests.fuzzing.schedules.sequences import Traces
 PRINTED = 8
 """One in so many programs is parsed again from its printed text."""
 MACHINE_CODE = "machine code"
-MAX_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
+TOO_LARGE = "too large to be interpreted"
 GOES_ON = "goes on where it has to stop"
 # After these primitives, values that are not read, or that a `Select` does not choose, are not computed.
 LEAVE_OUT = frozenset({"compute_inline", "decompose_padding"})
@@ -78,7 +76,7 @@ def finding_of(
         except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
             return Finding(name, f"{type(error).__name__}: {error}", print_module(module))
         is_guarded |= name == "insert_bounds_checks"
-        if name == "insert_bounds_checks" and _is_large(after):
+        if name == "insert_bounds_checks" and has_too_many_nodes(after):
             return Finding(name, TOO_LARGE, is_refusal=True)
         found = (
             None if after == module else interpreted(program, after, name, is_guarded=is_guarded)
@@ -109,13 +107,6 @@ def _steps(module: Module, compiler: Compiler, schedule: Scheduler | None) -> It
         yield name, lower
         if name == "lower_buffers" and schedule is not None:
             yield "the schedule of the loop stage", schedule
-
-
-def _is_large(module: Module) -> bool:
-    """True if the interpreter would take a minute to translate a module: the bounds check of an access
-    repeats all parts of its index."""
-    nodes = (node for function in module.functions for stmt in function.body for node in walk(stmt))
-    return next(islice(nodes, MAX_NODES, None), None) is not None
 
 
 def _staged(module: Module, *, stage: str) -> Module:

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_ir.nodes import Block, For, Iteration, Module, Node, OverAxis, Store
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops, replay
-from tests.fuzzing.execution.compilers import Scheduler
+from tests.fuzzing.execution.compilers import TOO_LARGE, Scheduler
 
 FACTORS = ((None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1))
 STEPS = (
@@ -25,6 +25,7 @@ LATER_FACTORS = ((None, 2), (None, 3), (None, 1))
 MAX_SPLITS = 5
 REFUSED_SCHEDULES = frozenset(
     {
+        TOO_LARGE,
         "llvm.lanes",
         "lower.lower_blocks.let_above_block",
         "lower.lower_iterations.missing_parent",
