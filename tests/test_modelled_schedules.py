@@ -45,6 +45,7 @@ def test_the_model_of_slices_has_the_fill_of_conversions(rows):
 
 
 MACHINE = Target.parse("generic-cpu:l2=2097152,l3=16777216,cores=2")
+MACHINE_LANES = hardware_params(MACHINE).lanes("float32")
 FORMS = {"partial sums of a row": "added to several sums", "packed for each tile": "is packed"}
 """Schedules of CSR, by words of their decisions, with words of the reason that the model gives."""
 
@@ -73,6 +74,9 @@ def test_the_model_of_csr_has_its_default_schedule(rows, columns, mean, features
     module = specialize(parse_module(script("csr_spmm")), {"feat_size": features})
     decisions = schedule_report(module, MACHINE, scheduled_stats(matrix)).decisions
     (found,) = csr_times_dense(matrix, Workload(features, hardware=hardware_params(MACHINE)))
+    made = {decision.what for decision in decisions}
+    # Aligned sums of several vectors load as much as one sum: the model has one form for both.
+    if features > MACHINE_LANES and "the dense operand is read where it is" in made:
+        made = {what for what in made if "partial sums of a row" not in what}
     for what, reason in FORMS.items():
-        is_scheduled = any(what in decision.what for decision in decisions)
-        assert is_scheduled == (reason in found.reason)
+        assert any(what in each for each in made) == (reason in found.reason)

@@ -52,7 +52,8 @@ def spy(
 
     >>> import scipy.sparse, gossamer as gs
     >>> from matplotlib.figure import Figure
-    >>> matrix = scipy.sparse.random_array((1000, 800), density=0.01, format="csr", dtype=np.float32)
+    >>> shape, rng = (1000, 800), np.random.default_rng(0)
+    >>> matrix = scipy.sparse.random_array(shape, density=0.01, format="csr", dtype=np.float32, rng=rng)
     >>> ax = gs.spy(gs.decompose(matrix, "hyb", k=3), ax=Figure().subplots())
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['p0b0: ell_rows (width=1)', 'p0b1: ell_rows (width=2)', 'p0b2: ell_rows (width=4)', ...]
