@@ -16,6 +16,7 @@ from gossamer_schedule import decompose_format
 from gossamer_testkit.matrices.oracles import spmm
 
 PARAMETERS = {
+    "blocked_sell": {"block_rows": 4, "block_columns": 3, "height": 2},
     "bsr": {"block_rows": 4, "block_columns": 3},
     "dbsr": {"block_rows": 2, "block_columns": 3},
     "ell_rows": {"width": 2},
