@@ -46,6 +46,19 @@ def function_of(stores, loads, extents):
     return outer, Function("f", (), (outer,), facts=(Distinct("P"), Distinct("R")))
 
 
+def random_cases(seed):
+    """Yield extents, stores and loads."""
+    random = Random(seed)
+    for _ in range(150):
+        extents = {name: random.randint(1, 4) for name in "ij"}
+        yield extents, *random_accesses(random)
+
+
+def verdict_on(loop, outer, function, *, varying):
+    forms = written_accesses(outer.body, values={}, function=function)["Y"]
+    return disjointness(loop, forms, varying=varying, function=function)
+
+
 def has_race(stores, loads, extents):
     """Return whether different iterations of `i` access one element, and one of them writes it."""
     points = itertools.product(range(extents["i"]), range(extents["j"]))
@@ -76,13 +89,10 @@ def _is_shared(stores, loads, points):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_verdict_holds_for_the_elements_that_are_accessed(seed):
-    random, verdicts = Random(seed), Counter()
-    for _ in range(150):
-        extents = {name: random.randint(1, 4) for name in "ij"}
-        stores, loads = random_accesses(random)
+    verdicts = Counter()
+    for extents, stores, loads in random_cases(seed):
         outer, function = function_of(stores, loads, extents)
-        forms = written_accesses(outer.body, values={}, function=function)["Y"]
-        found = disjointness("i", forms, varying={"i", "j"}, function=function)
+        found = verdict_on("i", outer, function, varying={"i", "j"})
         verdicts[found, extents["i"] > 1] += 1
         if found != "unknown":
             assert has_race(stores, loads, extents) == (found == "race"), (stores, loads, extents)
@@ -91,13 +101,10 @@ def test_a_verdict_holds_for_the_elements_that_are_accessed(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_verdict_on_an_inner_loop_holds_in_each_iteration_around_it(seed):
-    random, verdicts = Random(seed), Counter()
-    for _ in range(150):
-        extents = {name: random.randint(1, 4) for name in "ij"}
-        stores, loads = random_accesses(random)
+    verdicts = Counter()
+    for extents, stores, loads in random_cases(seed):
         outer, function = function_of(stores, loads, extents)
-        forms = written_accesses(outer.body, values={}, function=function)["Y"]
-        found = disjointness("j", forms, varying={"j"}, function=function)
+        found = verdict_on("j", outer, function, varying={"j"})
         verdicts[found] += 1
         if found == "disjoint":
             assert not has_inner_race(stores, loads, extents), (stores, loads, extents)
@@ -107,15 +114,11 @@ def test_a_verdict_on_an_inner_loop_holds_in_each_iteration_around_it(seed):
 def test_a_row_of_a_block_that_an_array_lists_is_of_one_iteration():
     """The place in the block is that of an inner loop, or of one around the loop."""
     outer, function = function_of([("4 * T.int64(R[i]) + j",)], [], {"i": 4, "j": 4})
-    forms = written_accesses(outer.body, values={}, function=function)["Y"]
-    assert disjointness("i", forms, varying={"i", "j"}, function=function) == "disjoint"
+    assert verdict_on("i", outer, function, varying={"i", "j"}) == "disjoint"
     outer, function = function_of([("3 * T.int64(R[j]) + i",)], [], {"i": 4, "j": 4})
-    forms = written_accesses(outer.body, values={}, function=function)["Y"]
-    assert disjointness("j", forms, varying={"j"}, function=function) == "disjoint"
+    assert verdict_on("j", outer, function, varying={"j"}) == "disjoint"
     outer, function = function_of([("3 * T.int64(R[i]) + j",)], [], {"i": 4, "j": 4})
-    forms = written_accesses(outer.body, values={}, function=function)["Y"]
-    assert disjointness("i", forms, varying={"i", "j"}, function=function) == "unknown"
+    assert verdict_on("i", outer, function, varying={"i", "j"}) == "unknown"
     # Four times an int64 may wrap, so that different values give one number.
     outer, function = function_of([("4 * P[i] + j",)], [], {"i": 4, "j": 4})
-    forms = written_accesses(outer.body, values={}, function=function)["Y"]
-    assert disjointness("i", forms, varying={"i", "j"}, function=function) == "unknown"
+    assert verdict_on("i", outer, function, varying={"i", "j"}) == "unknown"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ONE, index_var, widen
 from gossamer_ir.core.conditions import conjuncts, in_range
 from gossamer_ir.nodes import (
     Binary,
-    Cast,
     Distinct,
     Expr,
     Function,
@@ -71,15 +71,10 @@ def _listed_row(index: Expr) -> _ListedRow | None:
     """Return the row that an index selects: `ROWS[s, r]`, or `ROWS[s, r] * size + place`."""
     match index:
         case Binary(op="add", lhs=Binary(op="mul", lhs=lhs, rhs=size), rhs=Var(name=place)):
-            load = _load_of(lhs)
+            load = load_of_index(lhs)
             return None if load is None else _ListedRow(load, index, place, size)
-    load = _load_of(index)
+    load = load_of_index(index)
     return None if load is None else _ListedRow(load, widen(load), None, ONE)
-
-
-def _load_of(expr: Expr) -> Load | None:
-    value = expr.value if isinstance(expr, Cast) else expr
-    return value if isinstance(value, Load) else None
 
 
 def _is_inside(row: Expr, length: Expr, guard: Expr | None, prover: Prover) -> bool:

@@ -55,7 +55,7 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) ->
     slot, row, element = pattern.slot, pattern.row, pattern.element
     inner_row, column = pattern.inner_row, pattern.inner_column
     # With the rows outside, each row is one reduction, whose result can be kept.
-    trace.reorder(*_present(inner_row, row, element, slot, column))
+    trace.reorder(inner_row, row, element, slot, column)
     copy = trace.cache_write(
         pattern.block,
         buffer=pattern.output,
@@ -65,7 +65,7 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) ->
     )
     trace.add("reverse_compute_at", block=copy.block, loop=pattern.slice)
     # With the columns of a block outside of its rows, an element of the vector serves all of them.
-    trace.reorder(*_present(slot, element, column, inner_row, row))
+    trace.reorder(slot, element, column, inner_row, row)
     init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, row))
     vectors = tiles_holding(pattern.height, vectors=pattern.height // lanes, lanes=lanes)
     nests = [
@@ -84,8 +84,3 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) ->
         f"{rows} of a slice have the same number of slots, so that no branch depends on the length of a row; "
         "their results stay in registers and are stored at the end of the slice",
     )
-
-
-def _present(*loops: str | None) -> list[str]:
-    """Return the loops that there are."""
-    return [loop for loop in loops if loop is not None]
