@@ -7,7 +7,7 @@ the number of parts is decided at run time, and does not change what is compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -28,45 +28,22 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Target
 
 
-def prepare_parts(
-    program: OperatorProgram,
-    operands: Operands[MatrixInParts],
-    result: Array,
-    *,
-    target: str | Target | None,
-    plans: Plans | None,
-) -> Callable[[], None]:
-    """Build the kernels of all parts, and return the function that computes a result by them: sums over rows,
-    or a value for each element. A plan of sums is put into `plans`."""
-    if not program.sums_rows:
-        return _bind_values(program, operands, result, target=target)
-    calls, set_left = _bind_sums(program, operands, result, target=target)
-    if calls and plans is not None:
-        plans.keep_joint(operands, calls, target=target, prepare=set_left)
-    return _joined(operands, result, calls, set_left)
-
-
 def bind_parts(
     program: OperatorProgram,
     operands: Operands[MatrixInParts],
     result: Array,
     *,
     target: str | Target | None,
-    check: bool,
+    plans: Plans | None = None,
+    check: bool = False,
 ) -> BoundKernels:
-    """Return the kernels of all parts bound to arrays. With `check`, index arrays are checked again."""
+    """Return the kernels of all parts bound to arrays: they compute sums over rows, or a value for each
+    element. A plan of sums is put into `plans`. With `check`, index arrays are checked again."""
     if not program.sums_rows:
         return _bind_values(program, operands, result, target=target, check=check)
     calls, set_left = _bind_sums(program, operands, result, target=target, check=check)
-    return _joined(operands, result, calls, set_left)
-
-
-def _joined(
-    operands: Operands[MatrixInParts],
-    result: Array,
-    calls: Sequence[BoundCall],
-    set_left: Callable[[Array], None] | None,
-) -> BoundKernels:
+    if calls and plans is not None:
+        plans.keep_joint(operands, calls, target=target, prepare=set_left)
     before = None if set_left is None else partial(set_left, result)
     return BoundKernels(calls, {**operands.dense, operands.output: result}, before=before)
 
@@ -77,7 +54,7 @@ def _bind_sums(
     result: Array,
     *,
     target: str | Target | None,
-    check: bool = False,
+    check: bool,
 ) -> tuple[list[BoundCall], Callable[[Array], None] | None]:
     """Return the calls of the parts, and the function that sets the other rows of a result to zero; None if
     there are none."""
@@ -113,7 +90,7 @@ def _bind_values(
     result: Array,
     *,
     target: str | Target | None,
-    check: bool = False,
+    check: bool,
 ) -> BoundKernels:
     """Bind the kernels of the values that a program computes for the elements of a matrix, in the order of
     the values of the tensor that was decomposed."""

@@ -12,7 +12,7 @@ from gossamer.operator_calls.operands.checked_operands import (
 )
 from gossamer.operator_calls.operands.dense_operands import output_array
 from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
-from gossamer.operator_calls.parts import prepare_parts
+from gossamer.operator_calls.parts import bind_parts
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled, scale_output, with_factors
 from gossamer.operator_calls.single_kernel import prepare_kernel
@@ -64,6 +64,6 @@ def _prepared(
 ) -> Callable[[], None]:
     """Build all kernels, and return the function that computes a result by them."""
     if is_in_parts(operands):
-        return prepare_parts(program, operands, result, target=target, plans=plans)
+        return bind_parts(program, operands, result, target=target, plans=plans)
     assert has_one_kernel(operands)
     return prepare_kernel(program, operands, result, target=target, plans=plans)
