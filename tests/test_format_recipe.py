@@ -26,7 +26,7 @@ NAMED = {
     # Makes a matrix to show, with the format of its arrays.
     "packages/gossamer/src/gossamer/cli/commands/formats.py": {"coo"},
     # Files with a line for each element, and elements of a dense array, are coordinates.
-    "packages/formats/src/gossamer_formats/io/standard_formats.py": {"coo"},
+    "packages/formats/src/gossamer_formats/tensors/standard_formats.py": {"coo"},
     "packages/testkit/src/gossamer_testkit/conformance/formats.py": {"coo"},
 }
 """Files that name a format for a reason that does not concern a new one."""

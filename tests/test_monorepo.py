@@ -35,8 +35,7 @@ END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedul
 TESTED_IN = {
     "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
     "gossamer-formats": {
-        "counterparts": "io/test_scipy_conversion.py",
-        "scipy_matrices": "io/test_scipy_conversion.py",
+        "counterparts": "tensors/test_scipy_conversion.py",
         **{
             f"conversion/{name}": "conversion/test_convert.py"
             for name in ("maps", "numpy", "target")

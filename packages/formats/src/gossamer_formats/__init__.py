@@ -20,48 +20,48 @@ if TYPE_CHECKING:
     from gossamer_formats.decomposition.tensor_in_parts import Decomposition
     from gossamer_formats.descriptions.csr import csr
     from gossamer_formats.format import Format
-    from gossamer_formats.io.array_conversion import from_arrays
     from gossamer_formats.io.reading import read
-    from gossamer_formats.io.scipy_conversion import from_scipy, to_scipy
-    from gossamer_formats.io.torch_conversion import from_torch, to_torch
     from gossamer_formats.io.writing import write
-    from gossamer_formats.magnitude_pruning import prune
     from gossamer_formats.registry.formats import format_named, format_names
-    from gossamer_formats.scipy_matrices.csr_of_scipy import borrow_scipy
     from gossamer_formats.stats import storage_stats
     from gossamer_formats.storage import Array, Storage
-    from gossamer_formats.tensor import SparseTensor
-    from gossamer_formats.tensor_conversion import Conversion, convert
+    from gossamer_formats.tensors.array_conversion import from_arrays
+    from gossamer_formats.tensors.convert import Conversion, convert
+    from gossamer_formats.tensors.prune import prune
+    from gossamer_formats.tensors.scipy_conversion import from_scipy, to_scipy
+    from gossamer_formats.tensors.scipy_storage import borrow_scipy
+    from gossamer_formats.tensors.sparse_tensor import SparseTensor
+    from gossamer_formats.tensors.torch_conversion import from_torch, to_torch
     from gossamer_ir.support.index_arrays import FactChecker
 
 _HOMES = {
     "Array": "gossamer_formats.storage",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
-    "Conversion": "gossamer_formats.tensor_conversion",
+    "Conversion": "gossamer_formats.tensors.convert",
     "Decomposition": "gossamer_formats.decomposition.tensor_in_parts",
     "FactChecker": "gossamer_ir.support.index_arrays",
     "Format": "gossamer_formats.format",
     "Part": "gossamer_formats.decomposition.part",
-    "SparseTensor": "gossamer_formats.tensor",
+    "SparseTensor": "gossamer_formats.tensors.sparse_tensor",
     "Storage": "gossamer_formats.storage",
-    "borrow_scipy": "gossamer_formats.scipy_matrices.csr_of_scipy",
+    "borrow_scipy": "gossamer_formats.tensors.scipy_storage",
     "check_indices": "gossamer_formats.checks.index_checks",
     "check_indptr": "gossamer_formats.checks.index_checks",
     "check_storage": "gossamer_formats.checks.storage_checks",
     "chosen_parts": "gossamer_formats.decomposition.chosen_formats",
-    "convert": "gossamer_formats.tensor_conversion",
+    "convert": "gossamer_formats.tensors.convert",
     "csr": "gossamer_formats.descriptions.csr",
     "decompose": "gossamer_formats.decomposition.decompose",
     "format_named": "gossamer_formats.registry.formats",
     "format_names": "gossamer_formats.registry.formats",
-    "from_arrays": "gossamer_formats.io.array_conversion",
-    "from_scipy": "gossamer_formats.io.scipy_conversion",
-    "from_torch": "gossamer_formats.io.torch_conversion",
-    "prune": "gossamer_formats.magnitude_pruning",
+    "from_arrays": "gossamer_formats.tensors.array_conversion",
+    "from_scipy": "gossamer_formats.tensors.scipy_conversion",
+    "from_torch": "gossamer_formats.tensors.torch_conversion",
+    "prune": "gossamer_formats.tensors.prune",
     "read": "gossamer_formats.io.reading",
     "storage_stats": "gossamer_formats.stats",
-    "to_scipy": "gossamer_formats.io.scipy_conversion",
-    "to_torch": "gossamer_formats.io.torch_conversion",
+    "to_scipy": "gossamer_formats.tensors.scipy_conversion",
+    "to_torch": "gossamer_formats.tensors.torch_conversion",
     "write": "gossamer_formats.io.writing",
 }
 

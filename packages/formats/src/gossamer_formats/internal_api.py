@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
-    from gossamer_formats.scipy_matrices.own_format import borrow_in_own_format
     from gossamer_formats.storage import evaluate, shape_of
+    from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
 
 _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
@@ -30,7 +30,7 @@ _HOMES = {
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.checks.array_checks",
     "available_memory": "gossamer_formats.memory.available_memory",
-    "borrow_in_own_format": "gossamer_formats.scipy_matrices.own_format",
+    "borrow_in_own_format": "gossamer_formats.tensors.scipy_own_format",
     "evaluate": "gossamer_formats.storage",
     "find_operator": "gossamer_formats.registry.operators",
     "ignored_operators": "gossamer_formats.registry.operators",

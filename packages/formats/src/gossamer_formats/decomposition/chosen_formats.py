@@ -12,7 +12,7 @@ from gossamer_formats.conversion.numpy.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.counted import counted

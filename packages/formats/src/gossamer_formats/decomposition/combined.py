@@ -12,7 +12,7 @@ from gossamer_formats.decomposition.part import Part
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Array, Storage
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 
 
 def combined(parts: Sequence[Part], shape: tuple[int, int], dtype: np.dtype[Any]) -> SparseTensor:

@@ -10,7 +10,7 @@ from gossamer_formats.decomposition.part import Part
 from gossamer_formats.decomposition.part_checks import require_parts
 from gossamer_formats.decomposition.tensor_in_parts import Decomposition
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
 

@@ -9,7 +9,7 @@ from gossamer_formats.decomposition.chosen_formats import ChosenFormat, chosen_p
 from gossamer_formats.decomposition.decomposed import decomposed
 from gossamer_formats.decomposition.tensor_in_parts import Decomposition
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 

@@ -9,8 +9,8 @@ from gossamer_formats.decomposition.part import Part
 from gossamer_formats.decomposition.tensor_in_parts import Decomposition
 from gossamer_formats.permutation import compose
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
-from gossamer_formats.tensor_conversion import convert
+from gossamer_formats.tensors.convert import convert
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted

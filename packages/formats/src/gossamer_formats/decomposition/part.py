@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gossamer_formats.storage import Array, Storage, shape_of, values_handle
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.nodes import Var
 
 

@@ -14,7 +14,7 @@ from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.byte_sizes import size_in_words

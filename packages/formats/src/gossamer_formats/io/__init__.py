@@ -1,1 +1,1 @@
-"""Tensors from plain arrays, and from and to files, SciPy and torch."""
+"""Tensors from and to files."""

@@ -14,8 +14,8 @@ from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_value_dty
 from gossamer_formats.checks.shapes import require_shape
 from gossamer_formats.io.declared_sizes import require_fits
 from gossamer_formats.io.file_formats.by_suffix import suffix_of
-from gossamer_formats.io.scipy_conversion import from_scipy
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.scipy_conversion import from_scipy
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 

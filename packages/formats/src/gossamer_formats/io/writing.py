@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from gossamer_formats.io.file_formats.by_suffix import FILE_FORMATS, suffix_of, suffixes_in_words
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed

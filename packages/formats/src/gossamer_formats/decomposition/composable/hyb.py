@@ -16,7 +16,7 @@ from gossamer_formats.descriptions.ell_rows import ell_rows
 from gossamer_formats.permutation import UNSTORED, with_fill
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Array, Storage
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
 if TYPE_CHECKING:

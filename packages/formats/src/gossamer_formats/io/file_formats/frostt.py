@@ -14,8 +14,6 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import EntriesRead, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.standard_formats import COORDINATE_FORMAT, in_coordinates
-from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
 from gossamer_formats.io.text_streams import (
     LineBlock,
     create_text,
@@ -26,7 +24,9 @@ from gossamer_formats.io.text_streams import (
 )
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.tensors.standard_formats import COORDINATE_FORMAT, in_coordinates
+from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.support.counted import counted
 
 MAX_DIMENSIONS = 32

@@ -19,7 +19,6 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.standard_formats import in_coordinates
 from gossamer_formats.io.text_streams import (
     MAX_LINE_LENGTH,
     create_text,
@@ -29,7 +28,8 @@ from gossamer_formats.io.text_streams import (
     write_entries,
 )
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.tensors.standard_formats import in_coordinates
 from gossamer_ir.support.counted import counted
 
 if TYPE_CHECKING:

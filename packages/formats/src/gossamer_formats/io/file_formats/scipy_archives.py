@@ -16,8 +16,8 @@ import numpy as np
 
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
-from gossamer_formats.io.scipy_conversion import to_scipy
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.scipy_conversion import to_scipy
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo

@@ -9,13 +9,13 @@ import numpy as np
 
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.io.sharing import require_shared
-from gossamer_formats.io.standard_formats import in_format_with
-from gossamer_formats.io.tensor_of_arrays import tensor_of_arrays
-from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
-from gossamer_formats.scipy_matrices.own_format import arrays_in_own_format
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.scipy_own_format import arrays_in_own_format
+from gossamer_formats.tensors.scipy_storage import unchecked_storage
+from gossamer_formats.tensors.sharing import require_shared
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_formats.tensors.standard_formats import in_format_with
+from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.typed_calls import typed
 

@@ -27,7 +27,6 @@ from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.operators import operator_of
-from gossamer_formats.scipy_matrices.csr_of_scipy import unchecked_storage
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,
@@ -37,6 +36,7 @@ from gossamer_formats.storage import (
     values_handle,
     with_value_dtype,
 )
+from gossamer_formats.tensors.scipy_storage import unchecked_storage
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.byte_sizes import size_in_words

@@ -10,7 +10,7 @@ from gossamer_formats.conversion.target.conversion_target import conversion_targ
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.storage import Array
-from gossamer_formats.tensor import SparseTensor
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.typed_calls import typed

@@ -8,8 +8,8 @@ from typing import TypeVar
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.format import Format
 from gossamer_formats.registry.formats import FORMATS, format_named
-from gossamer_formats.tensor import SparseTensor
-from gossamer_formats.tensor_conversion import convert
+from gossamer_formats.tensors.convert import convert
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import InternalError
 

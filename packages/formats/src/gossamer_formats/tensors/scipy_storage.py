@@ -15,8 +15,8 @@ from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
 from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import compressed_arrays
 from gossamer_formats.memory.available_memory import available_memory
-from gossamer_formats.scipy_matrices.own_format import check_before_conversion
 from gossamer_formats.storage import Storage
+from gossamer_formats.tensors.scipy_own_format import check_before_conversion
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.index_arrays import FactChecker
 

@@ -1,0 +1,1 @@
+"""Sparse tensors: their class, conversions, pruning, and exchange with SciPy, torch and plain arrays."""
