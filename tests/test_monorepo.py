@@ -63,7 +63,6 @@ TESTED_IN = {
     "gossamer-schedule": {
         "regions": "primitives/blocks/test_compute_at.py",
         "rules/analysis": "rules/test_rules.py",
-        "rules/profitability": "rules/test_rules.py",
         "rules/patterns": "rules/test_rules.py",
         "staging": "primitives/buffers/test_caches.py",
         "tensorization": "primitives/blocks/test_tensorize.py",
@@ -309,6 +308,19 @@ def test_paths_that_contributors_are_sent_to_exist(name, root):
     paths = set(PATH.findall((root / name).read_text()))
     assert len(paths) > (50 if name == "CONTRIBUTING.md" else 1)
     assert [path for path in sorted(paths) if not (root / path).exists()] == []
+
+
+def test_folders_that_contributors_are_sent_to_are_in_a_folder_of_their_section(root):
+    """A word that ends in a slash is a folder of one that the same section names from the root."""
+    sections = re.split(r"\n##+ ", (root / "CONTRIBUTING.md").read_text())
+    named = [(section, name) for section in sections for name in re.findall(r"`(\w+)/`", section)]
+    assert named
+    missing = [
+        name
+        for section, name in named
+        if not any((root / path / name).is_dir() for path in PATH.findall(section))
+    ]
+    assert missing == []
 
 
 def test_every_helper_of_tests_has_a_name_of_its_own(distributions):

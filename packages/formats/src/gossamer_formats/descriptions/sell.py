@@ -9,9 +9,9 @@ import numpy as np
 
 from gossamer_formats.format import Format
 from gossamer_formats.storage import Array, with_value_dtype
-from gossamer_ir.machine.row_windows import window_rows
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
+from gossamer_ir.sizing.row_windows import window_rows
 
 _SCRIPT = """
 @T.format

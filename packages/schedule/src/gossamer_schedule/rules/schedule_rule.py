@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.profitability.row_gathers import PREFETCH, PrefetchThresholds
+from gossamer_schedule.rules.decisions.prefetching import PREFETCH, PrefetchThresholds
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 

@@ -27,7 +27,7 @@ from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
-from gossamer_schedule.nests.coverage import require_covered
+from gossamer_schedule.nests.covered_elements import require_covered
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache_checks import (

@@ -23,7 +23,7 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest
 from gossamer_schedule.nests.copy_nest import IterationDomain
-from gossamer_schedule.nests.coverage import required_tiles
+from gossamer_schedule.nests.covered_elements import required_tiles
 from gossamer_schedule.nests.init_nest import enclosed_block
 from gossamer_schedule.predicates.block_predicates import is_bound_of
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe

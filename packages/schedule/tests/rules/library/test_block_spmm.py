@@ -18,9 +18,9 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.rules import default_schedule, schedule_report
+from gossamer_schedule.rules.decisions.block_tile import best_tile
 from gossamer_schedule.rules.library.block_spmm import block_spmm
 from gossamer_schedule.rules.patterns.block_reduction import block_reduction
-from gossamer_schedule.rules.profitability.register_tiles import best_tile
 
 PARAMETERS = """
 @T.prim_func

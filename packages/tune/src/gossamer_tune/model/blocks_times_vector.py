@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.machine.block_lanes import MIN_LANE_COLUMNS
+from gossamer_ir.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES, MIN_FILL
 from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate

@@ -7,9 +7,9 @@ rows are selected from the operand where it is. Which one runs is decided here a
 
 from __future__ import annotations
 
-from gossamer_ir.machine.packed_tiles import packed_vectors, tile_packing
-from gossamer_ir.machine.packing import row_packing
-from gossamer_ir.machine.partial_sums import summed_vectors
+from gossamer_ir.sizing.operand_copies import row_packing
+from gossamer_ir.sizing.row_sums import summed_vectors
+from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
 from gossamer_tune.model.workload import Workload
@@ -70,7 +70,7 @@ def _summed_rows(matrix: MatrixProperties, workload: Workload) -> Estimate | Non
 def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate | None:
     """Return the estimate if tiles of features are packed; otherwise None."""
     hardware, dtype = workload.hardware, workload.dtype
-    packing = tile_packing(workload.columns, dtype, hardware, scheduled_stats(matrix))
+    packing = thread_tile_packing(workload.columns, dtype, hardware, scheduled_stats(matrix))
     if not packing.pays:
         return None
     vectors = packed_vectors(dtype, hardware)

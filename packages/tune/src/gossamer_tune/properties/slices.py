@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_ir.machine.row_windows import window_rows
+from gossamer_ir.sizing.row_windows import window_rows
 from gossamer_tune.properties.row_sample import Array
 
 HEIGHT = 8

@@ -25,7 +25,7 @@ from gossamer_schedule.motion.inline import (
 )
 from gossamer_schedule.motion.load_inliner import LoadInliner
 from gossamer_schedule.nests.block_nest import loop_nest
-from gossamer_schedule.nests.coverage import require_covered
+from gossamer_schedule.nests.covered_elements import require_covered
 
 
 @primitive(stages=LOOP_STAGES)

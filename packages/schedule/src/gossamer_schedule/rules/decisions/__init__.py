@@ -1,1 +1,1 @@
-"""Decisions that several rules take, one file each: the steps that follow from a profitable choice."""
+"""Decisions of rules, one file each: when it pays on a CPU, with the reason (`Verdict`), and its steps."""

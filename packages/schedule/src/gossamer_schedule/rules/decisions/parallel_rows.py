@@ -1,15 +1,22 @@
-"""Rows on several threads: the weight of a row, and the minimum weight for a thread."""
+"""Rows on several threads: the work that pays for a thread, and the weight of a row."""
 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Arg
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.rules.profitability.thread_work import (
-    FULL_VECTORS_PER_THREAD,
-    WORK_PER_ROW,
-    grain,
-)
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+FULL_VECTORS_PER_THREAD = 8_192
+"""Minimum vectors of work for a thread, about 4 microseconds. With less, waking the thread costs more than it
+saves."""
+
+WORK_PER_ROW = 4
+"""Cost of a row besides its stored elements, in elements."""
+
+
+def grain(vectors_per_element: int) -> int:
+    """Return the minimum weight for a thread, given the vectors of work per element."""
+    return max(1, FULL_VECTORS_PER_THREAD // vectors_per_element)
 
 
 def run_rows_in_parallel(

@@ -14,16 +14,15 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
-from gossamer_schedule.rules.decisions.packed_operands import may_pack, pack_operand
-from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
-from gossamer_schedule.rules.profitability.packing import tile_packing
-from gossamer_schedule.rules.profitability.register_tiles import (
+from gossamer_schedule.rules.decisions.block_tile import (
     RegisterTile,
     best_tile,
     tile_reason,
 )
-from gossamer_schedule.rules.profitability.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.packing import may_pack, pack_operand, shared_tile_verdict
+from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -64,7 +63,7 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
         return None
     hardware, trace = hardware_params(target), context.new_trace()
     tile = best_tile(pattern, hardware)
-    packing = tile_packing(pattern, tile.features, hardware, context.stats)
+    packing = shared_tile_verdict(pattern, tile.features, hardware, context.stats)
     if packing.pays and not may_pack(*program, block=pattern.block, operand=pattern.operand):
         packing = pays_not("the program uses a name of the copy")
     loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)

@@ -29,8 +29,8 @@ from gossamer_schedule.rules.analysis.slots import slots_before
 from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
 from gossamer_schedule.rules.canonical.forms import Form
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.prefetching import PREFETCH
 from gossamer_schedule.rules.first_match import first_match
-from gossamer_schedule.rules.profitability.row_gathers import PREFETCH
 from gossamer_schedule.rules.schedule_rule import (
     PatternMatch,
     RowThresholds,

@@ -13,19 +13,18 @@ from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.decisions.alignment import align_to_rows
+from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
-from gossamer_schedule.rules.decisions.stored_results import store_around_caches
+from gossamer_schedule.rules.decisions.prefetching import PREFETCH, prefetch_rows
+from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.patterns.grouped_reduction import (
     GroupedReduction,
     grouped_reduction,
 )
-from gossamer_schedule.rules.profitability.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.profitability.row_gathers import PREFETCH
-from gossamer_schedule.rules.profitability.stored_results import streaming
-from gossamer_schedule.rules.profitability.verdict import Verdict, pays_not
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -117,7 +116,7 @@ def _streaming(pattern: GroupedReduction, hardware: HardwareParams, stats: Stats
     """Decide whether the result is stored around the caches."""
     if not pattern.is_initialized:
         return pays_not(f"{pattern.output} is read, which would wait for memory")
-    return streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
+    return streaming_verdict(pattern.output, pattern.gather.row_bytes, hardware, stats)
 
 
 def _prefetch_results(

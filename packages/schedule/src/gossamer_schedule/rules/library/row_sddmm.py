@@ -11,10 +11,10 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
+from gossamer_schedule.rules.decisions.prefetching import prefetch_rows, row_prefetching
 from gossamer_schedule.rules.patterns.sampled_products import SampledProducts, sampled_products
-from gossamer_schedule.rules.profitability.row_gathers import row_alignment, row_prefetching
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 

@@ -21,20 +21,23 @@ from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
-from gossamer_schedule.rules.decisions.packed_operands import may_pack
-from gossamer_schedule.rules.decisions.packed_tiles import run_packed_tiles
+from gossamer_schedule.rules.decisions.alignment import align_to_rows
+from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
+from gossamer_schedule.rules.decisions.packing import ThreadTiles, may_pack, thread_tiles
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.partial_sums import add_side_by_side, may_add_side_by_side
-from gossamer_schedule.rules.decisions.row_gathers import align_to_rows, prefetch_rows
-from gossamer_schedule.rules.decisions.stored_results import store_around_caches
+from gossamer_schedule.rules.decisions.partial_sums import (
+    PartialSums,
+    add_side_by_side,
+    may_add_side_by_side,
+    partial_sums,
+)
+from gossamer_schedule.rules.decisions.prefetching import prefetch_rows
+from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
+from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.decisions.verdict import pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
-from gossamer_schedule.rules.profitability.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.profitability.packed_tiles import PackedTiles, packed_tiles
-from gossamer_schedule.rules.profitability.partial_sums import PartialSums, partial_sums
-from gossamer_schedule.rules.profitability.stored_results import streaming
-from gossamer_schedule.rules.profitability.verdict import pays_not
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
@@ -77,7 +80,7 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     else:
         # Of a sibling, the row is an iterator of the block around all of them.
         has_rows = not context.is_sibling and has_rows_and_init(*program)
-        packed = _packed_tiles(*program, pattern, hardware, context) if has_rows else None
+        packed = _thread_tiles(*program, pattern, hardware, context) if has_rows else None
         if packed and packed.packing.pays:
             _accumulate_packed_tiles(trace, pattern, packed, hardware, context)
             return PatternMatch(pattern.text, trace)
@@ -116,12 +119,12 @@ def _accumulate_tiles(
 def _accumulate_packed_tiles(
     trace: TraceBuilder,
     pattern: RowReduction,
-    packed: PackedTiles,
+    packed: ThreadTiles,
     hardware: HardwareParams,
     context: RuleContext,
 ) -> None:
     """Accumulate tiles of features in registers, one tile of all rows after the other."""
-    nests = run_packed_tiles(trace, pattern, packed)
+    nests = run_thread_tiles(trace, pattern, packed)
     _store(trace, pattern, nests.copy_block, hardware, context.stats)
 
 
@@ -133,7 +136,7 @@ def _store(
     stats: Stats | None,
 ) -> None:
     """Store the results around the caches, if that pays."""
-    stored = streaming(pattern.output, pattern.gather.row_bytes, hardware, stats)
+    stored = streaming_verdict(pattern.output, pattern.gather.row_bytes, hardware, stats)
     store_around_caches(trace, pattern.output, stored, copy_block=copy_block)
 
 
@@ -192,17 +195,17 @@ def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction, feature: str
     return 1
 
 
-def _packed_tiles(
+def _thread_tiles(
     function: Function,
     iteration: Iteration,
     pattern: RowReduction,
     hardware: HardwareParams,
     context: RuleContext,
-) -> PackedTiles:
+) -> ThreadTiles:
     """Return the tiles of features that may be packed."""
-    packed = packed_tiles(pattern.gather, hardware, context.stats)
+    packed = thread_tiles(pattern.gather, hardware, context.stats)
     if packed.packing.pays and not may_pack(
-        function, iteration, block=pattern.block, operand=packed.operand
+        function, iteration, block=pattern.block, operand=pattern.gather.operand
     ):
         return packed._replace(packing=pays_not("the program uses a name of the copy"))
     return packed

@@ -15,9 +15,13 @@ from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.rows_in_lanes import may_run_in_lanes, run_rows_in_lanes
+from gossamer_schedule.rules.decisions.rows_in_lanes import (
+    may_run_in_lanes,
+    rows_in_lanes,
+    run_rows_in_lanes,
+)
+from gossamer_schedule.rules.decisions.short_rows import SHORT_ROW
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
-from gossamer_schedule.rules.profitability.short_rows import SHORT_ROW, rows_in_lanes
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 

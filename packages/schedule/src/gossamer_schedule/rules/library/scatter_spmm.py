@@ -10,9 +10,9 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.decisions.feature_tiles import feature_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates, feature_updates
-from gossamer_schedule.rules.profitability.feature_tiles import feature_tiles
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,

@@ -18,9 +18,9 @@ from gossamer_ir.traversal.effects import buffers_accessed
 from gossamer_schedule.rules.analysis.iterations import axes_of, only, several_iterations
 from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
 from gossamer_schedule.rules.canonical.forms import forms_of
+from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.patterns.dense_assignment import dense_assignment
-from gossamer_schedule.rules.profitability.thread_work import grain
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 

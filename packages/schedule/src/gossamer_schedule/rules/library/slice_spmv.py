@@ -11,8 +11,8 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
+from gossamer_schedule.rules.decisions.slice_lanes import WORK_PER_SLICE, slice_lanes, work_per_slot
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction
-from gossamer_schedule.rules.profitability.slices import WORK_PER_SLICE, slice_lanes, work_per_slot
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import TileNest, run_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder

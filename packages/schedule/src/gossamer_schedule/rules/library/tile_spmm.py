@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.column_tiles import MAX_PACKED_VECTORS, PACKED_BYTES, column_tiling
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
+from gossamer_ir.sizing.column_tiles import MAX_PACKED_VECTORS, PACKED_BYTES, column_tiling
 from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.tiled_reduction import TiledReduction, tiled_reduction
-from gossamer_schedule.rules.profitability.thread_work import grain
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,

@@ -7,15 +7,13 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.profitability.row_gathers import (
-    MIN_ALIGNED,
+from gossamer_schedule.rules.decisions.alignment import MIN_ALIGNED, least_of_sums, row_alignment
+from gossamer_schedule.rules.decisions.prefetching import (
     PREFETCH,
     PrefetchThresholds,
-    least_of_sums,
-    row_alignment,
     row_prefetching,
 )
-from gossamer_schedule.rules.profitability.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 SYMBOLIC_VECTORS = 4

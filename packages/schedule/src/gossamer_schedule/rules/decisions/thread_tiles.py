@@ -1,11 +1,10 @@
-"""Tiles of features in parallel, each with its part of the dense operand packed."""
+"""Tiles of features in parallel, each with its part of the dense operand packed by its thread."""
 
 from __future__ import annotations
 
-from gossamer_schedule.rules.decisions.packed_operands import pack_operand
+from gossamer_schedule.rules.decisions.packing import ThreadTiles, pack_operand
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
-from gossamer_schedule.rules.profitability.packed_tiles import PackedTiles
 from gossamer_schedule.rules.steps.register_tiles import (
     TileNest,
     TileNests,
@@ -15,12 +14,13 @@ from gossamer_schedule.rules.steps.register_tiles import (
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
-def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedTiles) -> TileNests:
+def run_thread_tiles(trace: TraceBuilder, pattern: RowReduction, packed: ThreadTiles) -> TileNests:
     """Run tiles of features in parallel. Each packs its part of the operand, and then computes all rows.
     Return the nests of a tile."""
-    inner = (pattern.row, *pattern.words, pattern.position)
+    inner, operand = (pattern.row, *pattern.words, pattern.position), pattern.gather.operand
     loops = tile_around(trace, pattern.feature, packed.tiles, inner=inner)
     assert loops.tile is not None, "packing pays for several tiles only"
+    assert operand is not None, "packing pays for one operand only"
     trace.decide(
         f"features in {packed.tiles.text}, around the rows {pattern.row}",
         "all rows are computed with a packed tile of the operand before the next one is packed",
@@ -42,12 +42,12 @@ def run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, packed: PackedT
         trace,
         pattern.block,
         packed.tiles,
-        operand=packed.operand,
+        operand=operand,
         loop=loops.tile,
         dimensions=2,
         is_shared=False,
     )
-    trace.decide(f"{packed.operand} packed for each tile of features", packed.packing.why)
+    trace.decide(f"{operand} packed for each tile of features", packed.packing.why)
     trace.add("parallel", loop=loops.tile, grain=1)
     trace.decide(
         "tiles of features in parallel",

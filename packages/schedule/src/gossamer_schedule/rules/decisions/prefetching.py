@@ -1,4 +1,4 @@
-"""The decisions to align vectors to rows that an iteration gathers, and to prefetch the rows."""
+"""Prefetching of the rows of a dense operand that a loop gathers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.machine.reuse import is_used_often
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 LINES_AHEAD = 48
 """Cache lines that are prefetched before they are used: enough work to hide the latency of memory, and few
@@ -21,55 +21,6 @@ MAX_DISTANCE = 16
 
 MIN_DISTANCE = 2
 """Minimum number of these nonzeros."""
-
-MIN_ALIGNED = 2
-"""Minimum number of feature vectors for aligned loads to pay. One vector more is loaded, but no load crosses
-a cache line (measured: 1.1 times faster; NumPy's arrays begin 16 bytes after the start of a line)."""
-
-ALIGNED_PART = 4
-"""Aligned loads pay for an operand of at most a quarter of the shared cache, or the whole cache if its rows
-are used often. Masked loads take longer if they wait for memory (measured: 0.6 to 0.9 times as fast on graphs
-with 21 MB and more)."""
-
-
-def least_of_sums(hardware: HardwareParams) -> int:
-    """Return the minimum number of feature vectors for aligned loads to pay in sums of gathered rows.
-
-    A vector that fills a line crosses one wherever the array begins, except at a line, so that one is enough
-    (measured on Emerald Rapids: 1.05 to 1.25 times faster on rows of 4 elements, 1.25 to 1.4 on rows of 30
-    and 80; products of gathered rows, as in SDDMM, 0.9 to 1.0).
-    """
-    return 1 if hardware.vector_bits == LINE_BYTES * 8 else MIN_ALIGNED
-
-
-def row_alignment(
-    gather: Gather,
-    hardware: HardwareParams,
-    stats: Stats | None,
-    *,
-    least: int = MIN_ALIGNED,
-    most: int | None = None,
-) -> Verdict:
-    """Decide whether vectors begin at aligned addresses of the gathered rows.
-
-    Rows of whole vectors all have the same alignment. They have from `least` to `most` vectors (None: any
-    number).
-    """
-    lanes = hardware.lanes(gather.dtype)
-    vectors, rest = divmod(gather.features or 0, lanes)
-    size = gather.operand_bytes(stats)
-    if not gather.operand or rest or vectors < least or (most and vectors > most):
-        return pays_not(
-            "gathered rows are not a few whole vectors, which would all have the same alignment"
-        )
-    is_in_cache = stats is not None and is_used_often(stats)
-    largest = hardware.shared_cache // (1 if is_in_cache else ALIGNED_PART)
-    if size > largest:
-        return pays_not(
-            f"{gather.operand} has {size_in_words(size)}, and masked loads take longer above "
-            f"{size_in_words(largest)}"
-        )
-    return pays("one vector more is loaded, and no load crosses a cache line")
 
 
 class PrefetchThresholds(NamedTuple):
@@ -135,3 +86,21 @@ def prefetch_distance(gather: Gather, *, tiles: int) -> int:
     one of so many tiles of a row."""
     lines = max(1, gather.row_bytes // tiles // LINE_BYTES)
     return max(MIN_DISTANCE, min(MAX_DISTANCE, LINES_AHEAD // lines))
+
+
+def prefetch_rows(
+    trace: TraceBuilder, gather: Gather, prefetching: Verdict, *, tiles: int = 1
+) -> None:
+    """Prefetch rows, if that pays. The loop over nonzeros reads one of so many tiles of a row."""
+    what = "no prefetching"
+    if prefetching.pays:
+        distance = prefetch_distance(gather, tiles=tiles)
+        trace.add(
+            "prefetch",
+            block=gather.block,
+            buffer=gather.operand,
+            loop=gather.loop,
+            distance=distance,
+        )
+        what = f"rows of {gather.operand} prefetched {distance} elements ahead"
+    trace.decide(what, prefetching.why)

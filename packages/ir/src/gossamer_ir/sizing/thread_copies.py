@@ -11,8 +11,8 @@ from __future__ import annotations
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.machine.packing import Packing, packing_of
-from gossamer_ir.machine.reuse import MANY_USES
+from gossamer_ir.sizing.operand_copies import Packing, packing_of
+from gossamer_ir.sizing.reuse import MANY_USES
 
 TILE_BYTES = 256
 """Bytes of a row of a packed tile (measured on Emerald Rapids: 512 bytes take 1.0 to 1.7 times as long)."""
@@ -55,14 +55,16 @@ def packed_vectors(dtype: str, hardware: HardwareParams) -> int:
     return min(hardware.accumulators, max(1, TILE_BYTES * 8 // row_bits))
 
 
-def tile_packing(features: int, dtype: str, hardware: HardwareParams, stats: Stats) -> Packing:
+def thread_tile_packing(
+    features: int, dtype: str, hardware: HardwareParams, stats: Stats
+) -> Packing:
     """Return whether tiles of so many features are packed.
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
     >>> few_cores = HardwareParams(cores=2)
-    >>> [tile_packing(features, "float32", few_cores, matrix).obstacle for features in (520, 512, 32)]
+    >>> [thread_tile_packing(features, "float32", few_cores, matrix).obstacle for features in (520, 512, 32)]
     ['partial tiles', None, 'partial tiles']
-    >>> tile_packing(512, "float32", HardwareParams(cores=16), matrix).obstacle
+    >>> thread_tile_packing(512, "float32", HardwareParams(cores=16), matrix).obstacle
     'idle cores'
     """
     tiles, rest = divmod(features, packed_vectors(dtype, hardware) * hardware.lanes(dtype))

@@ -1,18 +1,19 @@
-"""The decision to store a result around the caches."""
+"""Results that are stored around the caches."""
 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_schedule.rules.profitability.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
+from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 LARGE_PART = 2
 """Non-temporal stores pay for a result from half of the shared cache. An ordinary store reads the line first,
 and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times faster, most on short rows)."""
 
 
-def streaming(
+def streaming_verdict(
     output: str, row_bytes: int, hardware: HardwareParams, stats: Stats | None
 ) -> Verdict:
     """Decide whether an output with so many bytes (0: unknown) for each row of the matrix is stored around
@@ -26,3 +27,12 @@ def streaming(
         f"{output} has {size_in_words(size)}, and from {size_in_words(large)}, half of the shared "
         "cache, its lines would displace the gathered rows and be evicted before they are read"
     )
+
+
+def store_around_caches(
+    trace: TraceBuilder, output: str, streaming: Verdict, *, copy_block: str
+) -> None:
+    """Let the block that copies to the output store around the caches, if that pays."""
+    if streaming.pays:
+        trace.add("store_nontemporal", block=copy_block, buffer=output)
+        trace.decide(f"{output} is stored around the caches", streaming.why)

@@ -1,0 +1,63 @@
+"""Sizes of tiles of columns, of windows of rows, and of partial sums."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_ir.sizing.column_tiles import MAX_PANEL, MIN_PANEL, PACKED_BYTES, column_tiling
+from gossamer_ir.sizing.row_sums import summed_vectors
+from gossamer_ir.sizing.row_windows import window_rows
+
+
+@pytest.mark.parametrize(
+    ("vectors", "vector_bytes", "tiles", "per_tile", "is_packed"),
+    [
+        (8, PACKED_BYTES // 8, 1, 8, True),
+        (9, PACKED_BYTES // 8, 2, 5, True),
+        (8, PACKED_BYTES // 4, 2, 4, True),
+        (8, PACKED_BYTES, 8, 1, True),
+        (8, PACKED_BYTES + 1, 1, 8, False),
+        (1, 1, 1, 1, True),
+    ],
+)
+def test_tiles_of_features_have_as_many_vectors_as_fit(
+    vectors, vector_bytes, tiles, per_tile, is_packed
+):
+    found = column_tiling(vectors, vector_bytes=vector_bytes, rows=None)
+    assert (found.feature_tiles, found.vectors, found.is_packed) == (tiles, per_tile, is_packed)
+
+
+@pytest.mark.parametrize(
+    ("rows", "panel"),
+    [(None, MAX_PANEL), (0, MIN_PANEL), (127, MIN_PANEL), (200, 100), (4096, MAX_PANEL)],
+)
+def test_two_threads_have_a_panel_each(rows, panel):
+    assert column_tiling(1, vector_bytes=64, rows=rows).panel == panel
+
+
+@pytest.mark.parametrize(
+    ("features", "mean", "is_packed", "vectors"),
+    [
+        (16, 16, False, 1),
+        (16, 15, False, None),
+        (32, 16, False, None),
+        (32, 16, True, 2),
+        (48, 16, True, None),
+        (24, 16, True, None),
+        (0, 16, True, None),
+    ],
+)
+def test_long_rows_of_few_whole_vectors_have_partial_sums(features, mean, is_packed, vectors):
+    matrix = Stats(rows=10, columns=10, nnz=10 * mean, longest_row=mean, empty_rows=0)
+    found = summed_vectors(features, "float32", HardwareParams(), matrix, is_packed=is_packed)
+    assert found == vectors
+
+
+@pytest.mark.parametrize(
+    ("rows", "window"),
+    [(0, 256), (8191, 256), (8192, 512), (65_535, 2048), (65_536, 4096), (10**9, 4096)],
+)
+def test_windows_are_a_sixteenth_of_the_rows_within_limits(rows, window):
+    assert window_rows(rows) == window
