@@ -310,7 +310,9 @@ def require_complete(session: nox.Session, distribution: Distribution) -> None:
     for built in DISTRIBUTIONS:
         shutil.copy(wheel_of(session, built), wheelhouse)
     session.install(*sorted({str(requirement) for requirement in third_party(closure)}))
-    session.install("--no-index", "--find-links", str(wheelhouse), distribution.name)
+    # The cache of uv knows wheels of a folder by name and version: those of an earlier build would come.
+    fresh = {"UV_NO_CACHE": "1"}
+    session.install("--no-index", "--find-links", str(wheelhouse), distribution.name, env=fresh)
     session.run(*pip(session), "check")
     ours = str(session.run("python", "-c", INSTALLED, silent=True))
     if ours.split() != sorted(needed.name for needed in closure):
