@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gossamer_formats.conversion.elements.stored_elements import stored_elements
     from gossamer_formats.conversion.target.recognized_formats import is_format
     from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
+    from gossamer_formats.memo import MemoKey
     from gossamer_formats.memory.available_memory import available_memory
     from gossamer_formats.permutation import UNSTORED
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
@@ -27,6 +28,7 @@ _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
+    "MemoKey": "gossamer_formats.memo",
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.checks.array_checks",
     "available_memory": "gossamer_formats.memory.available_memory",
@@ -44,6 +46,7 @@ __all__ = [
     "COMPOSABLE_FORMATS",
     "FORMATS",
     "INDEX_DTYPES",
+    "MemoKey",
     "UNSTORED",
     "VALUE_DTYPES",
     "available_memory",

@@ -35,7 +35,7 @@ def integers(shape, dtype="float32", seed=1):
 
 
 def is_converted(tensor):
-    return "csr" in tensor.memo
+    return tensor.kept_csr is not None
 
 
 @pytest.mark.parametrize("height", HEIGHTS)

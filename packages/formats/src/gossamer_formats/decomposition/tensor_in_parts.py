@@ -11,6 +11,7 @@ import numpy as np
 from gossamer_formats.array_protocol import NotAnArray
 from gossamer_formats.conversion.target.conversion_options import Zeros
 from gossamer_formats.decomposition.part import Part, part_of
+from gossamer_formats.memo import MemoKey
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
@@ -58,12 +59,7 @@ class Decomposition(NotAnArray):
         self.parts = tuple(parts)
         self.value_count = value_count
         self._coverage: dict[int, Coverage] = {}
-        self._memo: dict[str, Any] = {}
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        """Values that other packages derive once from the read-only arrays, by the name of the module."""
-        return self._memo
+        self.memo: dict[MemoKey[Any], Any] = {}
 
     def coverage(self, dimension: int = 0) -> Coverage:
         """Return the parts that may initialize a result along a dimension, and what they leave out.
@@ -125,10 +121,7 @@ class Decomposition(NotAnArray):
         >>> decompose(SparseTensor(eye_array(3)), "hyb").tocsr().arrays["indices"]
         array([0, 1, 2], dtype=int32)
         """
-        tensor: SparseTensor | None = self._memo.get("csr")
-        if tensor is None:
-            tensor = self._memo.setdefault("csr", self.asformat("csr"))
-        return tensor
+        return _CSR.of(self, _in_csr)
 
     def asformat(
         self,
@@ -301,6 +294,14 @@ class Decomposition(NotAnArray):
             f"Decomposition({self.name}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{size_in_words(self.nbytes)}, {counted(len(self.parts), 'part')}{names and f': {names}'})"
         )
+
+
+_CSR = MemoKey[SparseTensor]("the matrix in CSR")
+
+
+def _in_csr(matrix: Decomposition) -> SparseTensor:
+    found: SparseTensor = matrix.asformat("csr")
+    return found
 
 
 def _with_values(part: Part, values: Array) -> Part:

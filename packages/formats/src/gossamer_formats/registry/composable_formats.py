@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, get_args, runtime_checkable
 
 from gossamer_formats.composable_names import ComposableName
+from gossamer_formats.registry.formats import FORMATS
 from gossamer_formats.registry.named_objects import NamedObjects
+from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.plugins import groups
 
 
@@ -52,3 +54,15 @@ COMPOSABLE_FORMATS: NamedObjects[Decomposer] = NamedObjects(
     library="gossamer_formats.decomposition.composable",
     library_names=get_args(ComposableName),
 )
+
+
+def find_composable(format: str | FormatDescription) -> Decomposer | None:
+    """Return the composable format of a name; None for a description and for any other name. A format of one
+    storage takes precedence over a composable one of the same name.
+
+    >>> find_composable("hyb").name, find_composable("csr")
+    ('hyb', None)
+    """
+    if not isinstance(format, str) or FORMATS.find(format) is not None:
+        return None
+    return COMPOSABLE_FORMATS.find(format)

@@ -44,7 +44,7 @@ class NamedObjects(Generic[T]):
         *,
         expected: str,
         is_valid: Callable[[Any, str], bool] = lambda found, name: True,
-        library: str = "",
+        library: str | None = None,
         library_names: tuple[str, ...] = (),
     ) -> None:
         self.group = group

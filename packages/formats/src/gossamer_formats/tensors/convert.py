@@ -7,8 +7,7 @@ from typing import NamedTuple
 from gossamer_formats.conversion.convert import convert_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import conversion_target
-from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
-from gossamer_formats.registry.formats import FORMATS
+from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -55,8 +54,12 @@ def convert(
     >>> found.tensor.format, found.permutation.tolist()
     ('csc', [0, 1, 2])
     """
-    if isinstance(format, str):
-        _require_one_tensor(format)
+    if find_composable(format) is not None:
+        raise FormatError(
+            "format.composable",
+            f"The format '{format}' is composable: a matrix in it is several tensors, its parts.",
+            hint=f"Call decompose(tensor, '{format}'); each part of the result has its permutation.",
+        )
     storage, permutation = convert_storage(
         tensor.checked_storage(),
         conversion_target(format, parameters, rank=tensor.ndim, order=order),
@@ -65,13 +68,3 @@ def convert(
         index_dtype=index_dtype,
     )
     return Conversion(SparseTensor.of_new(storage), permutation)
-
-
-def _require_one_tensor(format: str) -> None:
-    """Raise if a matrix in a format is several tensors, each with a permutation of its own."""
-    if FORMATS.find(format) is None and COMPOSABLE_FORMATS.find(format) is not None:
-        raise FormatError(
-            "format.composable",
-            f"The format '{format}' is composable: a matrix in it is several tensors, its parts.",
-            hint=f"Call decompose(tensor, '{format}'); each part of the result has its permutation.",
-        )

@@ -24,8 +24,8 @@ from gossamer_formats.conversion.target.conversion_target import conversion_targ
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
-from gossamer_formats.registry.formats import FORMATS
+from gossamer_formats.memo import MemoKey
+from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
@@ -113,9 +113,8 @@ class SparseTensor(NotAnArray):
     def _hold(self, storage: Storage) -> None:
         self._storage = storage
         self._is_borrowed = False
-        self._memo: dict[str, Any] = {}
+        self.memo: dict[MemoKey[Any], Any] = {}
         self._shape: tuple[int, ...] | None = None
-        self._stats: Stats | None = None
 
     @property
     def storage(self) -> Storage:
@@ -154,11 +153,6 @@ class SparseTensor(NotAnArray):
         """
         return SparseTensor(self._storage)._storage if self._is_borrowed else self._storage
 
-    @property
-    def memo(self) -> dict[str, Any]:
-        """Values that other packages derive once from the read-only arrays, by the name of the module."""
-        return self._memo
-
     # Not `cached_property`: before Python 3.12 it takes a lock, which a process forked in the meantime
     # would inherit locked.
     @property
@@ -186,14 +180,7 @@ class SparseTensor(NotAnArray):
     @property
     def T(self) -> SparseTensor:  # noqa: N802 - NumPy's name
         """The transposed matrix in CSR, computed once unless the tensor is borrowed; raises `FormatError`."""
-        if self._is_borrowed:
-            return SparseTensor.of_checked(transposed_storage(self.tocsr().storage))
-        tensor: SparseTensor | None = self._memo.get("transposed")
-        if tensor is None:
-            tensor = SparseTensor.of_checked(transposed_storage(self.tocsr().storage))
-            # Two threads may compute it at once; all get the one that was stored first.
-            tensor = self._memo.setdefault("transposed", tensor)
-        return tensor
+        return _transposed(self) if self._is_borrowed else _TRANSPOSED.of(self, _transposed)
 
     @property
     def nnz(self) -> int:
@@ -204,11 +191,7 @@ class SparseTensor(NotAnArray):
     def stats(self) -> Stats:
         """Statistics of the matrix, which the scheduling rules use; computed once unless the tensor is
         borrowed."""
-        if self._is_borrowed:
-            return storage_stats(self.tocsr().storage)
-        if self._stats is None:
-            self._stats = storage_stats(self.tocsr().storage)
-        return self._stats
+        return _stats(self) if self._is_borrowed else _STATS.of(self, _stats)
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added."""
@@ -285,13 +268,13 @@ class SparseTensor(NotAnArray):
         )
         if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
-        if order is None and isinstance(format, str) and FORMATS.find(format) is None:
-            composable = COMPOSABLE_FORMATS.find(format)
-            if composable is not None:
-                matrix = self.asformat(
-                    "csr", duplicates=duplicates, zeros=zeros, index_dtype=index_dtype
-                )
-                return composable.decomposition_of(matrix, parameters)
+        # The parts of a composable format have orders of rows of their own.
+        composable = find_composable(format) if order is None else None
+        if composable is not None:
+            matrix = self.asformat(
+                "csr", duplicates=duplicates, zeros=zeros, index_dtype=index_dtype
+            )
+            return composable.decomposition_of(matrix, parameters)
         storage, _ = _converter()(
             self.checked_storage(),
             conversion_target(format, parameters, rank=self.ndim, order=order),
@@ -316,10 +299,7 @@ class SparseTensor(NotAnArray):
             return SparseTensor(self._storage).tocsr()
         if is_format(self.description, "csr"):
             return self
-        tensor: SparseTensor | None = self._memo.get("csr")
-        if tensor is None:
-            tensor = self._memo.setdefault("csr", self.asformat("csr", duplicates="keep"))
-        return tensor
+        return _CSR.of(self, _in_csr)
 
     @property
     def kept_csr(self) -> SparseTensor | None:
@@ -331,8 +311,7 @@ class SparseTensor(NotAnArray):
         >>> tensor.kept_csr is None, tensor.tocsr() is tensor.kept_csr
         (True, True)
         """
-        kept: SparseTensor | None = self._memo.get("csr")
-        return kept
+        return _CSR.find(self)
 
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense matrix or vector; needs distribution `gossamer`."""
@@ -378,6 +357,23 @@ class SparseTensor(NotAnArray):
             f"SparseTensor({self.format}, {shape}, {counted(self.nnz, 'nonzero')}, {self.dtype}, "
             f"{size_in_words(self.nbytes)})"
         )
+
+
+_CSR = MemoKey[SparseTensor]("the matrix in CSR")
+_TRANSPOSED = MemoKey[SparseTensor]("the transposed matrix in CSR")
+_STATS = MemoKey[Stats]("the statistics")
+
+
+def _in_csr(tensor: SparseTensor) -> SparseTensor:
+    return tensor.asformat("csr", duplicates="keep")
+
+
+def _transposed(tensor: SparseTensor) -> SparseTensor:
+    return SparseTensor.of_checked(transposed_storage(tensor.tocsr().storage))
+
+
+def _stats(tensor: SparseTensor) -> Stats:
+    return storage_stats(tensor.tocsr().storage)
 
 
 @cache

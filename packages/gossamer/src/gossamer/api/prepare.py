@@ -77,7 +77,7 @@ def prepare(
         seconds = _seconds_of_calls(operator_named(op), matrix, workload, target, stored_as)
         choice = measure_formats(choice, seconds)
     prepared = stored_as(choice.chosen)
-    prepared.memo[CHOICE] = choice
+    CHOICE.keep(prepared, choice)
     return prepared
 
 
@@ -86,7 +86,7 @@ def choice_of(matrix: Stored) -> FormatChoice:
 
     Raises `ArgumentError` (`prepare.unknown`) for any other matrix.
     """
-    choice: FormatChoice | None = matrix.memo.get(CHOICE)
+    choice = CHOICE.find(matrix)
     if choice is None:
         raise ArgumentError(
             "prepare.unknown",

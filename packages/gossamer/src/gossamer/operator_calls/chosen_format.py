@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer_formats import Decomposition, SparseTensor
+from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 
 if TYPE_CHECKING:
-    from gossamer_tune import Estimate
+    from gossamer_tune import Estimate, FormatChoice
 
 Stored: TypeAlias = SparseTensor | Decomposition
 """A matrix in one format, or in parts."""
 
-CHOICE = "gossamer.operator_calls.chosen_format"
-"""The name under which a matrix keeps the `FormatChoice` that was made for it."""
+CHOICE: MemoKey[FormatChoice] = MemoKey("the choice of a format")
+"""The choice that was made for a matrix, by `prepare` or because of repeated products."""
 
 
 def in_format(matrix: SparseTensor, estimate: Estimate) -> Stored:

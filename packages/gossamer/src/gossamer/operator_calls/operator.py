@@ -36,11 +36,18 @@ P = ParamSpec("P")
 class Operator(Generic[P]):
     """A function of a sparse matrix and dense arrays, such as `gossamer.spmm`.
 
-    `program` is compiled for the dtypes and sizes of the operands. A tensor with which many products were
-    computed is converted to a faster format (`repeated_products.py`). A call then first tries the plan of an
-    earlier one: operands in their usual form are checked by straight-line code. If a distribution registers
-    this operator for the tensor's format, its function is called. Everything else is left to `function`,
-    which converts operands or raises the error.
+    `program` is compiled for the dtypes and sizes of the operands. A call attempts these in order, and the
+    first that returns a result ends it:
+
+    1. `Plans.run_again`: the plan of the last such call with the same tensor. First, because it is one
+       look-up; it also counts the call.
+    2. `Plans.run`: the plan of an earlier call whose matrix had the same key; operands in their usual form
+       are checked by straight-line code. The call is counted before, and a tensor with which many products
+       were computed is replaced by one in a faster format (`repeated_products.py`).
+    3. The function that a distribution registers for this operator of tensors in the format. After the
+       plans, of which such a format has none: only `function` makes them. Before `function`, which would
+       convert the tensor to CSR.
+    4. `function`, for everything else: it converts operands, or raises the error.
     """
 
     def __init__(
@@ -92,26 +99,43 @@ class Operator(Generic[P]):
             target: str | Target | None = None,
             **named: Any,
         ) -> Array:
+            # Keywords and missing operands are errors, or rare: their order is that of `function`.
             if len(operands) > 1 and not named:
-                matrix, dense, counted = operands[0], operands[1:], None
+                matrix, dense = operands[0], operands[1:]
+                counted = None
                 if target is None and type(matrix) is SparseTensor:
                     result = self._plans.run_again(matrix, dense, out)
                     if result is not None:
                         return result
+                    # Counted after the attempt above, which counts the calls that it computes.
                     counted = count_call(self.program, matrix, dense[0])
                     matrix = counted.stored
                 result = self._plans.run(matrix, dense, out, target, counted=counted)
                 if result is not None:
                     return result
                 operands = (matrix, *dense)
-            matrix = operands[0] if operands else named.get(self._matrix)
-            registered = format_operator(self.name, matrix)
-            if registered is None or registered is self:
-                return self._function(*operands, out=out, target=target, **named)
-            # Only what was passed, so that a function of a format need not have all options.
-            options = {"out": out, "target": target}
-            given = {name: value for name, value in options.items() if value is not None}
-            return registered(*operands, **given, **named)
+            return self._call_function(operands, named, out=out, target=target)
+
+    def _call_function(
+        self,
+        operands: tuple[Any, ...],
+        named: dict[str, Any],
+        *,
+        out: Array | None,
+        target: str | Target | None,
+    ) -> Array:
+        """Return the result by the function that a distribution registers for the format of the matrix, if
+        there is one; else by that of this operator."""
+        matrix = operands[0] if operands else named.get(self._matrix)
+        registered = format_operator(self.name, matrix)
+        if registered is None or registered is self:
+            function: Callable[..., Array] = self._function
+            return function(*operands, out=out, target=target, **named)
+        # Only what was passed, so that a function of a format need not have all options.
+        options = {"out": out, "target": target}
+        given = {name: value for name, value in options.items() if value is not None}
+        result: Array = registered(*operands, **given, **named)
+        return result
 
     def operands(self, *given: Any) -> Operands[MatrixOperand]:
         """Check the operands of a call; raise `ArgumentError` (`operator.operands`) if their number is

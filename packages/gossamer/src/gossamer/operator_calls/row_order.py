@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Array, SparseTensor
+from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
     from gossamer_tune import MatrixProperties, Workload
 
-_ORDER = "gossamer.operator_calls.row_order"
-"""The name under which a tensor keeps the order of its rows."""
+_ORDER = MemoKey[Array]("the order of rows")
 
 
 def row_order(matrix: SparseTensor) -> Array:
@@ -24,17 +24,15 @@ def row_order(matrix: SparseTensor) -> Array:
     >>> row_order(from_scipy(block_array([[ones, ones], [ones, ones]], format="csr"))).tolist()
     [0, 2, 1, 3]
     """
+    return _ORDER.of(matrix, _found_order)
+
+
+def _found_order(matrix: SparseTensor) -> Array:
     from gossamer_tune import community_order
 
-    order: Array | None = matrix.memo.get(_ORDER)
-    if order is None:
-        rows, columns = matrix.shape
-        arrays = matrix.arrays
-        order = community_order(
-            (rows, columns), arrays["indptr"], arrays["indices"], compile=_compile
-        )
-        order = matrix.memo.setdefault(_ORDER, order)
-    return order
+    rows, columns = matrix.shape
+    arrays = matrix.arrays
+    return community_order((rows, columns), arrays["indptr"], arrays["indices"], compile=_compile)
 
 
 def _compile(module: Module) -> Any:

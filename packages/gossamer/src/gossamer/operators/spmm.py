@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.operator_calls.operands.checked_operands import Operands
-from gossamer.operator_calls.operands.dense_operands import dense_operand
-from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matrix_operand
+from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
+from gossamer.operator_calls.operands.product_operands import product_operands
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer.operator_calls.scaled_products import is_scaled
@@ -50,11 +50,7 @@ PROGRAM = OperatorProgram(
 
 def operands(A: Any, B: Array) -> Operands[MatrixOperand]:  # noqa: N803
     """Return the checked operands of `spmm`."""
-    matrix = matrix_operand(PROGRAM, A)
-    (rows, columns), dtype = matrix.shape[:2], matrix.dtype
-    dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
-    features = dense.shape[1]
-    return Operands(matrix, {"b": dense}, "c", (rows, features), dtype, features)
+    return product_operands(PROGRAM, A, B, name="B")
 
 
 @operator(PROGRAM, operands)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.operator_calls.operands.checked_operands import Operands
-from gossamer.operator_calls.operands.dense_operands import dense_operand
-from gossamer.operator_calls.operands.matrix_operand import MatrixOperand, matrix_operand
+from gossamer.operator_calls.operands.matrix_operand import MatrixOperand
+from gossamer.operator_calls.operands.product_operands import product_operands
 from gossamer.operator_calls.operator import operator
 from gossamer.operator_calls.program import OperatorProgram
 from gossamer_formats import Array
@@ -44,10 +44,7 @@ PROGRAM = OperatorProgram("spmv", SCRIPT, buffers=("A", "X", "Y"), sums_rows=Tru
 
 def operands(A: Any, x: Array) -> Operands[MatrixOperand]:  # noqa: N803
     """Return the checked operands of `spmv`."""
-    matrix = matrix_operand(PROGRAM, A)
-    (rows, columns), dtype = matrix.shape[:2], matrix.dtype
-    vector = dense_operand("x", x, dtype=dtype, shape=(columns,))
-    return Operands(matrix, {"x": vector}, "y", (rows,), dtype)
+    return product_operands(PROGRAM, A, x, name="x")
 
 
 @operator(PROGRAM, operands)

@@ -9,6 +9,8 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.operator_calls.chosen_format import CHOICE
+from gossamer.operator_calls.fast_path.plans import LAST_CALLS
 from gossamer.operator_calls.fast_path.repeated_products import count_call
 from gossamer.operators import operator_named
 from gossamer_formats import Decomposition
@@ -71,7 +73,7 @@ def test_a_tensor_is_converted_when_its_calls_have_paid(dtype):
 def test_the_choice_is_explained_before_it_is_made():
     tensor = gs.from_scipy(pruned())
     dense = np.empty((1030, 64), np.float32)
-    while "gossamer.operator_calls.chosen_format" not in tensor.memo:
+    while CHOICE.find(tensor) is None:
         assert count_call(gs.spmm.program, tensor, dense).stored is tensor
     choice = gs.explain(tensor)
     assert choice.chosen.format == "csr"
@@ -95,7 +97,7 @@ def test_calls_before_and_after_a_conversion_use_the_stored_matrix():
     stored, _ = convert(tensor, "spmm", (64,))
     for _ in range(3):
         assert np.array_equal(gs.spmm(tensor, dense), matrix @ dense)
-    calls = tensor.memo["gossamer.operator_calls.fast_path.plans"].values()
+    calls = LAST_CALLS.find(tensor).values()
     assert [call.stored for call in calls] == [stored]
 
 

@@ -31,7 +31,7 @@ from gossamer_backend.internal_api import (
     function_of_integers,
 )
 from gossamer_formats import Array, SparseTensor
-from gossamer_formats.internal_api import is_format
+from gossamer_formats.internal_api import MemoKey, is_format
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OK
 from gossamer_ir.interchange.records import size_class
@@ -45,8 +45,7 @@ class Structure(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-_MEMO = "gossamer.operator_calls.fast_path.plan_arguments"
-"""The name under which a tensor keeps its structure."""
+_STRUCTURE = MemoKey[Structure | None]("the structure for plans")
 
 
 def structure_of(matrix: Any) -> Structure | None:
@@ -54,11 +53,7 @@ def structure_of(matrix: Any) -> Structure | None:
     contiguous; None for anything else."""
     kind = type(matrix)
     if kind is SparseTensor:
-        memo: dict[str, Structure | None] = matrix.memo
-        structure = memo.get(_MEMO)
-        if structure is None and _MEMO not in memo:
-            structure = memo.setdefault(_MEMO, _of_tensor(matrix))
-        return structure
+        return _STRUCTURE.of(matrix, _of_tensor)
     return _of_scipy(matrix) if kind in _scipy_types or _is_scipy_csr(kind) else None
 
 

@@ -24,6 +24,7 @@ from gossamer.operator_calls.portions import is_much_work
 from gossamer_backend import BoundCall, CallPlan, JointPlan, Kernel
 from gossamer_backend.internal_api import FixedArguments
 from gossamer_formats import Array, Decomposition, SparseTensor
+from gossamer_formats.internal_api import MemoKey
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.support.bounded_dict import put_bounded
@@ -39,10 +40,6 @@ MIN_FUSED_CHECK = 131_072
 the caches when the kernel reads them after the check, and do not pay for another kernel. Measured above this
 size on two threads: the fused check takes 1 to 20% of a call (mean 8%), a separate check 2 to 25% (mean
 12%)."""
-
-
-_MEMO = "gossamer.operator_calls.fast_path.plans"
-"""The name under which a matrix in parts, or a tensor, keeps its plans."""
 
 MAX_REPEATED_CALLS = 64
 """The number of operators and numbers of columns whose last call a tensor keeps."""
@@ -90,6 +87,21 @@ class RepeatedCall(NamedTuple):
     structure: Structure
 
 
+LAST_CALLS = MemoKey[dict[object, RepeatedCall]]("the last calls")
+"""The last call with a tensor for each operator and number of columns. A key begins with the token of
+`Plans`."""
+
+_JOINT_PLANS = MemoKey[dict[object, JointPlan]]("the plans for all parts")
+
+
+def _no_calls(_tensor: SparseTensor) -> dict[object, RepeatedCall]:
+    return {}
+
+
+def _no_plans(_matrix: Decomposition) -> dict[object, JointPlan]:
+    return {}
+
+
 Adapt: TypeAlias = Callable[..., tuple[Any, ...]]
 """Returns dense operands of a call as arrays for the kernel; none if kernels do not take them."""
 
@@ -119,7 +131,7 @@ class Plans:
         """Count a call with a tensor that is due for nothing, and return the result by the plan of the last
         call; None if there is none that accepts the operands."""
         first = dense[0]
-        calls: dict[object, RepeatedCall] | None = tensor.memo.get(_MEMO)
+        calls = LAST_CALLS.find(tensor)
         if calls is None or type(first) is not ndarray:
             return None
         key = (self._token, first.shape[1:])
@@ -145,7 +157,7 @@ class Plans:
         tensor, stored, history = counted
         other = None if stored is tensor else stored
         call = RepeatedCall(history, other, plan.run, plan.inputs, structure)
-        calls: dict[object, RepeatedCall] = tensor.memo.setdefault(_MEMO, {})
+        calls = LAST_CALLS.of(tensor, _no_calls)
         put_bounded(calls, (self._token, sizes), call, limit=MAX_REPEATED_CALLS)
 
     def run(
@@ -195,7 +207,7 @@ class Plans:
         self, matrix: Decomposition, target: str | Target | None, sizes: tuple[int, ...]
     ) -> JointPlan | None:
         """Return the plan for a matrix in parts; None if there is none."""
-        plans: dict[object, JointPlan] | None = matrix.memo.get(_MEMO)
+        plans = _JOINT_PLANS.find(matrix)
         return None if plans is None else plans.get((self._token, target, sizes))
 
     def keep(
@@ -231,7 +243,7 @@ class Plans:
     ) -> None:
         """Keep a plan of these calls, one for each part, for later ones with other dense operands."""
         plan = JointPlan(calls, passed=operands.passed, prepare=prepare)
-        plans = operands.matrix.decomposition.memo.setdefault(_MEMO, {})
+        plans = _JOINT_PLANS.of(operands.matrix.decomposition, _no_plans)
         key = (self._token, target, operands.plan_sizes)
         put_bounded(plans, key, plan, limit=MAX_JOINT_PLANS)
 

@@ -22,7 +22,7 @@ from gossamer.operator_calls.row_order import properties_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
-from gossamer_formats.internal_api import is_format
+from gossamer_formats.internal_api import MemoKey, is_format
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.support.bounded_dict import put_bounded
 
@@ -52,9 +52,6 @@ MEMORY_PART = 8
 
 MAX_HISTORIES = 64
 """The number of operators and numbers of columns whose calls are counted."""
-
-_MEMO = "gossamer.operator_calls.fast_path.repeated_products"
-"""The name under which a tensor keeps its `RepeatedProducts`; None if it is never converted."""
 
 NEVER = 1 << 62
 """The number of the call at which something is due if nothing is."""
@@ -117,7 +114,7 @@ class RepeatedProducts:
                 history.stored = self._converted(matrix, choice)
             if history.stored is None:
                 choice = choice._replace(chosen=choice.csr)
-            matrix.memo[CHOICE] = choice._replace(calls=history.calls)
+            CHOICE.keep(matrix, choice._replace(calls=history.calls))
 
     def _converted(self, matrix: SparseTensor, choice: FormatChoice) -> Stored | None:
         """Return the matrix in the chosen format; None if it takes too much memory or has zeros added."""
@@ -136,14 +133,13 @@ class RepeatedProducts:
         return self._stored[text]
 
 
+_PRODUCTS = MemoKey[RepeatedProducts | None]("the repeated products")
+"""None for a tensor that is never converted."""
+
+
 def count_call(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> CountedCall:
     """Count a call with a tensor, and return it with the matrix in the format for the call."""
-    products: RepeatedProducts | None = None
-    if type(dense) is ndarray:
-        memo: dict[str, Any] = matrix.memo
-        products = memo.get(_MEMO)
-        if products is None and _MEMO not in memo:
-            products = memo.setdefault(_MEMO, _repeated_products(matrix))
+    products = _PRODUCTS.of(matrix, _repeated_products) if type(dense) is ndarray else None
     if products is None:
         return CountedCall(matrix, matrix, CallHistory(due=NEVER))
     history = products.history(matrix, program, dense.shape[1:])
@@ -153,7 +149,7 @@ def count_call(program: OperatorProgram, matrix: SparseTensor, dense: Any) -> Co
 def _repeated_products(matrix: SparseTensor) -> RepeatedProducts | None:
     """Return a new count of the calls with a tensor in CSR; None if it is never converted, because it is
     small, borrows its arrays, was prepared, or has duplicates, which a conversion would add."""
-    if matrix.is_borrowed or CHOICE in matrix.memo or not is_format(matrix.description, "csr"):
+    if matrix.is_borrowed or CHOICE.find(matrix) or not is_format(matrix.description, "csr"):
         return None
     columns = indices_of(matrix.description.axes[-1])
     if columns is None or not columns.unique or matrix.nnz < MIN_NONZEROS:
