@@ -42,6 +42,10 @@ TABLES = {
 }
 """The tables that have an entry for each type, by the list that names their files."""
 TYPES = {"Add an axis": AXES, "Add an iteration axis": ITERATION_AXES, "Add a fact": FACTS}
+KNOWN_BY_A_PROPERTY = {"Let", "Allocate", "Guard", "While", "Prefetch", "Atomic", "Combine"}
+"""Types of statements that code can find by what `STATEMENT_KINDS` says of them."""
+WALKS = {"collect", "contains", "nodes_of_kind", "outermost"}
+"""The functions that find nodes by their types."""
 ALL = [(recipe, *table) for recipe, tables in TABLES.items() for table in tables.items()]
 
 
@@ -111,13 +115,13 @@ def _has_table_of(names, tree):
     ids=["statements", "expressions"],
 )
 def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
-    """Files with a `match`, an `isinstance`, a tuple or a chain of `if` about two or more types are in the
-    list "Add a node", or in `tests/support/falls_through.py` with the reason why they need no change."""
+    """Files with a function or a tuple about two or more types are in the list "Add a node", or in
+    `tests/support/falls_through.py` with the reason why they need no change."""
     names = {kind.__name__ for kind in types}
     found = {
         path.relative_to(root).as_posix()
         for path in _sources(root)
-        if any(len(names & group) > 1 for group in _groups_of_types(ast.parse(path.read_text())))
+        if any(_needs_reason(names & group) for group in _groups_of_types(path.read_text()))
     }
     reasons = [_path_of(module) for modules in falls_through.values() for module in modules]
     found -= _listed(root, "Add a node")
@@ -126,29 +130,42 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
     assert len({*reasons}) == len(reasons)
 
 
-def _groups_of_types(tree):
-    """The names of types that one `match`, `isinstance`, tuple or chain of `if` tells apart."""
+def _needs_reason(group):
+    return len(group) > 1 or not group.isdisjoint(KNOWN_BY_A_PROPERTY)
+
+
+def _groups_of_types(text):
+    """The names of types that one function, or one tuple or set outside of types, tells apart."""
+    tree = ast.parse(text)
     skipped = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Match):
-            yield {name for case in node.cases for name in _classes_matched(case.pattern)}
-        elif isinstance(node, ast.If):
-            yield {name for test in _tests_of_chain(node) for name in _types_asked_for(test)}
-        elif isinstance(node, ast.Call) and _names(node.func) == ["isinstance"]:
-            yield {*_names(node.args[1])}
+        if isinstance(node, ast.FunctionDef):
+            yield set(_types_asked_for(node))
         elif isinstance(node, (ast.Tuple, ast.Set)) and id(node) not in skipped:
-            yield {item.id for item in node.elts if isinstance(item, ast.Name)}
+            group = {item.id for item in node.elts if isinstance(item, ast.Name)}
+            yield group if len(group) > 1 else set()
 
 
-def _classes_matched(pattern):
-    classes = (node.cls for node in ast.walk(pattern) if isinstance(node, ast.MatchClass))
-    return [name for cls in classes for name in _names(cls)]
+@pytest.mark.parametrize(
+    ("body", "group"),
+    [
+        ("if isinstance(x, Let):\n  return 1\n if isinstance(x, For):\n  return 2", {"Let", "For"}),
+        ("return 1 if type(x) is If else 2 if type(x) is For else 3", {"If", "For"}),
+        ("match x:\n  case Store(value=Load()):\n   return 1", {"Store", "Load"}),
+        ("return collect(Allocate, x)", {"Allocate"}),
+        ("return Let(x, Load(y))", set()),
+    ],
+    ids=["early returns", "comparisons", "match", "walk", "construction"],
+)
+def test_the_types_that_a_function_tells_apart_are_found_together(body, group):
+    types = {kind.__name__ for kind in (*EXPRESSIONS, *STATEMENTS)}
+    found = _groups_of_types(f"def f(x, y):\n {body}\n")
+    assert group in [types & names for names in found]
 
 
-def _tests_of_chain(node):
-    yield node.test
-    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-        yield from _tests_of_chain(node.orelse[0])
+def test_one_test_for_a_type_that_the_table_describes_needs_a_reason():
+    assert _needs_reason({"Let"})
+    assert not _needs_reason({"Store"})
 
 
 @pytest.mark.parametrize("types", [AXES, FACTS], ids=["axes", "facts"])
@@ -170,6 +187,8 @@ def _types_asked_for(tree):
             yield from _names(node.cls)
         elif isinstance(node, ast.Call) and _names(node.func) == ["isinstance"]:
             yield from _names(node.args[1])
+        elif isinstance(node, ast.Call) and {*_names(node.func)} & WALKS:
+            yield from (arg.id for arg in node.args if isinstance(arg, ast.Name))
         elif isinstance(node, ast.Compare):
             yield from (name for side in (node.left, *node.comparators) for name in _names(side))
 

@@ -22,7 +22,6 @@ from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
-    Allocate,
     Axis,
     Block,
     Buffer,
@@ -36,10 +35,10 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.effects import all_buffers, buffers_allocated
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.walk import collect, walk
+from gossamer_ir.traversal.walk import walk
 
 _Ends: TypeAlias = tuple[Affine, Affine] | None
 """The least and the greatest index along a dimension; None for the whole dimension."""
@@ -155,7 +154,7 @@ def _regions(
     *,
     is_clamped: bool = True,
 ) -> Regions:
-    own = {node.buffer.name for stmt in body for node in collect(Allocate, stmt)}
+    own = buffers_allocated(body)
     boxes = _Boxes(function, body, is_clamped=is_clamped)
     for access in every:
         # A buffer that is allocated inside does not exist outside, so no region of it can be named.

@@ -9,7 +9,6 @@ from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.interpret.frame import Eval, Exec
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     Expr,
     For,
@@ -22,9 +21,9 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.effects import all_buffers, buffers_written
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.walk import collect, statements
+from gossamer_ir.traversal.walk import statements
 
 
 class Interpreter(Protocol):
@@ -85,8 +84,7 @@ class Translator:
         self.around: list[EnclosingStatement] = []
         self.whiles: list[tuple[int, str]] = []
         self.inits: list[Exec] | None = [] if is_composable(function) else None
-        allocated = (node.buffer for node in collect(Allocate, function))
-        self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
+        self.buffers = {buffer.name: buffer for buffer in all_buffers(function)}
         self.written = buffers_written(function.body)
         self._sizes: dict[Expr, Eval] = {}
 

@@ -9,11 +9,12 @@ forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_and
@@ -48,7 +49,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies, name_fields
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import children, collect, contains, every_statement, statements
+
+S = TypeVar("S", bound=Stmt)
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -201,8 +205,8 @@ class StatementKind(msgspec.Struct, frozen=True):
     """Returns those of them that are equal to an expression, each with this expression."""
     loop: Callable[[Any], For] | None = None
     """Returns the loop over the values of its variable, for analyses: a `For` with the same range."""
-    buffer: Callable[[Any], Buffer] | None = None
-    """Returns the buffer that a statement allocates in the rest of the enclosing body."""
+    allocates: str | None = None
+    """The field with the buffer that a statement allocates in the rest of the enclosing body."""
     condition_after: Callable[[Any], Expr] | None = None
     """Returns the condition that holds after a statement: it stops the program where it does not hold."""
     is_loop: bool = False
@@ -218,9 +222,7 @@ STATEMENT_KINDS: dict[type[Any], StatementKind] = {
         variables=lambda stmt: (stmt.var.name,),
         values=lambda stmt: ((stmt.var, stmt.value),),
     ),
-    Allocate: StatementKind(
-        lambda stmt: Effects(stmt.buffer.shape), buffer=lambda stmt: stmt.buffer
-    ),
+    Allocate: StatementKind(lambda stmt: Effects(stmt.buffer.shape), allocates="buffer"),
     If: StatementKind(_if),
     While: StatementKind(_while, is_loop=True),
     For: StatementKind(
@@ -276,8 +278,8 @@ def loop_of(stmt: Stmt) -> For | None:
 
 def allocation_of(stmt: Stmt) -> Buffer | None:
     """Return the buffer that a statement allocates for the statements after it."""
-    buffer = STATEMENT_KINDS[type(stmt)].buffer
-    return None if buffer is None else buffer(stmt)
+    field = STATEMENT_KINDS[type(stmt)].allocates
+    return None if field is None else getattr(stmt, field)
 
 
 def condition_after(stmt: Stmt) -> Expr | None:
@@ -307,9 +309,23 @@ def defines_only(stmt: Stmt) -> bool:
 
 def names_bound(stmt: Stmt) -> tuple[str, ...]:
     """Return the variables and buffers that a statement binds."""
-    kind = STATEMENT_KINDS[type(stmt)]
-    variables = kind.variables(stmt)
-    return variables if kind.buffer is None else (*variables, kind.buffer(stmt).name)
+    return (*variables_bound(stmt), *_allocated_name(stmt))
+
+
+def names_after(stmt: Stmt) -> tuple[str, ...]:
+    """Return the variables and buffers that a statement binds for the statements after it.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index_var
+    >>> names_after(Let(index_var("one"), ONE)), names_after(For("i", ZERO, ONE, ()))
+    (('one',), ())
+    """
+    variables = () if has_bodies(type(stmt)) else variables_bound(stmt)
+    return (*variables, *_allocated_name(stmt))
+
+
+def _allocated_name(stmt: Stmt) -> tuple[str, ...]:
+    buffer = allocation_of(stmt)
+    return () if buffer is None else (buffer.name,)
 
 
 def labels_of(stmt: Stmt) -> tuple[str, ...]:
@@ -347,6 +363,10 @@ def _buffer_nodes() -> tuple[type[Any], ...]:
     return tuple(sorted(kinds, key=lambda kind: kind.__name__))
 
 
+ALLOCATING_STATEMENTS: Any = tuple(
+    kind for kind, row in STATEMENT_KINDS.items() if row.allocates is not None
+)
+"""The types of statements that allocate a buffer."""
 LOOPS: Any = tuple(kind for kind, row in STATEMENT_KINDS.items() if row.is_loop)
 """The types of statements that repeat their bodies, or the call of a function."""
 CHECKING_STATEMENTS: Any = tuple(
@@ -478,6 +498,34 @@ def allocations(every: Iterable[Stmt]) -> Iterator[Buffer]:
         buffer = allocation_of(stmt)
         if buffer is not None:
             yield buffer
+
+
+def with_allocation(stmt: S, buffer: Buffer) -> S:
+    """Return a statement that allocates another buffer instead of its own.
+
+    >>> from gossamer_ir.core.build import ONE, index
+    >>> short, long = (Buffer("W", (size,), "int64") for size in (ONE, index(8)))
+    >>> with_allocation(Allocate(short), long) == Allocate(long)
+    True
+    """
+    field = STATEMENT_KINDS[type(stmt)].allocates
+    return stmt if field is None else replace(stmt, **{field: buffer})
+
+
+def without_allocations(body: tuple[Stmt, ...], names: Container[str]) -> tuple[Stmt, ...]:
+    """Return statements without the allocations of some buffers, at any depth.
+
+    >>> from gossamer_ir.core.build import ONE
+    >>> without_allocations((Allocate(Buffer("W", (ONE,), "int64")),), {"W"})
+    ()
+    """
+
+    def rule(node: Any) -> tuple[Stmt, ...] | None:
+        if not isinstance(node, ALLOCATING_STATEMENTS):
+            return None
+        return () if names_after(node)[-1] in names else None
+
+    return rewrite_body(body, rule, leaves=False)
 
 
 def handles_of(function: Function) -> dict[str, str]:

@@ -16,7 +16,6 @@ from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
 from gossamer_ir.nodes import (
-    Allocate,
     Binary,
     Compare,
     Expr,
@@ -27,9 +26,10 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
+from gossamer_ir.traversal.effects import CHECKING_STATEMENTS, buffers_allocated
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.walk import collect, contains, statements
+from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
@@ -64,7 +64,7 @@ def hoist_bounds_checks(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not any(isinstance(stmt, Guard) for stmt in statements(function.body)):
+    if not contains(Guard, *function.body):
         return function
     hoister = _BoundsCheckHoister(function)
     return with_body(function, hoister.body(function.body))
@@ -96,7 +96,7 @@ class _BoundsCheckHoister:
         with self._point.inside(loop):
             body = self.body(loop.body)
         # Names that are bound inside do not exist before the loop.
-        inner = frozenset((*bound_variables(body), *_allocated_buffers(body)))
+        inner = frozenset((*bound_variables(body), *buffers_allocated(body)))
         leaving: dict[Guard, None] = {}
         kept: list[Stmt] = []
         is_first = True
@@ -106,7 +106,7 @@ class _BoundsCheckHoister:
             new = self._outside(stmt, loop, inner) if isinstance(stmt, Guard) and is_first else None
             if new is None:
                 kept.append(stmt)
-                is_first = is_first and not isinstance(stmt, Guard)
+                is_first = is_first and not isinstance(stmt, CHECKING_STATEMENTS)
             else:
                 # A dict, because guards of several copies of one access may become equal before the
                 # loop.
@@ -181,11 +181,6 @@ class _BoundsCheckHoister:
         # cannot wrap.
         parts = (progression.step, build.sub(size, loop.extent), build.add(size, build.ONE))
         return self._point.is_exact(*parts)
-
-
-def _allocated_buffers(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """Yield the buffers that are allocated inside."""
-    return (stmt.buffer.name for stmt in collect(Allocate, *body))
 
 
 def _range_conditions(progression: _Progression, extent: Expr, size: Expr) -> Iterator[Expr]:

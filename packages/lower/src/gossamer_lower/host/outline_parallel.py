@@ -15,7 +15,6 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.nodes import (
-    Allocate,
     Buffer,
     Fact,
     For,
@@ -26,7 +25,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import BUFFER_NODES
+from gossamer_ir.traversal.effects import BUFFER_NODES, allocations
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import Namer, bound_variables, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -115,8 +114,7 @@ class _LoopOutliner:
 
     def statement(self, stmt: Stmt) -> Stmt:
         # Allocations before the loop may be captured; those inside belong to the outlined function.
-        if isinstance(stmt, Allocate):
-            self._buffers[stmt.buffer.name] = stmt.buffer
+        self._buffers |= {buffer.name: buffer for buffer in allocations((stmt,))}
         if isinstance(stmt, For) and stmt.kind == "parallel":
             return self._outline(stmt)
         return with_bodies(stmt, self.body)

@@ -25,6 +25,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.rename import with_names
+from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.inspector.helpers.marked_blocks import split_marked
 from gossamer_lower.inspector.helpers.search_results import ExtractedSearch, extract_searches
@@ -86,11 +88,12 @@ def _nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
     """Return the loop nest and conditions around a search. If it does not write all elements of the array,
     a nest before it fills the array with a value that satisfies the facts about the results."""
     loops = [item for item in search.around if isinstance(item, For)]
-    names: dict[str, Expr] = {loop.var: build.index_var(namer.fresh(loop.var)) for loop in loops}
+    names = {loop.var: namer.fresh(loop.var) for loop in loops}
     body: tuple[Stmt, ...] = (_block(search, loops, namer=namer),)
     for item in reversed(search.around):
         body = (_loop(item, body) if isinstance(item, For) else If(item, body),)
-    renamed = tuple(_renamed(stmt, names) for stmt in body)
+    # The loops stay where they are, too, so the copies have other names.
+    renamed = rewrite_body(body, lambda node: with_names(node, names))
     is_partial = len(loops) < len(search.around) or search.indices != tuple(
         build.index_var(loop.var) for loop in loops
     )
@@ -99,21 +102,6 @@ def _nest(search: ExtractedSearch, namer: Namer) -> tuple[Stmt, ...]:
 
 def _loop(loop: For, body: tuple[Stmt, ...]) -> For:
     return For(loop.var, loop.start, loop.extent, body)
-
-
-def _renamed(stmt: Stmt, names: dict[str, Expr]) -> Stmt:
-    if isinstance(stmt, For):
-        inner = tuple(_renamed(item, names) for item in stmt.body)
-        header = substitute(msgspec.structs.replace(stmt, body=()), names)
-        var = names[stmt.var]
-        assert isinstance(var, Var)
-        loop: Stmt = msgspec.structs.replace(header, var=var.name, body=inner)
-        return loop
-    if isinstance(stmt, If):
-        then_body = tuple(_renamed(item, names) for item in stmt.then_body)
-        return If(substitute(stmt.condition, names), then_body)
-    renamed: Stmt = substitute(stmt, names)
-    return renamed
 
 
 def _block(search: ExtractedSearch, loops: list[For], *, namer: Namer) -> Block:

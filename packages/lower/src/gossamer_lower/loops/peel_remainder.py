@@ -21,7 +21,6 @@ from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE, conjuncts, short_circuit_conjuncts
 from gossamer_ir.nodes import (
-    Allocate,
     Compare,
     Expr,
     For,
@@ -35,10 +34,12 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.effects import (
+    ALLOCATING_STATEMENTS,
     CHECKING_STATEMENTS,
+    allocations,
     buffers_named,
     defines_only,
-    names_bound,
+    names_after,
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -200,7 +201,7 @@ class _RemainderPeeler:
         private = [
             stmt
             for stmt in before
-            if isinstance(stmt, Allocate) and stmt.buffer.name not in outside
+            if isinstance(stmt, ALLOCATING_STATEMENTS) and outside.isdisjoint(names_after(stmt))
         ]
         every = (*private, *run)
         main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
@@ -266,9 +267,7 @@ def _selects_element(loop: For, buffers: frozenset[str]) -> bool:
 def _local_buffers(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the local buffers that statements allocate, at any depth."""
     return frozenset(
-        stmt.buffer.name
-        for stmt in statements(body)
-        if isinstance(stmt, Allocate) and stmt.buffer.scope == "local"
+        buffer.name for buffer in allocations(statements(body)) if buffer.scope == "local"
     )
 
 
@@ -293,7 +292,7 @@ def _is_under_bound(stmt: Stmt, group: _UnrolledGroup, counts: dict[str, int]) -
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
     """Return the names that statements bind for those after them."""
-    return {name for stmt in run if defines_only(stmt) for name in names_bound(stmt)}
+    return {name for stmt in run for name in names_after(stmt)}
 
 
 def _used_names(body: tuple[Stmt, ...]) -> frozenset[str]:

@@ -39,6 +39,8 @@ from gossamer_ir.traversal.effects import (
     ELEMENT_ACCESSES,
     ELEMENT_NODES,
     all_buffers,
+    allocation_of,
+    allocations,
     buffers_named,
 )
 from gossamer_ir.traversal.fact_index import fact_index
@@ -169,8 +171,9 @@ def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     # From the last statement to the first: an allocation needs the statements after it, already
     # rewritten.
     for stmt in reversed(body):
-        if isinstance(stmt, Allocate):
-            result = _body_with_allocation(result, stmt.buffer, function)
+        buffer = allocation_of(stmt)
+        if buffer is not None:
+            result = _body_with_allocation(result, buffer, function)
         else:
             result = (with_bodies(stmt, lambda inner: _replaced(inner, function)), *result)
     return result
@@ -237,11 +240,7 @@ def _private_body(
     # An inner loop may select a range that this one does not have, such as one fiber of a tree of axes.
     # Without such a loop, each iteration would allocate the whole dimension.
     inner = _body_with_allocation(loop.body, buffer, function, known=inside)
-    (allocated,) = (
-        stmt.buffer
-        for stmt in statements(inner)
-        if isinstance(stmt, Allocate) and stmt.buffer.name == buffer.name
-    )
+    (allocated,) = (own for own in allocations(statements(inner)) if own.name == buffer.name)
     is_contracted = all(buffer.shape[dim] not in allocated.shape for dim in unknown)
     return inner if is_contracted else None
 

@@ -10,7 +10,6 @@ from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
-    Allocate,
     Broadcast,
     Expr,
     Function,
@@ -26,7 +25,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.effects import buffers_accessed, names_after
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
@@ -93,14 +92,8 @@ def _end_of_use(mask: Var, rest: Statements) -> int:
     for place, stmt in enumerate(rest):
         if used & {*free_vars(stmt), *buffers_accessed(stmt)}:
             end = place + 1
-            used |= _declared(rest[:end])
+            used.update(*map(names_after, rest[:end]))
     return end
-
-
-def _declared(body: Statements) -> set[str]:
-    """Return the names of variables and buffers that statements declare until the end of their body."""
-    lets = {stmt.var.name for stmt in body if isinstance(stmt, Let)}
-    return lets | {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
 
 
 def _is_of_indices(let: Let, rest: Statements) -> bool:

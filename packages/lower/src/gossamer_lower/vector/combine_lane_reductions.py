@@ -18,7 +18,6 @@ from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
-    Allocate,
     Binary,
     Const,
     Expr,
@@ -36,9 +35,11 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import (
     ELEMENT_NODES,
     INDEXED_NODES,
+    allocations,
     buffers_named,
     buffers_written,
     handles_of,
+    without_allocations,
 )
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
@@ -163,7 +164,7 @@ class _LaneReductionCombiner:
         """Return the body with store forwarding: elements of local buffers that only carry a lane reduction
         to another store are removed."""
         dropped: set[int] = set()
-        local = {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
+        local = {buffer.name for buffer in allocations(body)}
         for at, stmt in enumerate(body):
             # Only scratch of this body: the stored value of any other buffer is visible after it.
             if not isinstance(stmt, Store) or stmt.buffer not in local or not self._is_sum(stmt):
@@ -325,7 +326,5 @@ def _combined_store(group: Sequence[_LaneSum]) -> Store:
 
 def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
     """Return the body without allocations of buffers that are no longer used."""
-    used = buffers_named(*body)
-    return tuple(
-        stmt for stmt in body if not isinstance(stmt, Allocate) or stmt.buffer.name in used
-    )
+    unused = {buffer.name for buffer in allocations(body)} - buffers_named(*body)
+    return without_allocations(tuple(body), unused)

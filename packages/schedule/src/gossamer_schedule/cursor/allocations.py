@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Allocate, AnyBuffer, Function
+from gossamer_ir.nodes import AnyBuffer, Function, SparseBuffer
+from gossamer_ir.traversal.effects import ALLOCATING_STATEMENTS, names_after, with_allocation
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error
@@ -25,9 +26,11 @@ def require_allocated(buffer: AnyBuffer, cursor: Cursor) -> None:
 def with_buffer(function: Function, new: AnyBuffer) -> Function:
     """Return the function with the declaration or allocation of the buffer of that name replaced."""
     buffers = tuple(new if buffer.name == new.name else buffer for buffer in function.buffers)
+    if isinstance(new, SparseBuffer):
+        return replace(function, buffers=buffers)  # no statement allocates one
 
     def renewed(node: Any) -> Any:
-        is_meant = isinstance(node, Allocate) and node.buffer.name == new.name
-        return replace(node, buffer=new) if is_meant else None
+        is_meant = isinstance(node, ALLOCATING_STATEMENTS) and new.name in names_after(node)
+        return with_allocation(node, new) if is_meant else None
 
     return replace(function, buffers=buffers, body=rewrite_body(function.body, renewed))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Allocate, Block, Function, Module, Region
+from gossamer_ir.nodes import Block, Function, Module, Region
+from gossamer_ir.traversal.effects import allocations
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_schedule.cursor.cursor import (
@@ -69,7 +70,5 @@ def _visible_buffers(cursor: Cursor) -> set[str]:
     names = {buffer.name for buffer in cursor.function.buffers}
     for parent in cursor.parents:
         bodies = (getattr(parent, field) for field in ADDRESSABLE_BODIES[type(parent)])
-        names |= {
-            stmt.buffer.name for body in bodies for stmt in body if isinstance(stmt, Allocate)
-        }
+        names |= {buffer.name for body in bodies for buffer in allocations(body)}
     return names

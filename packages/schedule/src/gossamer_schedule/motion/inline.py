@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -11,20 +10,22 @@ from gossamer_ir.core.build import sub
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     BlockIter,
     Compare,
     Expr,
     For,
     Function,
-    Let,
-    Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.traversal.effects import (
+    WRITES,
+    buffers_accessed,
+    outer_writes,
+    values_after,
+    without_allocations,
+)
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
@@ -41,7 +42,7 @@ def required_assignment(cursor: Cursor) -> Store:
     if not block.body:
         raise _assignment_error(cursor)
     *lets, last = block.body
-    values = {let.var.name: let.value for let in lets if isinstance(let, Let)}
+    values = {var.name: value for let in lets for var, value in values_after(let)}
     is_plain = not block.init and all(iterator.kind == "S" for iterator in block.iters)
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
         raise _assignment_error(cursor)
@@ -90,8 +91,10 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
         for cursor in top.below()
         if isinstance(cursor.node, Block) and buffer in outer_writes((cursor.node,))
     ]
-    stores = [node for node in addressable_statements(top.function.body) if isinstance(node, Store)]
-    count = sum(node.buffer == buffer for node in stores)
+    writes = [
+        each for each in addressable_statements(top.function.body) if isinstance(each, WRITES)
+    ]
+    count = sum(write.buffer == buffer for write in writes)
     if not writers or count != 1:
         stores_found = "1 store" if count == 1 else f"{count} stores"
         raise schedule_error(
@@ -138,9 +141,6 @@ def without_buffer(function: Function, buffer: str) -> Function:
     The buffer stays declared if its offsets are an argument of the function that no other buffer has.
     """
 
-    def rule(node: Any) -> tuple[Stmt, ...] | None:
-        return () if isinstance(node, Allocate) and node.buffer.name == buffer else None
-
     others = tuple(other for other in function.buffers if other.name != buffer)
     shared_offsets = {getattr(other, "offsets", None) for other in others}
     is_needed = any(
@@ -148,4 +148,4 @@ def without_buffer(function: Function, buffer: str) -> Function:
         for old in function.buffers
     )
     kept = function.buffers if is_needed else others
-    return replace(function, buffers=kept, body=rewrite_body(function.body, rule))
+    return replace(function, buffers=kept, body=without_allocations(function.body, {buffer}))

@@ -13,16 +13,20 @@ from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import add, index_var, integer_value, unconditional_extent
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     BlockIter,
     Expr,
     For,
-    Let,
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, buffers_named, outer_writes
+from gossamer_ir.traversal.effects import (
+    ACCESSES,
+    ELEMENT_ACCESSES,
+    buffers_named,
+    names_after,
+    outer_writes,
+)
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
@@ -158,8 +162,7 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
     Raises `.scope`.
     """
     between = top.siblings_until(moving)
-    bound = {statement.var.name for statement in between if isinstance(statement, Let)}
-    bound |= {statement.buffer.name for statement in between if isinstance(statement, Allocate)}
+    bound = {name for statement in between for name in names_after(statement)}
     # Names are visible from their binding to the end of the body.
     late = bound & (free_vars(moving.node) | buffers_named(moving.node))
     if late:

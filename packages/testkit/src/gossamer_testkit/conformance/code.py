@@ -5,8 +5,8 @@ from __future__ import annotations
 from gossamer_backend import Artifact
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interchange.signature import signature_of
-from gossamer_ir.nodes import Guard
-from gossamer_ir.traversal.walk import walk
+from gossamer_ir.traversal.effects import CHECKING_STATEMENTS
+from gossamer_ir.traversal.walk import collect
 from gossamer_testkit.conformance.base import Checks, require, selected_program
 from gossamer_testkit.conformance.fingerprint import COMPARED_PARTS, fingerprint
 from gossamer_testkit.conformance.isolation import in_another_process
@@ -46,7 +46,7 @@ class CodeChecks(Checks):
         own = Target.parse(artifact.target).backend == self.backend.name
         require(own, f"It says that it is for {artifact.target}.")
         require(artifact.signature == signature_of(module), "Its signature is not the module's.")
-        guarded = {node.buffer for node in walk(module) if isinstance(node, Guard)}
+        guarded = {check.buffer for check in collect(CHECKING_STATEMENTS, module)}
         missing = guarded - set(artifact.guarded)
         require(not missing, f"It does not list the guarded buffers {', '.join(sorted(missing))}.")
 

@@ -9,6 +9,7 @@ from gossamer_ir.analysis.reductions import REDUCE_OPS
 from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import (
+    Atomic,
     Binary,
     Combine,
     Expr,
@@ -17,8 +18,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import values_after
-from gossamer_ir.traversal.fields import body_fields
+from gossamer_ir.traversal.effects import effects_of, values_after
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.context import At, VerifyContext
@@ -35,27 +35,32 @@ def check_write_conflicts(ctx: VerifyContext, node: Iteration, axes: list[str], 
     variables = {
         name for axis, name in zip(axes, node.vars, strict=False) if not _has_one_element(ctx, axis)
     }
-    for store, place, lets in _stores(node.body, at, "body", {}):
-        missing = sorted(variables - _variables(store.indices, lets))
-        if missing and not is_order_independent_update(store):
+    for write, place, lets in _writes(node.body, at, "body", {}):
+        missing = sorted(variables - _variables(write.indices, lets))
+        if missing and not _accumulates(write):
             ctx.report(
                 "verify.iteration.conflict",
                 f"Points with different '{', '.join(missing)}' assign the same element of "
-                f"'{store.buffer}'.",
+                f"'{write.buffer}'.",
                 place,
-                hint=f"Accumulate: {store.buffer}[...] = {store.buffer}[...] + ... (or *, min, max).",
+                hint=f"Accumulate: {write.buffer}[...] = {write.buffer}[...] + ... (or *, min, max).",
             )
-    for store, place, lets in _stores(node.init, at, "init", {}):
-        determined = DeterminedVariables(store.indices, variables, lets)
-        undetermined = map(index_var, determined.missing(store.value))
+    for write, place, lets in _writes(node.init, at, "init", {}):
+        determined = DeterminedVariables(write.indices, variables, lets)
+        undetermined = map(index_var, determined.missing(write.value))
         further = sorted(variables & _variables(undetermined, lets))
         if further:
             ctx.report(
                 "verify.iteration.init",
-                f"The init of '{store.buffer}' depends on '{', '.join(further)}', not only on the "
+                f"The init of '{write.buffer}' depends on '{', '.join(further)}', not only on the "
                 "element.",
                 place,
             )
+
+
+def _accumulates(write: Store | Atomic) -> bool:
+    # Its operation is commutative by definition, so that only a store has to be recognized.
+    return isinstance(write, Atomic) or is_order_independent_update(write)
 
 
 def is_order_independent_update(store: Store) -> bool:
@@ -95,20 +100,21 @@ def _has_one_element(ctx: VerifyContext, name: str) -> bool:
     return axis is not None and not is_varied(axis) and width_of(axis) == ONE
 
 
-def _stores(
+def _writes(
     body: Iterable[Stmt], at: At, field: str, lets: Lets
-) -> Iterator[tuple[Store, At, Lets]]:
-    """Yield the stores in a body, each with its place and the values of the lets seen so far."""
+) -> Iterator[tuple[Store | Atomic, At, Lets]]:
+    """Yield the writes in a body, each with its place and the values of the lets seen so far."""
     for count, stmt in enumerate(body):
         inner = at.down(field, count)
         lets |= {var.name: value for var, value in values_after(stmt)}
-        if isinstance(stmt, Store):
-            yield stmt, inner, lets
-        if isinstance(stmt, Combine) and field != "init":  # its reducer accumulates
+        effects = effects_of(stmt)
+        yield from ((write, inner, lets) for write in effects.writes)
+        # A reducer accumulates. In an init, its values are checked like those of stores.
+        if isinstance(stmt, Combine) and field != "init":
             continue
-        for name in body_fields(type(stmt)):
-            if name != "init":  # checked with its own iteration
-                yield from _stores(getattr(stmt, name), inner, name, lets)
+        for part in effects.bodies:
+            if not part.is_init:  # checked with its own iteration
+                yield from _writes(part.statements, inner, part.field, lets)
 
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:

@@ -13,13 +13,13 @@ from gossamer_ir.nodes import (
     BlockIter,
     Compare,
     Expr,
-    For,
     Function,
     IfThenElse,
     Search,
     SparseBuffer,
     Var,
 )
+from gossamer_ir.traversal.effects import loop_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
@@ -123,8 +123,9 @@ def ranges_of(function: Function) -> dict[str, Expr]:
     """Return the extents of variables that range over [0, extent) wherever memory is read."""
     extents: dict[str, Expr] = {}
     for stmt in statements(function.body):
-        if isinstance(stmt, For) and stmt.start == build.ZERO:
-            extents[stmt.var] = stmt.extent
+        loop = loop_of(stmt)
+        if loop is not None and loop.start == build.ZERO:
+            extents[loop.var] = loop.extent
         if not isinstance(stmt, Block):
             continue
         # A predicate is evaluated also where an iterator is outside its domain.

@@ -25,13 +25,12 @@ from gossamer_ir.nodes import (
     Monotone,
     Node,
     ParallelFor,
-    Prefetch,
     Ramp,
     Stmt,
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import ACCESSES, effects_of
+from gossamer_ir.traversal.effects import ACCESSES, HINTS, effects_of
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
@@ -205,7 +204,7 @@ class _OwnRowVisitor(PointVisitor):
         if isinstance(access, Load) and access.buffer == self._arrays.indices.name:
             # A prefetch of a wrong address does no harm; the load of the address is in bounds of the array.
             is_wide = DType.parse(dtype_of(access.indices[0])).scalar == "int64"
-            return isinstance(stmt, Prefetch) or (is_wide and self._is_in_row(access))
+            return isinstance(stmt, HINTS) or (is_wide and self._is_in_row(access))
         return isinstance(access, Store) and access.buffer not in self._arrays.names
 
     def _is_in_row(self, load: Load) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from gossamer_ir.nodes import Expr, If, Let, Load, Stmt, Var, While
+from gossamer_ir.nodes import STATEMENTS, Expr, Let, Load, Stmt, Var
 from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_ir.traversal.walk import contains, walk
+from gossamer_lower.statements.rebuild import with_bodies
 
-_DEEPEST = 16
+MAX_DEPTH = 16
 """The maximum depth of expressions into which lets are inlined."""
 
 
@@ -30,26 +32,29 @@ class _SingleUseInliner:
     def body(self, statements: Iterable[Stmt], kept: set[str]) -> list[Stmt]:
         result: list[Stmt] = []
         for stmt in statements:
-            if isinstance(stmt, While):
-                result.append(While(stmt.condition, tuple(self.body(stmt.body, set()))))
-                continue
-            if isinstance(stmt, If):
-                body = tuple(self.body(stmt.then_body, set()))
-                result.append(If(self._expr(stmt.condition)[0], body))
-                continue
             if not isinstance(stmt, Let):
-                result.append(map_children(stmt, lambda child: self._expr(child)[0]))
+                result.append(self._inside(stmt))
                 continue
             value, depth = self._expr(stmt.value)
             # A load is not moved: a store in between may change its value.
             is_free = not contains(Load, value)
             name = stmt.var.name
             is_single = self._uses.get(name) == 2 and name not in kept
-            if is_single and is_free and depth < _DEEPEST:
+            if is_single and is_free and depth < MAX_DEPTH:
                 self._values[name] = (value, depth)
             else:
                 result.append(Let(stmt.var, value))
         return result
+
+    def _inside(self, stmt: Stmt) -> Stmt:
+        """Return a statement with lets inlined in its own expressions, and then in each of its bodies."""
+        # The values load nothing, so a loop may evaluate them again after its body has run.
+        return with_bodies(
+            map_children(stmt, self._own), lambda body: tuple(self.body(body, set()))
+        )
+
+    def _own(self, child: Any) -> Any:
+        return child if isinstance(child, STATEMENTS) else self._expr(child)[0]
 
     def _expr(self, node: Expr) -> tuple[Expr, int]:
         deepest = 0

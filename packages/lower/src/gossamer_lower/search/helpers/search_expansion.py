@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.effects import ALLOCATING_STATEMENTS, all_buffers
 
 
 def allocated_cell(name: str, value: Expr) -> tuple[Stmt, ...]:
@@ -49,8 +49,8 @@ def cell_store(name: str, value: Expr) -> Store:
 def search_under(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...]:
     """Return the steps of a search under a condition, and the let of its result, 0 if it fails."""
     # Allocations stay outside of the `If`: the let after it reads them.
-    cells = [part for part in steps if isinstance(part, Allocate)]
-    kept = tuple(part for part in steps if not isinstance(part, Allocate))
+    cells = [part for part in steps if isinstance(part, ALLOCATING_STATEMENTS)]
+    kept = tuple(part for part in steps if not isinstance(part, ALLOCATING_STATEMENTS))
     value = IfThenElse(condition, let.value, build.ZERO)
     return (*cells, If(condition, kept), Let(let.var, value))
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Stmt
+from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function
 from gossamer_ir.traversal.effects import (
     all_buffers,
     buffers_accessed,
@@ -16,8 +16,8 @@ from gossamer_ir.traversal.effects import (
     buffers_written,
     effects_of,
     outer_writes,
+    without_allocations,
 )
-from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
@@ -203,8 +203,6 @@ def _require_constant_sizes(private: Sequence[Buffer], function: Function) -> No
 
 
 def _without_allocations(function: Function, buffers: Sequence[Buffer]) -> Function:
-    def rule(node: Stmt) -> tuple[Stmt, ...] | None:
-        return () if isinstance(node, Allocate) and node.buffer in buffers else None
-
+    names = {buffer.name for buffer in buffers}
     kept = tuple(buffer for buffer in function.buffers if buffer not in buffers)
-    return replace(function, buffers=kept, body=rewrite_body(function.body, rule))
+    return replace(function, buffers=kept, body=without_allocations(function.body, names))

@@ -10,7 +10,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Scope, Store
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.effects import WRITES, buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.access import values_at
@@ -132,10 +132,8 @@ def _is_written_by_inner(cursor: Cursor, buffer: str) -> bool:
         inner for inner in addressable_statements(cursor.node.body) if isinstance(inner, Block)
     ]
     names = {item.var for inner in inside for item in inner.iters}
-    stores = (
-        store for store in addressable_statements(cursor.node.body) if isinstance(store, Store)
-    )
-    return any(free_vars(*store.indices) & names for store in stores if store.buffer == buffer)
+    writes = (each for each in addressable_statements(cursor.node.body) if isinstance(each, WRITES))
+    return any(free_vars(*write.indices) & names for write in writes if write.buffer == buffer)
 
 
 def _nest_around_outer(cursor: Cursor, nest: BlockNest) -> BlockNest:

@@ -29,7 +29,9 @@ from gossamer_ir.traversal.effects import (
     ELEMENT_ACCESSES,
     buffers_accessed,
     buffers_named,
+    names_after,
     outer_writes,
+    without_allocations,
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
@@ -133,7 +135,7 @@ def rolling_buffer(root: Cursor, block: str, *, buffer: str, function: str | Non
 def _required_loop(cursor: Cursor, buffer: str) -> Cursor:
     """Return the cursor at the loop around the block in whose body the buffer is allocated."""
     for below in cursor.top.below():
-        if isinstance(below.node, Allocate) and below.node.buffer.name == buffer:
+        if buffer in names_after(below.node):
             loop = below.up(1)
             if isinstance(loop.node, For) and any(loop.node is above for above in cursor.parents):
                 return loop
@@ -305,12 +307,9 @@ def _with_circular_indices(
             at = indices[window.dim]
             indices[window.dim] = Binary("floormod", at, index(window.width))
             return replace(node, indices=tuple(indices))
-        match node:
-            case Allocate() if node.buffer.name == buffer:
-                return ()
-            # Declared regions name elements of the old buffer.
-            case Block() if node.reads is not None or node.writes is not None:
-                return replace(node, reads=None, writes=None)
+        # Declared regions name elements of the old buffer.
+        if isinstance(node, Block) and (node.reads is not None or node.writes is not None):
+            return replace(node, reads=None, writes=None)
         return None
 
-    return rewrite_body(body, rule)
+    return rewrite_body(without_allocations(body, {buffer}), rule)

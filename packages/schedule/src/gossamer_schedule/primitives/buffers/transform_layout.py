@@ -14,7 +14,6 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
-    Allocate,
     AnyBuffer,
     Block,
     BlockIter,
@@ -31,7 +30,13 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import INDEXED_NODES, buffers_accessed
+from gossamer_ir.traversal.effects import (
+    ALLOCATING_STATEMENTS,
+    INDEXED_NODES,
+    buffers_accessed,
+    names_after,
+    with_allocation,
+)
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -271,9 +276,9 @@ def _function_with_layout(
     """Return the function that declares the new buffer, and pads it before it is first used."""
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
-        is_allocation = isinstance(node, Allocate) and node.buffer.name == new.name
+        is_allocation = isinstance(node, ALLOCATING_STATEMENTS) and new.name in names_after(node)
         # Directly after the allocation: each allocation has its own slots to fill.
-        return (Allocate(new), *nest) if is_allocation else None
+        return (with_allocation(node, new), *nest) if is_allocation else None
 
     if all(buffer.name != new.name for buffer in function.buffers):
         return replace(function, body=rewrite_body(body, rule))

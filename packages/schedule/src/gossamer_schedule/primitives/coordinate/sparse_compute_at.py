@@ -16,10 +16,15 @@ from gossamer_ir.nodes import (
     Iteration,
     OverAxis,
     Stmt,
-    Store,
     Var,
 )
-from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, buffers_accessed, outer_writes
+from gossamer_ir.traversal.effects import (
+    ACCESSES,
+    ELEMENT_ACCESSES,
+    WRITES,
+    buffers_accessed,
+    outer_writes,
+)
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
@@ -185,9 +190,7 @@ def _require_own_inits(cursor: Cursor, shared: Sequence[str]) -> None:
         ),
     ]
     for init in inits:
-        for store in (
-            statement for statement in addressable_statements(init) if isinstance(statement, Store)
-        ):
+        for store in (each for each in addressable_statements(init) if isinstance(each, WRITES)):
             if not all(index_var(name) in store.indices for name in own):
                 raise schedule_error(
                     "sparse_compute_at.init",

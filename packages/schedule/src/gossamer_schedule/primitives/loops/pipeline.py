@@ -13,7 +13,8 @@ from gossamer_ir.analysis.software_pipelining import (
 )
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.nodes import Allocate, For, Stmt
+from gossamer_ir.nodes import For, Stmt
+from gossamer_ir.traversal.effects import allocations
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between, require_serial
@@ -84,7 +85,7 @@ def _required_copies(cursor: Cursor) -> tuple[Stmt, ...]:
 def _require_own_values(cursor: Cursor, copies: tuple[Stmt, ...]) -> None:
     """Refuse copies whose buffers the other statements read beyond what the same iteration has filled."""
     loop: For = cursor.node
-    inside = {copy.buffer.name for copy in copies if isinstance(copy, Allocate)}
+    inside = {buffer.name for buffer in allocations(copies)}
     others = regions_of(cursor.function, loop.body[len(copies) :])
     for filled in regions_of(cursor.function, copies).writes:
         name = filled.region.buffer

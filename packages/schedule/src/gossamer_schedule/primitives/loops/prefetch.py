@@ -10,14 +10,14 @@ from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.interchange.records import MAX_SIZE
-from gossamer_ir.nodes import Allocate, Block, Buffer, Expr, For, Let, Load, Node, Store
-from gossamer_ir.traversal.effects import body_in, buffers_accessed
+from gossamer_ir.nodes import STATEMENTS, Block, Buffer, Expr, For, Load, Node, Store
+from gossamer_ir.traversal.effects import body_in, buffers_accessed, buffers_allocated, values_after
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.cursor.access import values_in_block
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import require_between
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change
@@ -93,11 +93,7 @@ def prefetch(
 
 def _require_allocated_outside(buffer: Buffer, cursor: Cursor) -> None:
     """Refuse a buffer that each iteration allocates anew: that of the later iteration does not exist yet."""
-    inside = addressable_statements(cursor.node.body)
-    if any(
-        isinstance(statement, Allocate) and statement.buffer.name == buffer.name
-        for statement in inside
-    ):
+    if buffer.name in buffers_allocated(cursor.node.body):
         raise schedule_error(
             "prefetch.changing",
             f"Buffer '{buffer.name}' is allocated in each iteration of loop '{cursor.node.var}'.",
@@ -113,7 +109,12 @@ def _required_indices(inside: Cursor, buffer: Buffer, *, cursor: Cursor) -> list
     # A loop of one iteration does not choose among elements.
     single = {loop.var: loop.start for loop in inside.loops if integer_value(loop.extent) == 1}
     values = {var: resolve(value, single) for var, value in values_in_block(inside).items()}
-    values |= {let.var.name: let.value for let in own if isinstance(let, Let)}
+    values |= {
+        var.name: value
+        for node in own
+        if isinstance(node, STATEMENTS)
+        for var, value in values_after(node)
+    }
     reads: list[tuple[Expr, ...]] = []
     for access in own:
         if not isinstance(access, (Load, Store)) or access.buffer != buffer.name:

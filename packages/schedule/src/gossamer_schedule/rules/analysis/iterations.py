@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
-from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer, Store
+from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer
+from gossamer_ir.traversal.effects import buffers_written
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.walk import statements
 
 Pattern = TypeVar("Pattern")
 
@@ -31,7 +31,7 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
     if len(function.body) != 1 or not isinstance(function.body[0], Iteration):
         return None
     iteration = function.body[0]
-    stored = {node.buffer for node in statements((iteration,)) if isinstance(node, Store)}
+    stored = buffers_written((iteration,))
     if any(has_aliasing_indices(buffer) for buffer in function.buffers if buffer.name in stored):
         return None
     return function, iteration
