@@ -9,7 +9,7 @@ import pytest
 
 from gossamer_ir.core.build import index_var
 from gossamer_ir.script import parse_module
-from gossamer_lower.math.helpers.single_use_lets import MAX_DEPTH, with_single_uses_inlined
+from gossamer_lower.math.helpers.single_use_lets import MAX_INLINED_DEPTH, with_single_uses_inlined
 from gossamer_testkit.show import body_text
 
 HEAD = """
@@ -66,9 +66,9 @@ def test_a_let_stays_if_it_is(case):
 
 
 def test_expressions_do_not_become_deeper_than_the_limit():
-    names = [f"a{at}" for at in range(2 * MAX_DEPTH)]
+    names = [f"a{at}" for at in range(2 * MAX_INLINED_DEPTH)]
     pairs = zip(names, ["n", *names], strict=False)
     text = "\n".join(f"{name} = {before} * 2" for name, before in pairs)
     *lets, store = inlined(f"{text}\nY[0] = {names[-1]}").splitlines()
-    assert [let.count("* 2") for let in lets] == [MAX_DEPTH, MAX_DEPTH]
+    assert [let.count("* 2") for let in lets] == [MAX_INLINED_DEPTH, MAX_INLINED_DEPTH]
     assert store == f"Y[0] = {names[-1]}"

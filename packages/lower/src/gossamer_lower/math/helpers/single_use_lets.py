@@ -10,7 +10,7 @@ from gossamer_ir.traversal.rewrite import map_children, rewrite
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.statements.rebuild import with_bodies
 
-MAX_DEPTH = 16
+MAX_INLINED_DEPTH = 16
 """The maximum depth of expressions into which lets are inlined."""
 
 
@@ -40,7 +40,7 @@ class _SingleUseInliner:
             is_free = not contains(Load, value)
             name = stmt.var.name
             is_single = self._uses.get(name) == 2 and name not in kept
-            if is_single and is_free and depth < MAX_DEPTH:
+            if is_single and is_free and depth < MAX_INLINED_DEPTH:
                 self._values[name] = (value, depth)
             else:
                 result.append(Let(stmt.var, value))
