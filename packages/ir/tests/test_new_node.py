@@ -24,18 +24,13 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.retype import retype_function
-from gossamer_ir.traversal.effects import (
-    STATEMENT_KINDS,
-    Body,
-    Effects,
-    StatementKind,
-    buffers_written,
-    variables_bound,
-)
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
+from gossamer_ir.traversal.statement_queries import variables_bound
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, statements
 

@@ -16,7 +16,7 @@ from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interchange.serialization import dumps_record, loads_record
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For, Module
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower.pass_manager import PASSES, apply_pass

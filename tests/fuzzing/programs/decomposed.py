@@ -15,7 +15,7 @@ from gossamer_ir.core.axis_kinds import index_handles, indices_of
 from gossamer_ir.errors import FormatError, ScheduleError, UnsupportedError
 from gossamer_ir.nodes import FormatDescription, Function, SparseBuffer, Var
 from gossamer_ir.script import print_format
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import decompose_format
 from tests.fuzzing.execution.array_placement import draw_places

@@ -24,15 +24,11 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.effects import (
-    STATEMENT_KINDS,
-    StatementKind,
-    declared_names,
-    effects_of,
-)
 from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.fields import LABEL_FIELDS, NAME_FIELDS
 from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, StatementKind, effects_of
+from gossamer_ir.traversal.statement_queries import declared_names
 from gossamer_ir.traversal.walk import statements, walk
 
 N = index_var("n")

@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.traversal.effects import STATEMENT_KINDS, Body, Effects, StatementKind
+from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_bodies
 

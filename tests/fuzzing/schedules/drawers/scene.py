@@ -21,7 +21,8 @@ from gossamer_ir.nodes import (
     Node,
     Store,
 )
-from gossamer_ir.traversal.effects import all_buffers, outer_writes
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import PRIMITIVES

@@ -21,7 +21,8 @@ from gossamer_ir.nodes import (
     Ramp,
     Store,
 )
-from gossamer_ir.traversal.effects import READS, buffers_allocated
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.walk import collect, statements
 
 ATOMIC_OPS: tuple[AtomicOp, ...] = get_args(AtomicOp)

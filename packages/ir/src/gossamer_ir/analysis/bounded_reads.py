@@ -21,7 +21,8 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Unary,
 )
-from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import children, collect, contains
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Expr, If, Load, Search, Stmt
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect, contains
 
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from gossamer_ir.nodes import Fact, Function, Node, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import buffers_written, directly_written, handles_of
+from gossamer_ir.traversal.buffer_definitions import handles_of
+from gossamer_ir.traversal.buffer_uses import buffers_written, directly_written
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import every_statement

@@ -43,17 +43,17 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import (
-    READS,
-    Body,
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.fields import LEAVES
+from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.statement_kinds import Body
+from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     condition_after,
     loop_of,
     values_after,
 )
-from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.names import bound_variables
-from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 
 
@@ -136,7 +136,7 @@ class ProgramPoint:
 
         >>> from gossamer_ir.core.build import ZERO, index_var
         >>> from gossamer_ir.nodes import If
-        >>> from gossamer_ir.traversal.effects import effects_of
+        >>> from gossamer_ir.traversal.statement_kinds import effects_of
         >>> choice = If(Compare("lt", index_var("i"), ZERO), (), ())
         >>> point = ProgramPoint(Function("f", (), (choice,)), binds_all=True)
         >>> _, otherwise = effects_of(choice).bodies

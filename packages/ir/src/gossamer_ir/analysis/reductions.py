@@ -7,7 +7,7 @@ import msgspec
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Store
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect
 
 REDUCE_OPS: tuple[ReduceOp, ...] = ("add", "mul", "min", "max", "and", "or")

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
-from gossamer_ir.traversal.effects import all_buffers, buffers_allocated
+from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import walk

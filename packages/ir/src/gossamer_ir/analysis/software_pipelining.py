@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.nodes import For, Function, Stmt
-from gossamer_ir.traversal.effects import ACCESSES, outer_writes
+from gossamer_ir.traversal.access_types import ACCESSES
+from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect, every_statement

@@ -32,10 +32,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import effects_of, loop_of, variables_bound
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import effects_of
+from gossamer_ir.traversal.statement_queries import loop_of, variables_bound
 from gossamer_ir.traversal.walk import statements
 
 

@@ -38,9 +38,9 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )
-from gossamer_ir.traversal.effects import loop_of, values_after
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.fact_kinds import FACT_KINDS, subject_of
+from gossamer_ir.traversal.statement_queries import loop_of, values_after
 from gossamer_ir.traversal.walk import statements
 
 MAX_VSCALE = 2**10

@@ -33,8 +33,9 @@ from gossamer_ir.nodes import (
     Unary,
 )
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.effects import READS, always_evaluated
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
+from gossamer_ir.traversal.statement_queries import always_evaluated
 from gossamer_ir.traversal.walk import collect
 
 

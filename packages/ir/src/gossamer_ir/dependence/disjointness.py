@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import buffers_written, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 

@@ -16,9 +16,10 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.typed_calls import typed
-from gossamer_ir.traversal.effects import CALLING_STATEMENTS, READS, WRITES, effects_of
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
+from gossamer_ir.traversal.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
 
 Names = set[str]
 Usage = tuple[Names, Names]

@@ -21,7 +21,8 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )
-from gossamer_ir.traversal.effects import all_buffers, buffers_written
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.walk import statements
 

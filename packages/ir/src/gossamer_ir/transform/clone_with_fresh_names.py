@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir.nodes import Expr, Stmt, Var
-from gossamer_ir.traversal.effects import labels_of, names_bound
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.statement_queries import labels_of, names_bound
 from gossamer_ir.traversal.walk import statements
 
 

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.retype import retype_function
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from gossamer_ir.nodes import Function, Stmt
-from gossamer_ir.traversal.effects import declared_names, variables_bound
+from gossamer_ir.traversal.statement_queries import declared_names, variables_bound
 from gossamer_ir.traversal.walk import every_statement, statements
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)

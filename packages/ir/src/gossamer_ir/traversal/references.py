@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gossamer_ir.nodes import EXPRESSIONS, Node, Var
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir.nodes import EXPRESSIONS, Expr, Stmt, Var
-from gossamer_ir.traversal.effects import values_bound
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite_body
+from gossamer_ir.traversal.statement_queries import values_bound
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)
 

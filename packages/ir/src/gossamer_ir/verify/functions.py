@@ -6,7 +6,8 @@ from collections import Counter
 
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, keys_on
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
-from gossamer_ir.traversal.effects import buffers_written, handles_of
+from gossamer_ir.traversal.buffer_definitions import handles_of
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.declarations.facts import check_facts, check_relations

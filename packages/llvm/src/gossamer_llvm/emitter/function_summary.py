@@ -12,7 +12,12 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import CALLING_STATEMENTS, CHECKING_STATEMENTS, LOOPS, WRITES
+from gossamer_ir.traversal.statement_kinds import (
+    CALLING_STATEMENTS,
+    CHECKING_STATEMENTS,
+    LOOPS,
+    WRITES,
+)
 from gossamer_ir.traversal.walk import statements
 
 _WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STATEMENTS))

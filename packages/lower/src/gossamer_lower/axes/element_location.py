@@ -10,7 +10,7 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Cast, Compare, Expr, IfThenElse, Load, Search
-from gossamer_ir.traversal.effects import conjunction_with_lazy_reads
+from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.walk import children, contains, walk
 
 

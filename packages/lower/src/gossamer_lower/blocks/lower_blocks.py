@@ -39,15 +39,12 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
 )
-from gossamer_ir.traversal.effects import (
-    all_buffers,
-    buffers_accessed,
-    buffers_allocated,
-    effects_of,
-)
+from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
 from gossamer_lower.blocks.helpers.conflicting_inits import (

@@ -26,9 +26,10 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
-from gossamer_ir.traversal.effects import CHECKING_STATEMENTS, buffers_allocated
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body

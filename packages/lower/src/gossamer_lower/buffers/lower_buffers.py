@@ -38,9 +38,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import CHECKING_STATEMENTS, INDEXED_NODES
+from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_lower.axes.fiber_positions import element_number, position_in_fiber
 from gossamer_lower.axes.subset_relations import relations_of_fibers

@@ -23,7 +23,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import READS, buffers_allocated
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import statements, walk

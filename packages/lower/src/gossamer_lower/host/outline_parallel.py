@@ -25,7 +25,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import BUFFER_NODES, allocations
+from gossamer_ir.traversal.access_types import BUFFER_NODES
+from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import Namer, bound_variables, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars

@@ -33,17 +33,13 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.effects import (
-    ALLOCATING_STATEMENTS,
-    CHECKING_STATEMENTS,
-    allocations,
-    buffers_named,
-    defines_only,
-    names_after,
-)
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS, CHECKING_STATEMENTS
+from gossamer_ir.traversal.statement_queries import defines_only, names_after
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

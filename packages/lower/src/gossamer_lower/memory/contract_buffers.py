@@ -35,17 +35,13 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import (
-    ELEMENT_ACCESSES,
-    ELEMENT_NODES,
-    all_buffers,
-    allocation_of,
-    allocations,
-    buffers_named,
-)
+from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, ELEMENT_NODES
+from gossamer_ir.traversal.buffer_definitions import all_buffers, allocations
+from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.bounds.checks.access_checks import with_bounds_checks

@@ -30,10 +30,15 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import CALLING_STATEMENTS, CHECKING_STATEMENTS, READS, effects_of
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.statement_kinds import (
+    CALLING_STATEMENTS,
+    CHECKING_STATEMENTS,
+    effects_of,
+)
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

@@ -17,9 +17,9 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.effects import CALLING_STATEMENTS
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import CALLING_STATEMENTS
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
 

@@ -13,8 +13,9 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Var
 from gossamer_ir.script import parse_expr
 from gossamer_ir.transform.specialize import specialize
-from gossamer_ir.traversal.effects import READS, WRITES
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify

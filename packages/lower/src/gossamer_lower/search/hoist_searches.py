@@ -37,12 +37,12 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.traversal.effects import variables_bound, while_body
 from gossamer_ir.traversal.fields import has_bodies
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_queries import variables_bound, while_body
 from gossamer_ir.traversal.walk import contains, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.point_visitor import PointVisitor

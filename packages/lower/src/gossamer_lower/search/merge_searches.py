@@ -30,11 +30,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import loop_of
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

@@ -32,15 +32,9 @@ from gossamer_ir.nodes import (
     Store,
     TransposeReduce,
 )
-from gossamer_ir.traversal.effects import (
-    ELEMENT_NODES,
-    INDEXED_NODES,
-    allocations,
-    buffers_named,
-    buffers_written,
-    handles_of,
-    without_allocations,
-)
+from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES
+from gossamer_ir.traversal.buffer_definitions import allocations, handles_of, without_allocations
+from gossamer_ir.traversal.buffer_uses import buffers_named, buffers_written
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.expressions.vector_expressions import MAX_VALUES

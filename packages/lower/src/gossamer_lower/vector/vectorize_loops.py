@@ -20,7 +20,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Expr, For, Function, Module, Ramp, Stmt, Store
-from gossamer_ir.traversal.effects import buffers_allocated
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.lane_accumulation import accumulated_by_lane

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, Function, Stmt
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes, values_after, values_bound
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
+from gossamer_ir.traversal.statement_queries import values_after, values_bound
 from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
 
 

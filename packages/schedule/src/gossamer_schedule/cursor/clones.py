@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.nodes import Stmt
-from gossamer_ir.traversal.effects import allocations, labels_of, variables_bound
+from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.statement_queries import labels_of, variables_bound
 from gossamer_ir.traversal.walk import statements
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_schedule.cursor.cursor import (
     ADDRESSED,
     Cursor,

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gossamer_ir.nodes import For, Function, Node
-from gossamer_ir.traversal.effects import INDEXED_NODES, all_buffers
+from gossamer_ir.traversal.access_types import INDEXED_NODES
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import addressable_statements_of
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Block, If, Stmt
-from gossamer_ir.traversal.effects import Body, Effects, buffers_accessed, effects_of
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
+from gossamer_ir.traversal.statement_kinds import Body, Effects, effects_of
 
 
 def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:

@@ -18,7 +18,8 @@ from gossamer_ir.dependence.ordered_accesses import are_ordered
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.effects import buffers_written, effects_of
+from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

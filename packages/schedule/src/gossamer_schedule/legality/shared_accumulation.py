@@ -8,7 +8,8 @@ from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS, is_accumulated,
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
-from gossamer_ir.traversal.effects import all_buffers, buffers_accessed, outer_writes
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.races import accesses_below, is_race_free

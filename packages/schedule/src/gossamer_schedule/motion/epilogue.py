@@ -10,7 +10,7 @@ from gossamer_ir.analysis.init_nests import conditions_of_init
 from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store, Var
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.access import values_at

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import For
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error

@@ -18,14 +18,11 @@ from gossamer_ir.nodes import (
     Function,
     Store,
 )
-from gossamer_ir.traversal.effects import (
-    WRITES,
-    buffers_accessed,
-    outer_writes,
-    values_after,
-    without_allocations,
-)
+from gossamer_ir.traversal.buffer_definitions import without_allocations
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import WRITES
+from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced

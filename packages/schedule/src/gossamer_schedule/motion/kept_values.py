@@ -24,8 +24,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import allocation_of, body_in
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_queries import allocation_of, body_in
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at

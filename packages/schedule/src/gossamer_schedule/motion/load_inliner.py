@@ -17,8 +17,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import Body, buffers_accessed, effects_of, loop_of
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import Body, effects_of
+from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function

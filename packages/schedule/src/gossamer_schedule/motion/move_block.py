@@ -20,14 +20,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import (
-    ACCESSES,
-    ELEMENT_ACCESSES,
-    buffers_named,
-    names_after,
-    outer_writes,
-)
+from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
+from gossamer_ir.traversal.buffer_uses import buffers_named, outer_writes
 from gossamer_ir.traversal.references import buffers_read, free_vars
+from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at, values_in_block

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, IfThenElse, Range, Stmt
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body

@@ -13,7 +13,7 @@ from gossamer_ir.analysis.init_nests import (
 )
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at

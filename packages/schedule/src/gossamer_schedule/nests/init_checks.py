@@ -15,8 +15,11 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict
 from gossamer_ir.nodes import Block, Expr, For
-from gossamer_ir.traversal.effects import READS, buffers_accessed, buffers_allocated, effects_of
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import values_at, values_in_block

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Buffer, Expr, For
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import is_vector_access, values_at

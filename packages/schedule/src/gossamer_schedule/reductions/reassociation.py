@@ -11,7 +11,7 @@ from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads_bu
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Stmt, Store
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.statements.write_conflicts import is_order_independent_update

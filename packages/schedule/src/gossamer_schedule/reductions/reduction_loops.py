@@ -6,7 +6,7 @@ from typing import Any
 
 from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.nodes import Block, Expr, Stmt
-from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.access import is_vector_access

@@ -21,7 +21,7 @@ from gossamer_ir.dependence.mixed_radix import (
     without_loop_terms,
 )
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.substitute import resolve, substitute

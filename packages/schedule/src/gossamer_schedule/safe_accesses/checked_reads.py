@@ -8,7 +8,8 @@ from gossamer_ir.analysis.bounded_reads import bounds_of_read
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import Buffer, Expr, Load, Search
-from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function

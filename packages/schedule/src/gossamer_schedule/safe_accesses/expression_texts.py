@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Load, Search, Var
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error

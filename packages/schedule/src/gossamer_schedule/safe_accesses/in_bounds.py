@@ -22,8 +22,9 @@ from gossamer_ir.nodes import (
     Range,
     Stmt,
 )
-from gossamer_ir.traversal.effects import ELEMENT_NODES, HINTS, INDEXED_NODES, values_bound
+from gossamer_ir.traversal.access_types import ELEMENT_NODES, HINTS, INDEXED_NODES
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_queries import values_bound
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.cursor import Cursor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, Expr
-from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at

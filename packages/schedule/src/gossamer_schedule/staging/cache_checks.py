@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from gossamer_ir.analysis.invariants import changed_in, written_in
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Buffer, Node
-from gossamer_ir.traversal.effects import buffers_allocated
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.errors import schedule_error

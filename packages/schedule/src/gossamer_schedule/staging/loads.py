@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
-from gossamer_ir.traversal.effects import Body, effects_of
+from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.cursor.cursor import Cursor

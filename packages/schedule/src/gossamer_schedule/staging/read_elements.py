@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_accessed, buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

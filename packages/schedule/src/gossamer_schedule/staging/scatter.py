@@ -9,7 +9,7 @@ from gossamer_ir.analysis.reductions import Reduction, identity
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_schedule.cursor.access import values_at

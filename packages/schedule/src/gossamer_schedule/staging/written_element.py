@@ -12,7 +12,7 @@ from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outsid
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var
-from gossamer_ir.traversal.effects import ACCESSES, ELEMENT_ACCESSES, ELEMENT_NODES
+from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute

@@ -14,7 +14,8 @@ from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt, Store
-from gossamer_ir.traversal.effects import all_buffers, buffers_accessed
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve

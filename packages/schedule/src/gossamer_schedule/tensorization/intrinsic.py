@@ -11,7 +11,7 @@ import msgspec
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import contains

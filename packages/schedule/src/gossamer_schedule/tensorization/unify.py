@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
-from gossamer_ir.traversal.effects import BUFFER_NODES
+from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.references import free_vars
 
 COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")

@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.statement_kinds import effects_of
 
 
 def _atomic(node: Atomic, translator: Translator) -> Exec:

@@ -35,7 +35,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts, none_initialize
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 
 

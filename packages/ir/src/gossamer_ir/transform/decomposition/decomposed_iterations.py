@@ -35,7 +35,8 @@ from gossamer_ir.transform.decomposition.instantiated_format import Instantiated
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts
 from gossamer_ir.transform.decomposition.slots import require_neutral_slots, skipping_unused_slots
 from gossamer_ir.transform.split_init import axes_of_init, split_init, variables_of_init
-from gossamer_ir.traversal.effects import ACCESSES, buffers_written
+from gossamer_ir.traversal.access_types import ACCESSES
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gossamer_ir.analysis.reductions import reads_buffer
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store

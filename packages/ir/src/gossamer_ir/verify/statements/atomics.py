@@ -17,7 +17,7 @@ from gossamer_ir.analysis.atomic_accumulation import (
     shared_otherwise,
 )
 from gossamer_ir.nodes import Atomic, For, Function
-from gossamer_ir.traversal.effects import ACCESSES
+from gossamer_ir.traversal.access_types import ACCESSES
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import check_store

@@ -25,17 +25,13 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import (
-    ELEMENT_NODES,
-    INDEXED_NODES,
-    buffers_accessed,
-    buffers_allocated,
-    buffers_written,
-    effects_of,
-)
+from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.fields import body_fields, has_bodies
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 

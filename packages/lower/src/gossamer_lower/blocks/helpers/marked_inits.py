@@ -33,10 +33,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_written, effects_of
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.names import Namer, bound_variables
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import statements
 
 _FLAG, _NUMBER = "int8", "int64"

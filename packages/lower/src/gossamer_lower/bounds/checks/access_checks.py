@@ -29,9 +29,10 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
-from gossamer_ir.traversal.effects import Body, allocation_of, effects_of, values_after, while_body
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import Body, effects_of
+from gossamer_ir.traversal.statement_queries import allocation_of, values_after, while_body
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds.checks.check_list import CheckList
 from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses

@@ -8,13 +8,8 @@ import msgspec
 
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Expr, Module, Stmt
-from gossamer_ir.traversal.effects import (
-    CHECKING_STATEMENTS,
-    LOOPS,
-    condition_after,
-    effects_of,
-    variables_bound,
-)
+from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS, LOOPS, effects_of
+from gossamer_ir.traversal.statement_queries import condition_after, variables_bound
 from gossamer_ir.traversal.walk import contains
 
 

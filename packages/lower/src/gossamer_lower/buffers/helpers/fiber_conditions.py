@@ -19,9 +19,9 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.effects import loop_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import statements
 from gossamer_lower.axes.element_location import ElementLocation

@@ -19,9 +19,10 @@ from gossamer_ir.nodes import (
     Guard,
     Stmt,
 )
-from gossamer_ir.traversal.effects import Body, condition_after, effects_of, loop_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import Body, effects_of
+from gossamer_ir.traversal.statement_queries import condition_after, loop_of
 from gossamer_lower.buffers.helpers.condition_removal import ConditionRemover
 from gossamer_lower.buffers.helpers.position_conditions import PositionConditions
 from gossamer_lower.statements.rebuild import replace_bodies

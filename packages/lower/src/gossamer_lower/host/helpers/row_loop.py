@@ -30,8 +30,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import ACCESSES, HINTS, effects_of
+from gossamer_ir.traversal.access_types import ACCESSES, HINTS
 from gossamer_ir.traversal.fact_index import fact_index
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor

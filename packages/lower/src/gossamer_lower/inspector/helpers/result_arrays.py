@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     InRange,
     Search,
 )
-from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains

@@ -38,10 +38,12 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
-from gossamer_ir.traversal.effects import LOOPS, READS, effects_of, values_after
+from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import LOOPS, effects_of
+from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.inspector.helpers.result_arrays import (

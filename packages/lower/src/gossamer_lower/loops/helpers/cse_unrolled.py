@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars

@@ -19,10 +19,10 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_ir.traversal.effects import while_body
 from gossamer_ir.traversal.fields import FIELDS, body_fields
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_queries import while_body
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower.math.helpers.call_lowering import CallLowerer
 from gossamer_lower.math.helpers.lowered_calls import is_lowered, unsupported_error

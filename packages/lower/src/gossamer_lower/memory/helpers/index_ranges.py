@@ -36,8 +36,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import ELEMENT_NODES, INDEXED_NODES, READS, Body, effects_of
+from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES, READS
 from gossamer_ir.traversal.fact_index import fact_index
+from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.walk import collect, statements
 
 _Conditions: TypeAlias = tuple[Expr, ...]

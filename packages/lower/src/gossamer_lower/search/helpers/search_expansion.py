@@ -28,7 +28,8 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.traversal.effects import ALLOCATING_STATEMENTS, all_buffers
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
 
 
 def allocated_cell(name: str, value: Expr) -> tuple[Stmt, ...]:

@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
     Store,
     VScale,
 )
-from gossamer_ir.traversal.effects import conjunction_with_lazy_reads
+from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body

@@ -9,15 +9,14 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function
-from gossamer_ir.traversal.effects import (
-    all_buffers,
+from gossamer_ir.traversal.buffer_definitions import all_buffers, without_allocations
+from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,
     buffers_named,
     buffers_written,
-    effects_of,
     outer_writes,
-    without_allocations,
 )
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Load, Store
-from gossamer_ir.traversal.effects import BUFFER_NODES, buffers_accessed, outer_writes
+from gossamer_ir.traversal.access_types import BUFFER_NODES
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.allocations import require_allocated

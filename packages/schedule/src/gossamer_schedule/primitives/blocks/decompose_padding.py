@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import changed_in, written_in
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block, Expr, For, IfThenElse, Select, Stmt, Store
-from gossamer_ir.traversal.effects import READS, buffers_accessed
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.access import buffers_used_by, statements_beside

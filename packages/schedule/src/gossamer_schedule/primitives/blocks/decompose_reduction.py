@@ -12,7 +12,7 @@ from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness
 from gossamer_ir.nodes import Expr, For
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.cursor.access import buffers_used_by, statements_beside, values_at
 from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced

@@ -11,7 +11,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store
-from gossamer_ir.traversal.effects import buffers_accessed, buffers_named, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at

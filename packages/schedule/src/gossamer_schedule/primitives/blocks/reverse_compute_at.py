@@ -10,7 +10,7 @@ from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt, Store
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

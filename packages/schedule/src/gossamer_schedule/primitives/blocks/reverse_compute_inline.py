@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_conjunction
 from gossamer_ir.nodes import Block, Expr, Load, Store, Var
-from gossamer_ir.traversal.effects import READS, all_buffers, buffers_accessed, buffers_named
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import conflicting_buffers

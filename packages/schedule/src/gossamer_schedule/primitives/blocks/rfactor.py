@@ -9,7 +9,7 @@ from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, Load, Stmt
-from gossamer_ir.traversal.effects import buffers_accessed, outer_writes
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite

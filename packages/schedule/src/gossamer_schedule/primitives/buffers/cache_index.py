@@ -11,10 +11,11 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
-from gossamer_ir.traversal.effects import ELEMENT_ACCESSES, READS, effects_of
+from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
+from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import children, collect, contains, walk
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Combine, Load, Scope, Stmt, Store
-from gossamer_ir.traversal.effects import BUFFER_NODES, buffers_accessed
+from gossamer_ir.traversal.access_types import BUFFER_NODES
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.cursor.cursor import Cursor

@@ -10,9 +10,10 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Scope, Store
-from gossamer_ir.traversal.effects import WRITES, buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

@@ -23,19 +23,13 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import (
-    ACCESSES,
-    BUFFER_NODES,
-    ELEMENT_ACCESSES,
-    buffers_accessed,
-    buffers_named,
-    names_after,
-    outer_writes,
-    without_allocations,
-)
+from gossamer_ir.traversal.access_types import ACCESSES, BUFFER_NODES, ELEMENT_ACCESSES
+from gossamer_ir.traversal.buffer_definitions import without_allocations
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named, outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at

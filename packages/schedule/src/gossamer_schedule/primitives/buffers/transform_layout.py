@@ -30,16 +30,14 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import (
-    ALLOCATING_STATEMENTS,
-    INDEXED_NODES,
-    buffers_accessed,
-    names_after,
-    with_allocation,
-)
+from gossamer_ir.traversal.access_types import INDEXED_NODES
+from gossamer_ir.traversal.buffer_definitions import with_allocation
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
+from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
+from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements

@@ -18,14 +18,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.effects import (
-    ACCESSES,
-    ELEMENT_ACCESSES,
-    WRITES,
-    buffers_accessed,
-    outer_writes,
-)
+from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
+from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import conflicting_buffers

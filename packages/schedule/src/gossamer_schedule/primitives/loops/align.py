@@ -11,7 +11,7 @@ from gossamer_ir.core.build import add, floordiv, handle, index, index_var, inte
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor import Cursor

@@ -16,17 +16,16 @@ from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt
 from gossamer_ir.support.counted import counted
-from gossamer_ir.traversal.effects import (
-    allocations,
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.buffer_uses import (
     buffers_accessed,
     buffers_named,
     buffers_written,
-    defines_only,
     outer_writes,
-    variables_bound,
 )
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_queries import defines_only, variables_bound
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of

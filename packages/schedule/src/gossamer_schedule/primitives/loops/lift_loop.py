@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Range
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body

@@ -13,7 +13,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Expr, For, Stmt
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body

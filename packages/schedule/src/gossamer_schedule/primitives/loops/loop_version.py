@@ -15,7 +15,8 @@ from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Block, Compare, Const, Expr, For, If, Range, Stmt, Var
-from gossamer_ir.traversal.effects import READS, buffers_accessed
+from gossamer_ir.traversal.access_types import READS
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body

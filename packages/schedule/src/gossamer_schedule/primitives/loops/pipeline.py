@@ -14,7 +14,7 @@ from gossamer_ir.analysis.software_pipelining import (
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, Stmt
-from gossamer_ir.traversal.effects import allocations
+from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.cursor import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between, require_serial

@@ -11,9 +11,11 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import STATEMENTS, Block, Buffer, Expr, For, Load, Node, Store
-from gossamer_ir.traversal.effects import body_in, buffers_accessed, buffers_allocated, values_after
+from gossamer_ir.traversal.buffer_definitions import buffers_allocated
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_queries import body_in, values_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.cursor.access import values_in_block

@@ -7,7 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Function
-from gossamer_ir.traversal.effects import BUFFER_NODES, outer_writes
+from gossamer_ir.traversal.access_types import BUFFER_NODES
+from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_schedule.cursor.cursor import Cursor

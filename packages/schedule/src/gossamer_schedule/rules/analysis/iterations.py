@@ -12,7 +12,7 @@ from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import free_vars
 
 Pattern = TypeVar("Pattern")

@@ -14,7 +14,7 @@ from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Decision, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.traversal.effects import buffers_accessed
+from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.rules.analysis.iterations import axes_of, only, several_iterations
 from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
 from gossamer_schedule.rules.canonical.forms import forms_of

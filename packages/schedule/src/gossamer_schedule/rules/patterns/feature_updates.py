@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import (

@@ -1,4 +1,4 @@
-"""The effects table covers every node type, and its entries agree with the fields of the nodes."""
+"""The table of statement kinds covers every node type, and its entries agree with the fields of the nodes."""
 
 from __future__ import annotations
 
@@ -24,48 +24,46 @@ from gossamer_ir.nodes import (
     Iteration,
     Launch,
     Let,
-    Load,
     OverAxis,
     ParallelFor,
     Prefetch,
     Range,
-    Search,
     Store,
     ThreadExtent,
     Unary,
     While,
 )
-from gossamer_ir.traversal.effects import (
-    ACCESSES,
+from gossamer_ir.traversal.access_types import (
     BUFFER_NODES,
+)
+from gossamer_ir.traversal.buffer_uses import buffers_written
+from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields, has_bodies
+from gossamer_ir.traversal.references import free_vars
+from gossamer_ir.traversal.statement_kinds import (
+    ALLOCATING_STATEMENTS,
     CALLING_STATEMENTS,
     CHECKING_STATEMENTS,
-    ELEMENT_ACCESSES,
-    ELEMENT_NODES,
-    HINTS,
-    INDEXED_NODES,
     LOOPS,
-    READS,
     STATEMENT_KINDS,
     WRITES,
+    effects_of,
+)
+from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     always_evaluated,
     body_in,
-    buffers_written,
     condition_after,
     declared_names,
     defines_only,
-    effects_of,
     labels_of,
     loop_of,
+    names_after,
     names_bound,
     values_after,
     values_bound,
     variables_bound,
     while_body,
 )
-from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields
-from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import children, statements
 
 A, B, C, D = map(index_var, "abcd")
@@ -126,26 +124,6 @@ def test_every_text_field_is_an_effect(kind):
     assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
 
 
-def test_kinds_that_name_a_buffer():
-    assert {Load, Search, Store, Atomic, Prefetch, Guard} == set(BUFFER_NODES)
-
-
-def test_what_reads_memory_is_what_names_a_buffer():
-    reading = {kind for kind, entry in EXPRESSION_KINDS.items() if entry.reads}
-    assert reading == set(BUFFER_NODES) & set(EXPRESSIONS)
-
-
-def test_kinds_that_address_elements():
-    """Passes treat all of `ELEMENT_NODES` alike, and none of `HINTS` as an access. Another node like `Search`
-    needs a rule where `Search` has one."""
-    assert set(READS) == set(BUFFER_NODES) & set(EXPRESSIONS)
-    assert set(ACCESSES) == {Load, Search, Store, Atomic}
-    assert set(INDEXED_NODES) == {*ACCESSES, Prefetch}
-    assert set(ELEMENT_NODES) == {*INDEXED_NODES} - {Search}
-    assert set(ELEMENT_ACCESSES) == {Load, Store, Atomic}
-    assert set(HINTS) == {Prefetch}
-
-
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
 def test_what_is_written_is_what_the_table_says(kind):
     body = (SAMPLES[kind],)
@@ -177,6 +155,7 @@ def test_loops_and_checks_are_what_the_table_says():
     assert {kind for kind, stmt in SAMPLES.items() if while_body(stmt)} == {While}
     assert {kind for kind, stmt in SAMPLES.items() if defines_only(stmt)} == {Let, Allocate}
     assert set(CHECKING_STATEMENTS) <= set(BUFFER_NODES)
+    assert set(ALLOCATING_STATEMENTS) == {Allocate}
     assert {kind: condition_after(SAMPLES[kind]) for kind in CHECKING_STATEMENTS} == {Guard: A}
 
 
@@ -200,6 +179,7 @@ def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
     assert names_bound(stmt) == (*variables_bound(stmt), *allocated)
     assert declared_names(stmt) == (*labels_of(stmt), *names_bound(stmt))
     assert labels_of(stmt) == tuple(getattr(stmt, field) for field in LABEL_FIELDS[kind])
+    assert names_after(stmt) == (() if has_bodies(kind) else names_bound(stmt))
     loop = loop_of(stmt)
     equal = {var.name for var, _ in values_bound(stmt)} | ({loop.var} if loop else set())
     assert equal <= set(variables_bound(stmt))

@@ -1,0 +1,84 @@
+"""The buffers that statements access and write, by the table of statement kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from gossamer_ir.nodes import STATEMENTS, Node, Stmt, Store
+from gossamer_ir.traversal.access_types import BUFFER_NODES, INDEXED_NODES
+from gossamer_ir.traversal.buffer_definitions import allocations
+from gossamer_ir.traversal.fields import has_bodies
+from gossamer_ir.traversal.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
+from gossamer_ir.traversal.walk import children, collect, statements
+
+_WRITING = frozenset({*WRITES, *CALLING_STATEMENTS}) - {Store}
+
+_WITH_BODIES = frozenset(filter(has_bodies, STATEMENTS)).difference(BUFFER_NODES)
+
+
+def buffers_named(*nodes: Node) -> frozenset[str]:
+    """Return the buffers that nodes access, guard or prefetch, at any depth.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Guard, Load
+    >>> sorted(buffers_named(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
+    ['X', 'Y', 'Z']
+    """
+    return frozenset().union(*map(_buffers_named_by, nodes))
+
+
+def buffers_accessed(*nodes: Node) -> frozenset[str]:
+    """Return the buffers that nodes access or prefetch, at any depth.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Guard, Load
+    >>> sorted(buffers_accessed(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
+    ['X', 'Y']
+    """
+    return frozenset([node.buffer for node in collect(INDEXED_NODES, *nodes)])
+
+
+def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
+    """Return the buffers and handles that statements write, by the names that occur in them. A called
+    function is assumed to write every buffer that it is passed.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> sorted(buffers_written((Store("Y", (ZERO,), ONE), Store("Z", (ZERO,), ONE))))
+    ['Y', 'Z']
+    """
+    return directly_written(statements(body))
+
+
+def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
+    """Return the buffers that statements write, without those that they allocate.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Allocate, Buffer
+    >>> own = Allocate(Buffer("W", (ONE,), "int64"))
+    >>> sorted(outer_writes((own, Store("W", (ZERO,), ONE), Store("Y", (ZERO,), ONE))))
+    ['Y']
+    """
+    every = tuple(statements(body))
+    return directly_written(every).difference([buffer.name for buffer in allocations(every)])
+
+
+def directly_written(every: Iterable[Stmt]) -> frozenset[str]:
+    """Return the buffers that statements write themselves, without those written in their bodies."""
+    names: set[str] = set()
+    for stmt in every:
+        if isinstance(stmt, Store):  # the common case; `effects_of` would build more than is needed
+            names.add(stmt.buffer)
+        elif type(stmt) in _WRITING:
+            effects = effects_of(stmt)
+            # The called function may write every buffer whose address it gets.
+            names.update([write.buffer for write in effects.writes], effects.passes)
+    return frozenset(names)
+
+
+@lru_cache(maxsize=4096)
+def _buffers_named_by(node: Node) -> frozenset[str]:
+    # Statement by statement, since callers often query the statements of a body next.
+    if type(node) in _WITH_BODIES:
+        return frozenset().union(*map(_buffers_named_by, children(node)))
+    return frozenset([named.buffer for named in collect(BUFFER_NODES, node)])
