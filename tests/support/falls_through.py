@@ -147,6 +147,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "Only these read memory, or read it under a condition; a new type fails the test of `READS`": (
         "gossamer_ir.analysis.bounded_reads",
         "gossamer_ir.analysis.guarded_bodies",
+        "gossamer_ir.traversal.access_types",
         "gossamer_lower.axes.element_location",
     ),
     "Only calls and divisions may lack an instruction": (
