@@ -89,7 +89,7 @@ def test_every_kind_of_statement_that_declares_a_name_has_a_sample():
     assert set(SAMPLES) == {
         kind
         for kind, row in STATEMENT_KINDS.items()
-        if row.variables is not without_variables or row.buffer or LABEL_FIELDS[kind]
+        if row.variables is not without_variables or row.allocates or LABEL_FIELDS[kind]
     }
     for kind, body in SAMPLES.items():
         assert any(type(stmt) is kind for stmt in body)
