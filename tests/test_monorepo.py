@@ -40,7 +40,7 @@ TESTED_IN = {
             f"conversion/{name}": "conversion/test_convert.py"
             for name in ("maps", "numpy", "target")
         },
-        "conversion/compiled/results": "conversion/compiled/test_convert_by_programs.py",
+        "conversion/results": "conversion/test_convert_by_kernels.py",
     },
     "gossamer-ir": {
         "interpret/memory": "interpret/test_formats.py",

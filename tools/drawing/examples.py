@@ -16,7 +16,7 @@ from gossamer_formats import (
     from_arrays,
     prune,
 )
-from gossamer_formats.decomposition.chosen_formats import ChosenFormat
+from gossamer_formats.decomposition.format_list import ChosenFormat
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from tools.drawing import matrices
 

@@ -13,11 +13,11 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from gossamer_formats.checks.index_checks import check_indices, check_indptr
     from gossamer_formats.checks.storage_checks import check_storage
-    from gossamer_formats.decomposition.chosen_formats import chosen_parts
     from gossamer_formats.decomposition.composable_format import ComposableFormat
     from gossamer_formats.decomposition.decompose import decompose
+    from gossamer_formats.decomposition.decomposition import Decomposition
+    from gossamer_formats.decomposition.format_list import chosen_parts
     from gossamer_formats.decomposition.part import Part
-    from gossamer_formats.decomposition.tensor_in_parts import Decomposition
     from gossamer_formats.descriptions.csr import csr
     from gossamer_formats.format import Format
     from gossamer_formats.io.reading import read
@@ -38,7 +38,7 @@ _HOMES = {
     "Array": "gossamer_formats.storage",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensors.convert",
-    "Decomposition": "gossamer_formats.decomposition.tensor_in_parts",
+    "Decomposition": "gossamer_formats.decomposition.decomposition",
     "FactChecker": "gossamer_ir.support.index_arrays",
     "Format": "gossamer_formats.format",
     "Part": "gossamer_formats.decomposition.part",
@@ -48,7 +48,7 @@ _HOMES = {
     "check_indices": "gossamer_formats.checks.index_checks",
     "check_indptr": "gossamer_formats.checks.index_checks",
     "check_storage": "gossamer_formats.checks.storage_checks",
-    "chosen_parts": "gossamer_formats.decomposition.chosen_formats",
+    "chosen_parts": "gossamer_formats.decomposition.format_list",
     "convert": "gossamer_formats.tensors.convert",
     "csr": "gossamer_formats.descriptions.csr",
     "decompose": "gossamer_formats.decomposition.decompose",

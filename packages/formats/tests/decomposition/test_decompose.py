@@ -191,7 +191,7 @@ PLUGIN = '''
 import numpy as np
 
 from gossamer_formats import ComposableFormat
-from gossamer_formats.decomposition.chosen_formats import chosen_parts
+from gossamer_formats.decomposition.format_list import chosen_parts
 
 
 def triangles(matrix, *, offset):

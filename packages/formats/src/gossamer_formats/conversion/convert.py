@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
-from gossamer_formats.conversion.compiled.options import ElementOptions
 from gossamer_formats.conversion.elements.stored_elements import (
     select_elements,
     sorted_elements,
@@ -20,6 +19,7 @@ from gossamer_formats.conversion.target.conversion_options import Duplicates, Ze
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
 from gossamer_formats.conversion.target.dtypes import WIDE
+from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.registry.compiler import find_compiler
 from gossamer_formats.storage import Storage, shape_of
 from gossamer_ir.analysis.logical_elements import stores_only_elements
@@ -89,7 +89,7 @@ MAX_KINDS = 64
 def _converter_by_programs() -> Callable[..., ConvertedStorage | None]:
     """Return the function that converts by programs. Most processes convert no large storage, so that they
     need not import it."""
-    from gossamer_formats.conversion.compiled.convert_by_programs import convert_by_programs
+    from gossamer_formats.conversion.convert_by_kernels import convert_by_programs
 
     return convert_by_programs
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from gossamer_formats.decomposition.decomposed import decomposed
+from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.decomposition.part_checks import require_parts
-from gossamer_formats.decomposition.tensor_in_parts import Decomposition
+from gossamer_formats.decomposition.parts_of_csr import decomposed
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gossamer_formats.decomposition.chosen_formats import ChosenFormat, chosen_parts
-from gossamer_formats.decomposition.decomposed import decomposed
-from gossamer_formats.decomposition.tensor_in_parts import Decomposition
+from gossamer_formats.decomposition.decomposition import Decomposition
+from gossamer_formats.decomposition.format_list import ChosenFormat, chosen_parts
+from gossamer_formats.decomposition.parts_of_csr import decomposed
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.elements.distinct import distinct, occurrences, ranks_within
+from gossamer_formats.conversion.maps.axes_between import axes_between
 from gossamer_formats.conversion.maps.contents import listed_array, placed_array
-from gossamer_formats.conversion.maps.slot_axes import axes_between
 from gossamer_formats.conversion.maps.words import require_word
 from gossamer_formats.conversion.numpy.axis_coordinates import Contents, axis_coordinates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget

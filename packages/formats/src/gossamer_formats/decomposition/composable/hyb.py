@@ -100,7 +100,7 @@ class _Source(NamedTuple):
         """Return the elements of segments in rows of `width` slots."""
         if self.compile is not None:
             # This module needs the parser, which takes a third of the time to import this package.
-            from gossamer_formats.decomposition.segment_programs import store_segments
+            from gossamer_formats.decomposition.segment_kernels import store_segments
 
             return store_segments(
                 self.compile,
@@ -141,7 +141,7 @@ def _segments(
         return _Segments(rows, offsets[rows], lengths[rows]), np.zeros(rows.size, np.uint8)
     columns = matrix.arrays["indices"]
     if compile is not None and matrix.shape[0] * partitions <= COUNTERS_PER_ELEMENT * columns.size:
-        from gossamer_formats.decomposition.segment_programs import segment_lengths
+        from gossamer_formats.decomposition.segment_kernels import segment_lengths
 
         span = -(-matrix.shape[1] // partitions)
         counted = segment_lengths(compile, offsets, columns, span=span, partitions=partitions)

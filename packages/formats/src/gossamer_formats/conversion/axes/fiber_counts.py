@@ -1,0 +1,123 @@
+"""The number of elements of each fiber of an axis, and whether these are sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.tables import require_table
+from gossamer_formats.conversion.axes.target_axes import (
+    SlotPlace,
+    TargetAxes,
+    axes_before,
+    run_query,
+)
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.statements import (
+    cell,
+    compare,
+    get_cell,
+    increment,
+    let,
+    select,
+    set_cell,
+    store,
+)
+from gossamer_formats.conversion.recording.array_scalars import (
+    has_flag,
+)
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError, UnsortedFibersError
+from gossamer_formats.conversion.source.element_order import (
+    ascends,
+    can_ascend,
+    is_grouped_by,
+)
+from gossamer_formats.storage import Array
+from gossamer_ir.core.build import ONE, ZERO, index_var
+from gossamer_ir.nodes import Axis, Load, Stmt
+
+
+def fiber_counts(state: TargetAxes, place: SlotPlace, keys: Sequence[str]) -> PlanValue:
+    """Return how many elements each fiber has.
+
+    Within a fiber, elements must be sorted by the coordinates of some axes, and distinct. Raises
+    `NotDirectError` (`needs_order`).
+    """
+    require_table(state, place.size.value)
+    if not is_sorted(state, keys):
+        return _counted_and_checked(state, place, keys)
+    if place.size.value == 1 and state.loop.visits_all:
+        return state.recorder.compute(single_count, state.source.value_count)
+    counts = _no_counts(state, place)
+    query = {"COUNT": ArrayArgument(counts, "int32", (place.size.expr,))}
+    run_query(state, [increment("COUNT", place.slot, "int32")], query)
+    return counts
+
+
+def _no_counts(state: TargetAxes, place: SlotPlace) -> PlanValue:
+    return state.recorder.compute(np.zeros, place.size.value, np.int32)
+
+
+def single_count(count: int) -> Array:
+    """Return the number of elements of the only fiber."""
+    return np.array([count])
+
+
+def is_sorted(state: TargetAxes, keys: Sequence[str]) -> bool:
+    """Return whether the elements of a fiber are known to be sorted by their coordinates along axes.
+
+    The other logical coordinates are those of the fiber. Raises `UnsortedFibersError` if they would be sorted
+    if the fibers of the source were.
+    """
+    if not state.requires.order:
+        return True
+    if any(name not in state.logical for name in keys):
+        return False
+    dimensions = [state.logical[name] for name in keys]
+    if not can_ascend(state.order, dimensions):
+        return False
+    if not ascends(state.order, dimensions):
+        raise UnsortedFibersError("the fibers of the source are not sorted")
+    return True
+
+
+def is_grouped(state: TargetAxes, axis: Axis) -> bool:
+    """Return whether the elements of each fiber of an axis are known to be together, in the order of the
+    fibers."""
+    outer = [name for name in axes_before(state, axis) if state.coordinates[name] != ZERO]
+    if any(name not in state.logical for name in outer):
+        return False
+    return is_grouped_by(state.order, [state.logical[name] for name in outer])
+
+
+def _counted_and_checked(state: TargetAxes, place: SlotPlace, keys: Sequence[str]) -> PlanValue:
+    if len(keys) > 1:
+        raise NotDirectError("elements are not in order", needs_order=True)
+    recorder, size = state.recorder, place.size
+    counts = _no_counts(state, place)
+    lasts = recorder.compute(np.full, size.value, -1, np.int64)
+    flag = recorder.compute(np.zeros, 1, np.uint8)
+    coordinate, fiber = state.coordinates[keys[0]], index_var("g_")
+    is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
+    statements: list[Stmt] = [
+        let(fiber.name, place.slot),
+        set_cell("UNSORTED", select(is_after, get_cell("UNSORTED"), ONE)),
+        store("LAST", fiber, coordinate),
+        increment("COUNT", fiber, "int32"),
+    ]
+    run_query(
+        state,
+        statements,
+        {
+            "COUNT": ArrayArgument(counts, "int32", (size.expr,)),
+            "LAST": ArrayArgument(lasts, "int64", (size.expr,)),
+            "FLAG": ArrayArgument(flag, "uint8", (ONE,)),
+        },
+        before=cell("UNSORTED", ZERO),
+        after=[store("FLAG", ZERO, get_cell("UNSORTED"), "uint8")],
+    )
+    if recorder.decide(has_flag, flag):
+        raise NotDirectError("elements are not sorted", needs_order=True)
+    return counts

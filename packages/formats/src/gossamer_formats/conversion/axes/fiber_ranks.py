@@ -1,0 +1,56 @@
+"""The ranks of coordinates within their fibers: a table has those of one fiber at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.marked_fibers import MarkedFibers
+from gossamer_formats.conversion.axes.target_axes import SlotPlace, TargetAxes
+from gossamer_formats.conversion.kernels.statements import (
+    cell,
+    compare,
+    get_cell,
+    let,
+    load,
+    loop,
+    set_cell,
+    store,
+    when,
+)
+from gossamer_formats.storage import Array
+from gossamer_ir.core.build import ONE, add, index, index_var, sub
+from gossamer_ir.nodes import Axis, Expr
+
+
+def add_ranks(state: TargetAxes, axis: Axis, parent: SlotPlace, fibers: MarkedFibers) -> Expr:
+    """Bind the rank of an element's coordinate within its fiber, and return it."""
+    name, recorder, arguments = axis.name, state.recorder, state.arguments
+    count = arguments.integer(f"k_listed_{name}", fibers.total)
+    table = recorder.compute(_table_size, fibers.coordinates)
+    ranks = recorder.compute(np.empty, table, np.int32)
+    arguments.array(f"STARTS_{name}", fibers.offsets, "int32", add(parent.size.expr, ONE))
+    arguments.array(f"LISTED_{name}", fibers.coordinates, "int32", count.expr)
+    size = arguments.integer(f"k_ranks_{name}", table)
+    arguments.array(f"RANK_{name}", ranks, "int32", size.expr)
+    fiber, first, slot = (index_var(f"{letter}_{name}") for letter in "gbs")
+    coordinate = load(f"LISTED_{name}", slot, "int32")
+    set_ranks = loop(
+        slot.name,
+        first,
+        load(f"STARTS_{name}", add(fiber, ONE), "int32"),
+        [store(f"RANK_{name}", coordinate, sub(slot, first), "int32")],
+    )
+    last, rank = f"FIBER_{name}", index_var(f"r_{name}")
+    state.starts += cell(last, index(-1))
+    state.bindings += [
+        let(fiber.name, parent.slot),
+        let(first.name, load(f"STARTS_{name}", fiber, "int32")),
+        when(compare("ne", fiber, get_cell(last)), [set_cell(last, fiber), set_ranks]),
+        let(rank.name, load(f"RANK_{name}", state.coordinates[axis.name], "int32")),
+    ]
+    return rank
+
+
+def _table_size(coordinates: Array) -> int:
+    """Return the number of coordinates up to the largest one."""
+    return int(coordinates.max(initial=0)) + 1

@@ -1,0 +1,229 @@
+"""The distinct coordinates in each fiber of an axis, whose slots are shared by elements.
+
+The elements of a fiber must be together. Then a table that is as long as the axis marks the coordinates of
+one fiber at a time, as the products of rows do in the algorithm of Gustavson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.bind_slots import (
+    ENDS,
+    ends_argument,
+    no_ends,
+    offsets_of_ends,
+    store_end,
+)
+from gossamer_formats.conversion.axes.tables import require_table
+from gossamer_formats.conversion.axes.target_axes import (
+    SlotPlace,
+    TargetAxes,
+    axes_before,
+    has_full_ancestors,
+    length_of,
+    run_query,
+)
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.loop_nest import hoisted
+from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
+from gossamer_formats.conversion.kernels.statements import (
+    cell,
+    compare,
+    get_cell,
+    let,
+    load,
+    select,
+    set_cell,
+    store,
+)
+from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.recording.array_scalars import (
+    first_of,
+)
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.conversion.source.element_loop import POSITION_VAR
+from gossamer_formats.conversion.source.element_order import is_grouped_by
+from gossamer_formats.conversion.target.dtypes import limits_of
+from gossamer_formats.storage import Array
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
+from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
+
+
+class MarkedFibers(NamedTuple):
+    """The first slot of each fiber and the coordinates of all fibers, of int32, and how many there are.
+    `slots`: the slot of the element at each position of the source, if its fibers are not sorted."""
+
+    offsets: PlanValue
+    coordinates: PlanValue
+    total: PlanValue
+    slots: PlanValue | None
+
+
+def marked_fibers(
+    state: TargetAxes, axis: Axis, parent: SlotPlace, *, lists_slots: bool = False
+) -> MarkedFibers:
+    """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
+    found, with the slots of elements.
+
+    Raises `NotDirectError` (`needs_order`) if elements of a fiber are not together.
+    """
+    if _are_scattered(state, axis, parent):
+        raise NotDirectError("elements of a fiber are scattered", needs_order=True)
+    recorder, size = state.recorder, state.source.value_count
+    require_table(state, length_of(state, axis).value)
+    require_table(state, parent.size.value)
+    if not recorder.decide(_fits, size):
+        raise NotDirectError("there are too many elements")
+    lists = _new_lists(state, parent)
+    slots = recorder.compute(np.empty, size, np.int32) if lists_slots else None
+    _run_marking(state, axis, parent, _marking_arguments(state, axis, parent, lists, slots))
+    if recorder.decide(_has_gone_back, lists.totals):
+        raise NotDirectError("elements of a fiber are not together", needs_order=True)
+    count = recorder.compute(first_of, lists.totals)
+    offsets = recorder.compute(offsets_of_ends, lists.ends)
+    coordinates = recorder.compute(_first, lists.coordinates, count)
+    if slots is None:
+        sort_fibers(recorder, (coordinates, count), "int32", (offsets, "int32"))
+    return MarkedFibers(offsets, coordinates, count, slots)
+
+
+class _Lists(NamedTuple):
+    """Results of the program that marks coordinates: the coordinates, the ends of fibers; the number of
+    coordinates, and whether a fiber is less than the one before."""
+
+    coordinates: PlanValue
+    capacity: PlanValue
+    ends: PlanValue
+    totals: PlanValue
+
+
+def _new_lists(state: TargetAxes, parent: SlotPlace) -> _Lists:
+    recorder = state.recorder
+    capacity = recorder.compute(_capacity, state.source.value_count)
+    return _Lists(
+        recorder.compute(np.empty, capacity, np.int32),
+        capacity,
+        recorder.compute(no_ends, parent.size.value, "int32"),
+        recorder.compute(np.zeros, 2, np.int64),
+    )
+
+
+def _marking_arguments(
+    state: TargetAxes, axis: Axis, parent: SlotPlace, lists: _Lists, slots: PlanValue | None
+) -> dict[str, Any]:
+    length = length_of(state, axis)
+    marks = state.recorder.compute(np.zeros, length.value, np.int32)
+    found = {
+        "capacity": lists.capacity,
+        "MARK": ArrayArgument(marks, "int32", (length.expr,)),
+        ENDS: ends_argument(lists.ends, "int32", parent.size),
+        "LISTED": ArrayArgument(lists.coordinates, "int32", (index_var("capacity"),)),
+        "TOTALS": ArrayArgument(lists.totals, "int64", (index(2),)),
+    }
+    if slots is not None:
+        found["SLOTS"] = ArrayArgument(slots, "int32", (state.loop.size.expr,))
+    return found
+
+
+def _run_marking(
+    state: TargetAxes, axis: Axis, parent: SlotPlace, arrays: Mapping[str, Any]
+) -> None:
+    """Run the program that lists the coordinate of an element unless it is marked in its fiber."""
+    are_together = _are_together(state, axis)
+    end = store_end(parent.slot, get_cell("TOTAL"), "int32")
+    statements = [
+        *_begin_fiber(parent, may_go_back=not are_together),
+        *_mark(state.coordinates[axis.name], lists_slots="SLOTS" in arrays),
+    ]
+    tail = None
+    if are_together and has_full_ancestors(state, axis):
+        tail = hoisted(state.loop.nest, state.bindings, end)
+    else:
+        statements.append(end)
+    names = ("TOTAL", "LAST", "BEGIN", "BACKWARDS")
+    found = [store("TOTALS", ZERO, get_cell("TOTAL")), store("TOTALS", ONE, get_cell("BACKWARDS"))]
+    before = [each for name in names for each in cell(name, ZERO)]
+    run_query(state, statements, arrays, before=before, after=found, tail=tail)
+
+
+def _begin_fiber(parent: SlotPlace, *, may_go_back: bool) -> list[Stmt]:
+    """Return the statements that notice another fiber, and whether it is less than the one before."""
+    fiber, last = index_var("g_"), get_cell("LAST")
+    goes_back = select(compare("lt", fiber, last), ONE, get_cell("BACKWARDS"))
+    begin = select(compare("ne", fiber, last), get_cell("TOTAL"), get_cell("BEGIN"))
+    return [
+        let(fiber.name, parent.slot),
+        *([set_cell("BACKWARDS", goes_back)] if may_go_back else []),
+        set_cell("BEGIN", begin),
+        set_cell("LAST", fiber),
+    ]
+
+
+def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
+    """Return the statements that find the slot of an element: its mark is the number after that."""
+    found, place, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
+    is_marked = compare("gt", mark, get_cell("BEGIN"))
+    statements: list[Stmt] = [
+        let(found.name, coordinate),
+        # A coordinate that is marked already is stored at the end, and overwritten by the next.
+        let(place.name, get_cell("TOTAL")),
+        store("LISTED", place, found, "int32"),
+        let(mark.name, load("MARK", found, "int32")),
+        let(slot.name, select(is_marked, sub(mark, ONE), place)),
+        set_cell("TOTAL", add(place, select(is_marked, ZERO, ONE))),
+        store("MARK", found, add(slot, ONE), "int32"),
+    ]
+    if lists_slots:
+        statements.append(store("SLOTS", POSITION_VAR, slot, "int32"))
+    return statements
+
+
+def _are_together(state: TargetAxes, axis: Axis) -> bool:
+    """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
+    elements are sorted by a logical coordinate, with which the number of the fiber ascends."""
+    outer = [state.coordinates.get(name) for name in axes_before(state, axis)]
+    dimensions = _dimensions_of_fiber(state, axis)
+    match [coordinate for coordinate in outer if coordinate != ZERO]:
+        case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
+            is_logical = [variable] == [logical_variable(number) for number in dimensions]
+            return is_logical and is_grouped_by(state.order, [*dimensions])
+    return False
+
+
+def _dimensions_of_fiber(state: TargetAxes, axis: Axis) -> frozenset[int]:
+    outer = [state.dimensions.get(name, frozenset()) for name in axes_before(state, axis)]
+    return frozenset().union(*outer)
+
+
+def _fits(value_count: int) -> bool:
+    return value_count < limits_of("int32")[1]
+
+
+def _capacity(value_count: int) -> int:
+    """Return the number of coordinates that may be stored: one more, which is marked already."""
+    return value_count + 1
+
+
+def _has_gone_back(totals: Array) -> bool:
+    return bool(totals[1])
+
+
+def _first(listed: Array, count: int) -> Array:
+    return listed[:count]
+
+
+def _are_scattered(state: TargetAxes, axis: Axis, parent: SlotPlace) -> bool:
+    """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
+    then hardly any fiber has its elements together."""
+    of_fiber = _dimensions_of_fiber(state, axis)
+    is_single = parent.size.value == 1 or not of_fiber
+    return (
+        not is_single
+        and bool(state.order.digits)
+        and state.order.digits[0].dimension not in of_fiber
+    )

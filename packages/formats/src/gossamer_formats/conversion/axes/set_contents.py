@@ -1,0 +1,111 @@
+"""The contents of index arrays of the map: their numbers are coordinates of the axes that only index them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.tables import number_of, occurring, require_table
+from gossamer_formats.conversion.axes.target_axes import (
+    IndexArray,
+    TargetAxes,
+    run_query,
+)
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.shared_arguments import Size
+from gossamer_formats.conversion.kernels.statements import increment, let
+from gossamer_formats.conversion.maps.contents import (
+    indexing_axes,
+    listed_array,
+    listed_contents,
+    unused_content,
+)
+from gossamer_formats.conversion.maps.inverse_map import Solved, dimension_of, dimensions_of
+from gossamer_formats.conversion.recording.array_scalars import (
+    size_of,
+)
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.storage import Array
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.core.build import ZERO, binary, floordiv, index_var, sub
+from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
+
+
+def set_contents(state: TargetAxes, load: Load, solved: Solved, size: Size, low: int) -> None:
+    """Number the contents of an index array, which are `low` and the numbers after it."""
+    indexing = indexing_axes(state.description, load)
+    if any(name in state.coordinates for name in indexing):
+        raise NotDirectError("an index array is indexed by a known coordinate")
+    require_table(state, size.value)
+    value = solved.value
+    if low:
+        value = sub(value, state.arguments.integer(f"low_{load.buffer}", low).expr)
+    listed = _listed(state, load, solved, value, size, low)
+    numbers = state.recorder.compute(np.subtract, listed, low) if low else listed
+    number = index_var(f"k_{load.buffer}")
+    place = number_of(state, load.buffer, value, numbers, size)
+    state.bindings.append(let(number.name, place))
+    total = state.recorder.decide(size_of, listed)
+    _set_digits(state, [state.axes[name] for name in indexing], number, total)
+    state.dimensions |= dict.fromkeys(indexing, dimensions_of(solved.value))
+    _store_contents(state, load, listed, unused_content(solved))
+
+
+def _listed(
+    state: TargetAxes, load: Load, solved: Solved, value: Expr, size: Size, low: int
+) -> PlanValue:
+    """Return the contents in the order of the format, or those that occur in ascending order."""
+    recorder, name = state.recorder, load.buffer
+    if name not in state.target.orders:
+        found = occurring(state, value, size)
+        return recorder.compute(np.add, found, low) if low else found
+    counts = None
+    if solved.extent is not None:
+        counts = recorder.compute(np.zeros, size.value, np.int64)
+        at = index_var("at_")
+        counted = {"COUNT": ArrayArgument(counts, "int64", (size.expr,))}
+        run_query(state, [let(at.name, value), increment("COUNT", at, "int64")], counted)
+    return recorder.compute(listed_contents, state.target, name, counts)
+
+
+def _store_contents(state: TargetAxes, load: Load, listed: PlanValue, unused: int) -> None:
+    buffer = next(array for array in state.description.index_arrays if array.name == load.buffer)
+    count = prod(state.sizes.value(size) for size in buffer.shape)
+    contents = state.recorder.compute(_array, state.description, load.buffer, listed, count, unused)
+    state.arrays[buffer.handle or buffer.name] = IndexArray(contents, "int64")
+
+
+def _array(
+    description: FormatDescription, buffer: str, listed: Array, size: int, unused: int
+) -> Array:
+    return listed_array(description, buffer, listed, size=size, unused=unused)
+
+
+def _set_digits(state: TargetAxes, axes: Sequence[Axis], number: Expr, total: int) -> None:
+    """Set the coordinates of axes, of which the last varies fastest, to the digits of a number."""
+    for axis in reversed(axes[1:]):
+        length = state.sizes.value(axis.length)
+        if length == 1:
+            state.coordinates[axis.name] = ZERO
+            continue
+        size = state.arguments.constant(f"w_{axis.name}", length)
+        state.coordinates[axis.name] = binary("floormod", number, size.expr)
+        number, total = floordiv(number, size.expr), -(-total // length)
+    if state.sizes.bind(axes[0].length, total) < total:
+        raise NotDirectError("there are more contents than places")
+    state.coordinates[axes[0].name] = number
+
+
+def range_of(solved: Solved, shape: Sequence[int]) -> tuple[int, int]:
+    """Return the least value of an expression of the logical coordinates, and the number of values."""
+    form = affine_of(solved.value)
+    low = high = form.constant
+    for atom, coefficient in form.terms.items():
+        if not isinstance(atom, Var):
+            raise NotDirectError("the contents of an index array are not affine")
+        most = coefficient * max(shape[dimension_of(atom)] - 1, 0)
+        low, high = low + min(most, 0), high + max(most, 0)
+    return low, high - low + 1

@@ -1,0 +1,61 @@
+"""Tables of all coordinates: which occur among the elements, and their numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.target_axes import TargetAxes, run_query
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.shared_arguments import Size
+from gossamer_formats.conversion.kernels.statements import load, store
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.storage import Array
+from gossamer_ir.core.build import ONE
+from gossamer_ir.nodes import Expr
+
+TABLE_FACTOR = 16
+"""The largest number of entries that a table of coordinates or fibers has for each value of the source: NumPy
+sorts elements whose coordinates are scattered over a larger range."""
+
+MIN_TABLE = 2**16
+"""The size up to which every table is made."""
+
+
+def require_table(state: TargetAxes, size: int | PlanValue) -> None:
+    """Raise `NotDirectError` if a table of a size would be too large."""
+    if isinstance(size, int) and size <= MIN_TABLE:
+        return
+    if not state.recorder.decide(_is_suitable, size, state.source.value_count):
+        raise NotDirectError("a table of all coordinates would be too large")
+
+
+def _is_suitable(size: int, value_count: int) -> bool:
+    return size <= max(MIN_TABLE, TABLE_FACTOR * value_count)
+
+
+def occurring(state: TargetAxes, value: Expr, size: Size) -> PlanValue:
+    """Return the values less than a size that occur among the elements, in ascending order."""
+    marks = state.recorder.compute(np.zeros, size.value, np.uint8)
+    marked = {"MARK": ArrayArgument(marks, "uint8", (size.expr,))}
+    run_query(state, [store("MARK", value, ONE, "uint8")], marked)
+    return state.recorder.compute(np.flatnonzero, marks)
+
+
+def number_of(state: TargetAxes, name: str, value: Expr, listed: PlanValue, size: Size) -> Expr:
+    """Add the table that has the number of each listed value, and return that of the element's value."""
+    table = f"NUMBER_{name}"
+    numbers = state.recorder.compute(_numbering, listed, size.value)
+    state.arguments.array(table, numbers, "int32", size.expr)
+    return load(table, value, "int32")
+
+
+def _numbering(listed: Array, size: int) -> Array:
+    """Return a table with the number of each listed value.
+
+    >>> _numbering(np.array([2, 0]), 3)
+    array([1, 0, 0], dtype=int32)
+    """
+    numbers = np.zeros(size, np.int32)
+    numbers[listed] = np.arange(listed.size, dtype=np.int32)
+    return numbers

@@ -1,0 +1,115 @@
+"""Builds the storage of a tensor in another format by programs that loop over its elements.
+
+The axes of the target are built from the outermost to the innermost, as by NumPy. What an axis needs to know
+about all elements (how many a fiber has, which coordinates occur) is found by a program of its own; the last
+program stores indices and values. The statements of an axis bind `t_AXIS`, the number of the element's slot,
+and the programs of the axes after it repeat them.
+
+The queries are those of Chou, Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor
+format conversion routines" (PLDI 2020).
+"""
+
+from __future__ import annotations
+
+from gossamer_formats.conversion.axes.compressed_axes import add_compressed
+from gossamer_formats.conversion.axes.dense_axes import add_fixed, add_ragged
+from gossamer_formats.conversion.axes.set_coordinates import set_coordinates
+from gossamer_formats.conversion.axes.slot_axes import add_slots
+from gossamer_formats.conversion.axes.target_axes import (
+    Requirements,
+    TargetAxes,
+    length_of,
+)
+from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
+from gossamer_formats.conversion.recording.not_direct import UnsortedFibersError
+from gossamer_formats.conversion.recording.recorded_storage import (
+    PlannedConversion,
+    PlannedStorage,
+)
+from gossamer_formats.conversion.recording.recorder import Recorder
+from gossamer_formats.conversion.results.last_kernel import store_elements
+from gossamer_formats.conversion.source.element_loop import ElementLoop, element_loop
+from gossamer_formats.conversion.source.element_order import (
+    ElementOrder,
+    declared_order,
+    is_unordered_list,
+    needs_order,
+    order_of_loop,
+)
+from gossamer_formats.conversion.source.loop_order import layout_sizes
+from gossamer_formats.conversion.source.observed_order import observed_order
+from gossamer_formats.conversion.source.sorted_slots import sorted_slots
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.conversion.target.known_sizes import KnownSizes
+from gossamer_formats.storage import require_nested_axes, shape_of
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_ir.core.build import ZERO, integer_value
+from gossamer_ir.nodes import Axis
+
+
+def assemble(
+    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: ElementOptions
+) -> PlannedConversion:
+    """Return the storage.
+
+    Raises `NotDirectError` if it cannot be built from the elements in their order.
+    """
+    description = source.description
+    layout = layout_sizes(description, source.sizes)
+    are_distinct = declared_order(description, layout, description.buffer.axes).are_distinct
+    loop = element_loop(
+        SharedArguments(recorder),
+        source,
+        drop_zeros=options.drop_zeros,
+        in_storage_order=are_distinct and is_unordered_list(target.description),
+    )
+    order = order_of_loop(loop, source)
+    if options.requires_order and not order.are_distinct:
+        order = observed_order(order, loop)
+    try:
+        with recorder.attempt():
+            return _assembled(source, loop, order, target, options)
+    except UnsortedFibersError:
+        slots = sorted_slots(recorder, source)
+    arguments = SharedArguments(recorder)
+    loop = element_loop(arguments, source, drop_zeros=options.drop_zeros, sorted_slots=slots)
+    order = order_of_loop(loop, source, are_sorted=True)
+    return _assembled(source, loop, order, target, options)
+
+
+def _assembled(
+    source: PlannedStorage,
+    loop: ElementLoop,
+    order: ElementOrder,
+    target: ConversionTarget,
+    options: ElementOptions,
+) -> PlannedConversion:
+    description = target.description
+    require_nested_axes(description)
+    # Distinct elements may be stored in their order if the target has any.
+    needs = options.requires_order and (not order.are_distinct or needs_order(description))
+    requires = Requirements(order=needs, one_program=options.in_one_program)
+    state = TargetAxes(source, loop, order, target, requires, KnownSizes(description, target.sizes))
+    for expr, size in zip(shape_of(description), source.shape, strict=True):
+        state.sizes.bind(expr, size)
+    set_coordinates(state)
+    for name in description.buffer.axes:
+        _add_axis(state, state.axes[name])
+    return store_elements(state, options)
+
+
+def _add_axis(state: TargetAxes, axis: Axis) -> None:
+    indptr, indices = indptr_of(axis), indices_of(axis)
+    parent = state.places[axis.parent]
+    if axis.name not in state.coordinates and indices is None:
+        if integer_value(axis.length) != 1 or indptr is not None:
+            add_slots(state, axis, indptr)
+            return
+        state.coordinates[axis.name] = ZERO
+    if indices is not None:
+        add_compressed(state, axis, indptr, indices, parent)
+    elif indptr is not None:
+        add_ragged(state, axis, indptr, parent)
+    else:
+        add_fixed(state, axis, state.coordinates[axis.name], length_of(state, axis))

@@ -1,0 +1,71 @@
+"""The arguments that the programs of a conversion share, and numbers of elements as expressions of them."""
+
+from __future__ import annotations
+
+from operator import mul as multiplied
+from typing import Any, NamedTuple
+
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.recorder import Recorder
+from gossamer_ir.core.build import ONE, index, index_var, mul
+from gossamer_ir.nodes import Const, Expr, Fact
+
+MAX_CONSTANT = 16
+"""The largest width that is a constant of the program, so that the loop can be unrolled. A program with
+another constant is compiled anew."""
+
+
+class Size(NamedTuple):
+    """A number of elements: an expression of the arguments, and its value, which may differ between
+    tensors."""
+
+    expr: Expr
+    value: int | PlanValue
+
+
+SINGLE = Size(ONE, 1)
+"""The number of elements before all axes."""
+
+
+class SharedArguments:
+    """Arguments by name, to which those of later axes are added."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.by_name: dict[str, Any] = {}
+
+    def integer(self, name: str, value: int | PlanValue) -> Size:
+        """Add an integer."""
+        self.by_name[name] = value
+        return Size(index_var(name), value)
+
+    def constant(self, name: str, value: int) -> Size:
+        """Return a number that is the same for all tensors; large ones are arguments."""
+        if value <= MAX_CONSTANT:
+            return Size(index(value), value)
+        return self.integer(name, value)
+
+    def array(
+        self, name: str, array: PlanValue, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+    ) -> None:
+        """Add an array."""
+        self.by_name[name] = ArrayArgument(array, dtype, (size,), facts)
+
+    def product(self, name: str, first: Size, second: Size) -> Size:
+        """Return a product: that of two arguments is one of its own, so that sizes are linear."""
+        if 1 in (first.value, second.value):
+            return second if first.value == 1 else first
+        value = product_value(self.recorder, first.value, second.value)
+        if isinstance(first.expr, Const) or isinstance(second.expr, Const):
+            return Size(mul(first.expr, second.expr), value)
+        return self.integer(name, value)
+
+
+def product_value(
+    recorder: Recorder, first: int | PlanValue, second: int | PlanValue
+) -> int | PlanValue:
+    """Return the product of two numbers."""
+    if isinstance(first, int) and isinstance(second, int):
+        return first * second
+    return recorder.compute(multiplied, first, second)

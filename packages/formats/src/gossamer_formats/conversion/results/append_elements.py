@@ -1,0 +1,150 @@
+"""Programs that append elements to an axis, and count its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.bind_slots import (
+    ENDS,
+    ends_argument,
+    no_ends,
+    offsets_of_ends,
+    set_list_size,
+    set_offsets,
+    store_end,
+)
+from gossamer_formats.conversion.axes.target_axes import (
+    Appended,
+    SlotPlace,
+    TargetAxes,
+    has_full_ancestors,
+)
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.loop_nest import (
+    Tail,
+    around,
+    depth_of_loops,
+    hoisted,
+)
+from gossamer_formats.conversion.kernels.run_kernel import run_conversion_program
+from gossamer_formats.conversion.kernels.statements import (
+    cell,
+    get_cell,
+    let,
+    select,
+    set_cell,
+    store,
+)
+from gossamer_formats.conversion.kernels.vector_loop import VectorLoop, vector_loop
+from gossamer_formats.conversion.recording.array_scalars import (
+    first_of,
+)
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.source.element_loop import POSITION_VAR
+from gossamer_formats.conversion.target.dtypes import native_index_dtype
+from gossamer_ir.core.build import ONE, ZERO, add, index_var
+from gossamer_ir.nodes import Axis, Expr, For, Let, Stmt, Store, Var
+from gossamer_ir.traversal.substitute import substitute
+
+TOTAL = "TOTAL"
+"""The local variable with the number of elements so far."""
+
+
+def append_elements(
+    state: TargetAxes,
+    appended: Appended,
+    stores: Sequence[Stmt],
+    arguments: Mapping[str, ArrayArgument],
+) -> PlanValue:
+    """Run the last program, which appends elements to an axis, and return how many there are."""
+    axis, indptr, parent = appended
+    recorder = state.recorder
+    totals = recorder.compute(np.zeros, 1, np.int64)
+    found = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
+    tail = None
+    if indptr is not None:
+        dtype = recorder.decide(native_index_dtype, state.source.value_count)
+        ends = recorder.compute(no_ends, parent.size.value, dtype)
+        found[ENDS] = ends_argument(ends, dtype, parent.size)
+        tail = _tail(state, axis, store_end(parent.slot, get_cell(TOTAL), dtype))
+    loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
+    body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
+    run_conversion_program(recorder, body, {**state.arguments.by_name, **found})
+    total = recorder.compute(first_of, totals)
+    if indptr is None:
+        set_list_size(state, axis, total)
+        return total
+    if tail is None or not _ends_each_fiber(state, parent, tail):
+        ends = recorder.compute(offsets_of_ends, ends)
+    set_offsets(state, indptr, ends, dtype)
+    return total
+
+
+def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
+    """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
+    if has_full_ancestors(state, axis):
+        return hoisted(state.loop.nest, state.bindings, statement)
+    return Tail(statement, depth_of_loops(state.loop.nest))
+
+
+def _ends_each_fiber(state: TargetAxes, parent: SlotPlace, tail: Tail) -> bool:
+    """Return whether the end of each fiber is stored, also if it has no elements: after each iteration of a
+    loop over all fibers."""
+    match state.loop.nest:
+        case (For(start=start, extent=extent) as outer, *_):
+            fiber = index_var(outer.var)
+            is_whole = start == ZERO and extent == parent.size.expr
+            is_of_loop = tail.depth == 1 and _place(tail.statement) == add(fiber, ONE)
+            return is_whole and is_of_loop
+    return False
+
+
+def _place(statement: Stmt) -> Expr:
+    """Return the place in which a statement stores."""
+    assert isinstance(statement, Store)
+    return statement.indices[0]
+
+
+def _one_by_one(
+    state: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+) -> tuple[Stmt, ...]:
+    """Return the loops that append elements."""
+    loop, slot = state.loop, _slot(axis)
+    body = [*state.bindings, let(slot.name, get_cell(TOTAL)), *stores]
+    if loop.condition is None or loop.solved is not None:
+        # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
+        return loop.around([*body, set_cell(TOTAL, add(slot, ONE))], tail)
+    # Without a branch: an element that is not wanted is overwritten by the next one.
+    next_slot = add(slot, select(loop.condition, ONE, ZERO))
+    return around(loop.nest, [*body, set_cell(TOTAL, next_slot)], tail)
+
+
+def _slot(axis: Axis) -> Var:
+    return index_var(f"slot_{axis.name}")
+
+
+def _in_vectors(
+    state: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+) -> tuple[Stmt, ...] | None:
+    """Return the loops that append several elements at once; None unless these elements are always in one
+    fiber."""
+    found = vector_loop(state.loop.nest, state.bindings) if state.loop.condition is None else None
+    if found is None or (tail is not None and tail.depth > found.depth):
+        return None
+    first = index_var(f"first_{axis.name}")
+    # Sums instead of their names: the bounds of a sum with the variable are checked before the loop.
+    values = {_slot(axis).name: add(first, index_var(found.loop.var)), "p": _position(found)}
+    body: list[Stmt] = [
+        let(first.name, get_cell(TOTAL)),
+        found.of([substitute(each, values) for each in stores]),
+        set_cell(TOTAL, add(first, found.loop.extent)),
+    ]
+    return around(found.outer, body, tail)
+
+
+def _position(found: VectorLoop) -> Expr:
+    """Return what the position of a value is bound to."""
+    bindings = [each for each in (*found.outer, *found.bindings) if isinstance(each, Let)]
+    return next(each.value for each in bindings if each.var == POSITION_VAR)

@@ -1,0 +1,139 @@
+"""The last program of a conversion: it stores coordinates, values and their permutation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import add as plus
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.target_axes import SlotPlace, TargetAxes, run_query
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.shared_arguments import Size
+from gossamer_formats.conversion.kernels.statements import cast, let, when
+from gossamer_formats.conversion.recording.array_scalars import (
+    size_of,
+)
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.conversion.recording.recorded_storage import (
+    PlannedConversion,
+    PlannedStorage,
+    is_shareable,
+)
+from gossamer_formats.conversion.results.append_elements import append_elements
+from gossamer_formats.conversion.results.new_storage import (
+    WantedArray,
+    allocate,
+    complete_arrays,
+    shared_arrays,
+    typed_description,
+)
+from gossamer_formats.conversion.source.element_loop import POSITION_VAR
+from gossamer_formats.conversion.target.dtypes import index_dtypes
+from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.memory.new_arrays import without_end
+from gossamer_formats.permutation import UNSTORED
+from gossamer_formats.storage import values_handle
+from gossamer_ir.core.build import add, index, index_var
+from gossamer_ir.nodes import Expr, FormatDescription, Prefetch, Stmt, Store
+
+PERMUTATION = "0"
+"""The key of the permutation among the arrays that are stored; no handle has this name."""
+
+
+class _ArrayStore(NamedTuple):
+    """A new array, and what is stored for each element in which place."""
+
+    wanted: WantedArray
+    place: SlotPlace
+    value: Expr
+
+
+def store_elements(state: TargetAxes, options: ElementOptions) -> PlannedConversion:
+    """Store indices and values, and return the storage."""
+    if not state.slots.are_own and not state.order.are_distinct:
+        raise NotDirectError("elements may be repeated", needs_order=True)
+    described = typed_description(state, options.index_dtype)
+    dtypes, handle = index_dtypes(described), values_handle(described)
+    results = shared_arrays(state, dtypes) | _shared_results(state, handle, options)
+    stores = _coordinate_stores(state, dtypes) | _value_stores(state, described, options)
+    results |= _run(state, {name: each for name, each in stores.items() if name not in results})
+    # After the last program, which may count the slots of an axis.
+    results |= complete_arrays(state, dtypes)
+    permutation = results.pop(PERMUTATION, None)
+    count = state.recorder.compute(size_of, results[handle])
+    known = state.sizes.known
+    storage = PlannedStorage(described, known, results, count, are_new=True)
+    return PlannedConversion(storage, {**known, **state.slot_counts}, permutation)
+
+
+def _shared_results(
+    state: TargetAxes, handle: str, options: ElementOptions
+) -> dict[str, PlanValue]:
+    """Return what follows without a program if the slots are those of the source."""
+    if not state.slots.are_of_source:
+        return {}
+    found = {}
+    if is_shareable(state.recorder, state.source, state.source.values):
+        found[handle] = state.source.values
+    if options.wants_permutation:
+        found[PERMUTATION] = state.recorder.compute(np.arange, state.source.value_count)
+    return found
+
+
+def _coordinate_stores(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
+    found = {}
+    for stored in state.stored:
+        dtype, place = dtypes[stored.handle], state.places[stored.axis]
+        wanted = WantedArray(place.size.value, dtype, stored.unused)
+        coordinate = cast(state.coordinates[stored.axis], dtype)
+        found[stored.handle] = _ArrayStore(wanted, place, coordinate)
+    return found
+
+
+def _value_stores(
+    state: TargetAxes, described: FormatDescription, options: ElementOptions
+) -> dict[str, _ArrayStore]:
+    """Return what is stored in the arrays of values and of their positions in the source."""
+    extra, place = described.buffer.extra_storage, state.position
+    is_filled = state.slots.are_filled and not extra
+    if extra:
+        count = state.recorder.compute(plus, place.size.value, extra)
+        place = SlotPlace(place.slot, Size(add(place.size.expr, index(extra)), count))
+    size = place.size.value
+    values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
+    found = {values_handle(described): _ArrayStore(values, place, state.loop.value)}
+    if options.wants_permutation:
+        positions = WantedArray(size, "int64", None if is_filled else UNSTORED)
+        found[PERMUTATION] = _ArrayStore(positions, place, POSITION_VAR)
+    return found
+
+
+def _prefetches(state: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
+    """Return the statements that fetch the lines of arrays in which a later element will be stored."""
+    if state.later is None:
+        return []
+    slot = index_var("later")
+    hints = [Prefetch(name, (slot,)) for name in arrays]
+    return [when(state.later.condition, [let(slot.name, state.later.slot), *hints])]
+
+
+def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, PlanValue]:
+    """Run the program, and return the new arrays."""
+    if not stores:
+        return {}
+    made = allocate(state.recorder, {name: each.wanted for name, each in stores.items()})
+    statements = [
+        Store(f"T_{name}", (each.place.slot,), each.value) for name, each in stores.items()
+    ]
+    arguments = {
+        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.place.size.expr,))
+        for name, each in stores.items()
+    }
+    if state.slots.appended is None:
+        run_query(state, [*_prefetches(state, [*arguments]), *statements], arguments)
+        return made
+    total = append_elements(state, state.slots.appended, statements, arguments)
+    return {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}

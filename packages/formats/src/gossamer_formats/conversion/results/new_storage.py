@@ -1,0 +1,113 @@
+"""The arrays that the last program stores, and those that are complete before it or that the source has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.target_axes import (
+    IndexArray,
+    StoredCoordinate,
+    TargetAxes,
+)
+from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.conversion.recording.recorded_storage import is_shareable
+from gossamer_formats.conversion.recording.recorder import Recorder
+from gossamer_formats.conversion.target.dtypes import index_dtypes, limits_of, with_index_dtype
+from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
+from gossamer_formats.storage import Array, with_value_dtype
+from gossamer_ir.nodes import FormatDescription
+
+
+def typed_description(state: TargetAxes, index_dtype: str | None) -> FormatDescription:
+    """Return the description with the dtypes of the arrays.
+
+    Raises `NotDirectError` if indices may not fit.
+    """
+    described = with_index_dtype(state.description, index_dtype or "int32")
+    dtypes = index_dtypes(described)
+    fit = [stored.largest <= limits_of(dtypes[stored.handle])[1] for stored in state.stored]
+    fit += [_fits(state.recorder, array, dtypes[name]) for name, array in state.arrays.items()]
+    appended = state.slots.appended
+    if appended is not None and appended.indptr is not None:
+        dtype = dtypes[appended.indptr.handle]
+        fit.append(state.recorder.decide(_is_at_most, state.source.value_count, dtype))
+    if not all(fit):
+        raise NotDirectError("the dtype of indices may not represent them")
+    return with_value_dtype(described, state.source.description.buffer.dtype)
+
+
+def _fits(recorder: Recorder, array: IndexArray, dtype: str) -> bool:
+    if array.dtype == dtype:
+        return True
+    if array.largest is None:
+        return bool(recorder.decide(_is_within, array.array, dtype))
+    return bool(recorder.decide(_is_at_most, array.largest, dtype))
+
+
+def _is_at_most(number: int, dtype: str) -> bool:
+    return number <= limits_of(dtype)[1]
+
+
+def _is_within(array: Array, dtype: str) -> bool:
+    least, most = limits_of(dtype)
+    return bool(least <= array.min(initial=0) and array.max(initial=0) <= most)
+
+
+def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, PlanValue]:
+    """Return the index arrays that are not made of what the last program stores for each element."""
+    return {
+        handle: array.array
+        if array.dtype == dtypes[handle]
+        else state.recorder.compute(np.ndarray.astype, array.array, dtypes[handle])
+        for handle, array in state.arrays.items()
+    }
+
+
+def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, PlanValue]:
+    """Return the index arrays of the source that the target shares."""
+    found = {}
+    for stored in state.stored:
+        shared = _shared(state, stored, dtypes[stored.handle])
+        if shared is not None:
+            found[stored.handle] = shared
+    return found
+
+
+def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> PlanValue | None:
+    """Return the array of the source that has the coordinates, if there is one."""
+    source = state.source
+    handle = state.loop.loaded.get(state.logical.get(stored.axis, -1))
+    if handle is None or not state.slots.are_of_source:
+        return None
+    if index_dtypes(source.description)[handle] != dtype:
+        return None
+    array = source.arrays[handle]
+    return array if is_shareable(state.recorder, source, array) else None
+
+
+class WantedArray(NamedTuple):
+    """A new array: the number of its elements, its dtype, and what places of no element hold; None if each
+    place has one."""
+
+    size: int | PlanValue
+    dtype: str
+    unused: int | None
+
+
+def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str, PlanValue]:
+    """Return new arrays by name."""
+    if not wanted:
+        return {}
+    kinds = tuple(ArrayKind(array.dtype, array.unused == 0) for array in wanted.values())
+    sizes = [array.size for array in wanted.values()]
+    made = recorder.compute(new_arrays, kinds, *sizes)
+    found = {name: recorder.compute(itemgetter(at), made) for at, name in enumerate(wanted)}
+    for name, array in wanted.items():
+        if array.unused:
+            recorder.compute(np.ndarray.fill, found[name], array.unused)
+    return found

@@ -1,0 +1,128 @@
+"""The loops over the axes of a source."""
+
+from __future__ import annotations
+
+from gossamer_formats.conversion.kernels.statements import (
+    compare,
+    digits,
+    let,
+    load,
+    loop,
+    offsets_facts,
+    operation,
+    when,
+)
+from gossamer_formats.conversion.recording.array_scalars import (
+    total_of,
+)
+from gossamer_formats.conversion.source.source_axes import (
+    SourceAxes,
+    add_array,
+    length_of,
+    width_in,
+)
+from gossamer_formats.storage import ancestors
+from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub
+from gossamer_ir.nodes import Axis, Call, Expr, InRange
+
+
+def add_axis(axes: SourceAxes, axis: Axis) -> None:
+    """Add the loop over an axis, and bind its element and its coordinate."""
+    indices = indices_of(axis)
+    if indptr_of(axis) is not None:
+        _add_varied(axes, axis, indices)
+    else:
+        _add_fixed(axes, axis)
+    if indices is not None:
+        _bind_stored(axes, axis, indices)
+
+
+def _add_varied(axes: SourceAxes, axis: Axis, indices: Indices | None) -> None:
+    name, parent = axis.name, axes.elements[axis.parent]
+    begin, end = _fiber(axes, axis, parent)
+    element, slot = index_var(f"e_{name}"), index_var(f"s_{name}")
+    if name in axes.sorted_slots:
+        axes.nest.append(loop(slot.name, begin, end, []))
+        axes.nest.append(let(element.name, _sorted_slot(axes, name, slot)))
+    elif indices is not None and indices.is_mask:
+        # The slots of a fiber are counted from 0: `find_nth_bit` of such a loop needs few steps.
+        axes.nest.append(loop(slot.name, ZERO, sub(end, begin), []))
+        axes.nest.append(let(element.name, add(begin, slot)))
+    else:
+        if _are_ancestors(axes, axis):
+            axes.whole[element.name] = loop(element.name, ZERO, axes.counts[name].expr, [])
+        axes.nest.append(loop(element.name, begin, end, []))
+    axes.elements[name] = element
+    if indices is None:
+        axes.coordinates[name] = index_var(f"c_{name}")
+        axes.nest.append(let(f"c_{name}", sub(element, begin)))
+
+
+def _are_ancestors(axes: SourceAxes, axis: Axis) -> bool:
+    """Return whether the loops so far are over all elements of the ancestors of an axis, in their order."""
+    above = ancestors(axes.by_name, axis.name)[::-1]
+    return axes.visits_all and not axes.sorted_slots and [*axes.coordinates] == above
+
+
+def _add_fixed(axes: SourceAxes, axis: Axis) -> None:
+    name, width = axis.name, width_in(axes, axis)
+    parent = axes.elements[axis.parent]
+    axes.counts[name] = axes.arguments.product(f"k_{name}", axes.counts[axis.parent], width)
+    if width.value == 1:
+        axes.elements[name], axes.coordinates[name] = parent, ZERO
+        return
+    place = index_var(f"x_{name}")
+    axes.nest.append(loop(place.name, ZERO, width.expr, []))
+    axes.coordinates[name] = place
+    axes.elements[name] = element = digits(parent, width.expr, place)
+    if element != place:
+        axes.elements[name] = index_var(f"e_{name}")
+        axes.nest.append(let(f"e_{name}", element))
+
+
+def _bind_stored(axes: SourceAxes, axis: Axis, indices: Indices) -> None:
+    """Bind a stored coordinate."""
+    name = axis.name
+    coordinate = axes.coordinates[name] = index_var(f"c_{name}")
+    if indices.is_mask:
+        axes.nest.append(let(coordinate.name, _bit(axes, axis, indices)))
+        return
+    length, last = length_of(axes, axis).expr, ONE if indices.padded else ZERO
+    array = f"S_{indices.handle}"
+    facts = (InRange(array, ZERO, add(length, last)),)
+    add_array(axes, indices.handle, indices.dtype, axes.counts[name].expr, facts)
+    axes.nest.append(let(coordinate.name, load(array, axes.elements[name], indices.dtype)))
+    axes.at_position[name] = indices.handle
+    if indices.padded:
+        axes.nest.append(when(compare("lt", coordinate, length), []))
+        axes.visits_all = False
+
+
+def _fiber(axes: SourceAxes, axis: Axis, parent: Expr) -> tuple[Expr, Expr]:
+    """Add an array of offsets, and return the first slot of a fiber and the one after the last."""
+    indptr = indptr_of(axis)
+    assert indptr is not None
+    array, parents = f"S_{indptr.handle}", axes.counts[axis.parent].expr
+    total = axes.arguments.recorder.compute(total_of, axes.storage.arrays[indptr.handle])
+    count = axes.counts[axis.name] = axes.arguments.integer(f"k_{axis.name}", total)
+    facts = offsets_facts(array, parents, count.expr)
+    add_array(axes, indptr.handle, indptr.dtype, add(parents, ONE), facts)
+    return load(array, parent, indptr.dtype), load(array, add(parent, ONE), indptr.dtype)
+
+
+def _sorted_slot(axes: SourceAxes, name: str, slot: Expr) -> Expr:
+    """Add the array of slots in the order of their coordinates, and return the next one."""
+    array, count = f"ORDER_{name}", axes.counts[name].expr
+    facts = (InRange(array, ZERO, count),)
+    axes.arguments.array(array, axes.sorted_slots[name], "int32", count, facts)
+    return load(array, slot, "int32")
+
+
+def _bit(axes: SourceAxes, axis: Axis, indices: Indices) -> Expr:
+    """Add an array of words, and return the coordinate: the position of a bit."""
+    count = axes.counts[axis.parent].expr
+    add_array(axes, indices.handle, indices.dtype, count)
+    word = load(f"S_{indices.handle}", axes.elements[axis.parent], indices.dtype)
+    bit = Call("find_nth_bit", (word, index_var(f"s_{axis.name}")), "int64")
+    return operation("min", bit, sub(length_of(axes, axis).expr, ONE))

@@ -1,0 +1,71 @@
+"""Results of the map of a source in programs, and their bounds."""
+
+from __future__ import annotations
+
+from gossamer_formats.conversion.maps.inverse_map import with_sizes
+from gossamer_formats.conversion.recording.array_scalars import (
+    size_of,
+)
+from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.source.source_axes import (
+    SourceAxes,
+    add_array,
+    length_of,
+)
+from gossamer_formats.conversion.target.dtypes import index_dtypes
+from gossamer_formats.storage import axes_by_name, evaluate
+from gossamer_ir.analysis.logical_elements import map_variables
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.core.build import ZERO, add, index, mul
+from gossamer_ir.nodes import Expr, Load, Var
+from gossamer_ir.traversal.rewrite import rewrite
+
+
+def in_program(axes: SourceAxes, result: Expr) -> Expr:
+    """Return a result of the map with the coordinates, sizes and arrays of the program."""
+    description, sizes = axes.storage.description, axes.storage.sizes
+    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    shapes = {buffer.name: buffer.shape for buffer in description.index_arrays}
+
+    def rule(node: object) -> Expr | None:
+        if isinstance(node, Load):
+            at: Expr = ZERO
+            for number, length in zip(node.indices, shapes[node.buffer], strict=True):
+                at = add(mul(at, index(evaluate(length, sizes))), number)
+            return Load(_add_map_array(axes, node.buffer), (at,), node.dtype)
+        if isinstance(node, Var):
+            name = names.get(node.name)
+            return index(sizes[node.name]) if name is None else axes.coordinates[name]
+        return None
+
+    found: Expr = rewrite(result, rule)
+    return found
+
+
+def bounds_of(storage: PlannedStorage, result: Expr) -> tuple[int | None, int | None]:
+    """Return the least and the largest value of a result of the map, None where it is not known."""
+    axes, description = axes_by_name(storage.description), storage.description
+    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    form = affine_of(with_sizes(result, storage.sizes))
+    low = high = form.constant
+    for atom, coefficient in form.terms.items():
+        if not isinstance(atom, Var):
+            return None, None
+        length = evaluate(axes[names[atom.name]].length, storage.sizes)
+        most = coefficient * (length - 1)
+        low, high = low + min(most, 0), high + max(most, 0)
+    return low, high
+
+
+def _add_map_array(axes: SourceAxes, name: str) -> str:
+    """Add an array of the map, and return its name in programs."""
+    description = axes.storage.description
+    buffer = next(array for array in description.index_arrays if array.name == name)
+    handle = buffer.handle or buffer.name
+    indexing = [axis for axis in description.axes if buffer.shape == (axis.length,)]
+    if indexing:
+        size = length_of(axes, indexing[0])
+    else:
+        count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[handle])
+        size = axes.arguments.integer(f"k_{handle}", count)
+    return add_array(axes, handle, index_dtypes(description)[handle], size.expr)

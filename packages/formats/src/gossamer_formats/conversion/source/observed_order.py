@@ -1,0 +1,137 @@
+"""The order of elements that declarations do not tell: a program compares each with the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.run_kernel import run_conversion_program
+from gossamer_formats.conversion.kernels.statements import (
+    both,
+    cell,
+    compare,
+    either,
+    get_cell,
+    loop,
+    select,
+    set_cell,
+    store,
+    when,
+)
+from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.recording.array_scalars import has_flag
+from gossamer_formats.conversion.source.element_loop import ElementLoop
+from gossamer_formats.conversion.source.element_order import (
+    UNKNOWN,
+    ElementOrder,
+    NextDigit,
+    without_repetitions,
+)
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, mul, sub
+from gossamer_ir.nodes import Const, Expr, For, Let, Load, Select, Stmt, Store
+from gossamer_ir.traversal.substitute import resolve
+
+COMPARED_LANES = 16
+"""The number of elements of a list that are compared at once."""
+
+FLAGS = "FLAGS"
+"""The array in which a lane stores 1 if an element does not follow the one before."""
+
+FLAG_DTYPE = "int32"
+"""As wide as most indices, so that the comparison of as many lanes is the mask of a store."""
+
+
+def observed_order(order: ElementOrder, elements: ElementLoop) -> ElementOrder:
+    """Return the order of elements that may be repeated, or in another order than that of the loops: all that
+    is known is found by comparing them.
+
+    Only lexicographic orders are recognized.
+    """
+    dimensions = without_repetitions([digit.dimension for digit in order.digits])
+    if not dimensions or len(set(dimensions)) < len(dimensions):
+        return UNKNOWN
+    if not _is_ascending(elements, dimensions):
+        return UNKNOWN
+    return ElementOrder(
+        tuple(NextDigit(number, ascends=True) for number in dimensions), are_distinct=True
+    )
+
+
+def _is_ascending(elements: ElementLoop, dimensions: Sequence[int]) -> bool:
+    """Return whether elements are distinct and sorted by logical coordinates in an order."""
+    recorder = elements.arguments.recorder
+    body = _compare_in_vectors(elements, dimensions) or _compare_in_turn(elements, dimensions)
+    flags = recorder.compute(np.zeros, COMPARED_LANES, FLAG_DTYPE)
+    argument = ArrayArgument(flags, FLAG_DTYPE, (index(COMPARED_LANES),))
+    run_conversion_program(recorder, body, {**elements.arguments.by_name, FLAGS: argument})
+    return not recorder.decide(has_flag, flags)
+
+
+def _compare_in_turn(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt]:
+    """Return the program that keeps the coordinates of the element before in local variables."""
+    starts = [*cell("UNSORTED", ZERO)]
+    for number in dimensions:
+        starts += cell(_last_name(number), index(-1))
+    # No branch: what is stored depends on all elements.
+    is_after = _is_after(
+        [logical_variable(number) for number in dimensions],
+        [get_cell(_last_name(number)) for number in dimensions],
+    )
+    unsorted = select(is_after, get_cell("UNSORTED"), ONE)
+    updates = [set_cell(_last_name(number), logical_variable(number)) for number in dimensions]
+    loops = elements.around([set_cell("UNSORTED", unsorted), *updates])
+    return [*starts, *loops, store(FLAGS, ZERO, get_cell("UNSORTED"), FLAG_DTYPE)]
+
+
+def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt] | None:
+    """Return the program that loads each element and the one before, several pairs at once; None unless all
+    elements are visited by one loop that only binds variables."""
+    match elements.nest:
+        case (For(start=start) as outer, *bindings) if start == ZERO:
+            pass
+        case _:
+            return None
+    if elements.condition is not None or not all(isinstance(each, Let) for each in bindings):
+        return None
+    chunk, lane, pair = index_var("chunk"), index_var("lane"), index_var("pair")
+    pairs = sub(outer.extent, ONE)
+    chunks = floordiv(pairs, index(COMPARED_LANES))
+    values = {each.var.name: each.value for each in bindings if isinstance(each, Let)}
+
+    def compare_next(before: Expr, at: Expr) -> Store:
+        first, second = ({**values, outer.var: place} for place in (before, add(before, ONE)))
+        is_after = _is_after(
+            [resolve(logical_variable(number), second) for number in dimensions],
+            [resolve(logical_variable(number), first) for number in dimensions],
+        )
+        flag = Select(is_after, Load(FLAGS, (at,), FLAG_DTYPE), Const(FLAG_DTYPE, "1"))
+        return Store(FLAGS, (at,), flag)
+
+    in_chunk = [compare_next(add(mul(chunk, index(COMPARED_LANES)), lane), lane)]
+    lanes = For(lane.name, ZERO, index(COMPARED_LANES), tuple(in_chunk), kind="vectorized")
+    loops = [
+        loop(chunk.name, ZERO, chunks, [lanes]),
+        loop(pair.name, mul(chunks, index(COMPARED_LANES)), pairs, [compare_next(pair, ZERO)]),
+    ]
+    # The quotient of -1 is negative.
+    return [when(compare("gt", outer.extent, ONE), loops)]
+
+
+def _last_name(dimension: int) -> str:
+    return f"LAST{dimension}"
+
+
+def _is_after(coordinates: Sequence[Expr], others: Sequence[Expr]) -> Expr:
+    """Return the condition that coordinates follow others in the lexicographic order.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(_is_after([index_var("l1"), index_var("l0")], [index_var("k1"), index_var("k0")]))
+    'l1 > k1 or l1 == k1 and l0 > k0'
+    """
+    after = compare("gt", coordinates[0], others[0])
+    if len(coordinates) == 1:
+        return after
+    is_equal = compare("eq", coordinates[0], others[0])
+    return either(after, both(is_equal, _is_after(coordinates[1:], others[1:])))

@@ -1,0 +1,64 @@
+"""A tensor in the parts that a function makes of its matrix in CSR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gossamer_formats.conversion.target.recognized_formats import is_format
+from gossamer_formats.decomposition.decomposition import Decomposition
+from gossamer_formats.decomposition.part import Part
+from gossamer_formats.permutation import compose
+from gossamer_formats.storage import Array
+from gossamer_formats.tensors.convert import convert
+from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.errors import FormatError
+from gossamer_ir.support.counted import counted
+
+
+def decomposed(
+    tensor: SparseTensor, name: str, parts_of: Callable[[SparseTensor], Sequence[Part]]
+) -> Decomposition:
+    """Return a matrix in parts, made by a function of the matrix in CSR with sorted and unique columns.
+
+    The permutations of the parts are those of the tensor, whatever its format. Raises `FormatError`:
+    `format.dimensions`, `format.duplicate`.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import eye_array
+    >>> tensor = SparseTensor(eye_array(2))
+    >>> decomposed(tensor, "whole", lambda matrix: [Part("all", matrix, np.arange(2))])
+    Decomposition(whole, 2 by 2, 2 nonzeros, float64, 36 bytes, 1 part: all)
+    """
+    if tensor.ndim != 2:
+        raise FormatError(
+            "format.dimensions",
+            f"The tensor has {counted(tensor.ndim, 'dimension')}; expected 2.",
+        )
+    matrix, positions = _sorted_csr(tensor)
+    parts = parts_of(matrix)
+    if positions is not None:
+        parts = [_of_source(part, positions) for part in parts]
+    return Decomposition(name, tensor.shape, tensor.dtype, parts, value_count=tensor.nnz)
+
+
+def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
+    """Return the matrix in CSR with sorted and unique columns, and the positions of its values in the tensor;
+    None if these are the same."""
+    indices = indices_of(tensor.description.axes[-1])
+    if (
+        is_format(tensor.description, "csr")
+        and not tensor.is_borrowed
+        and indices is not None
+        and indices.sorted
+        and indices.unique
+    ):
+        return tensor, None
+    return convert(tensor, "csr", duplicates="error")
+
+
+def _of_source(part: Part, positions: Array) -> Part:
+    """Return a part of a converted tensor as a part of the tensor, where values have other positions."""
+    permutation = compose(positions, part.permutation)
+    permutation.flags.writeable = False
+    return part._replace(permutation=permutation)

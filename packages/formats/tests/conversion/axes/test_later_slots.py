@@ -1,0 +1,42 @@
+"""Programs fetch the lines in which later elements are stored."""
+
+from __future__ import annotations
+
+import pytest
+from interpreted_program import InterpretedProgram
+from scipy import sparse
+
+from gossamer_formats import convert, from_scipy
+from gossamer_formats.conversion.convert_by_kernels import convert_by_programs
+from gossamer_formats.conversion.target.conversion_target import conversion_target
+from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_ir.nodes import Prefetch
+from gossamer_ir.traversal.walk import collect
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "arrays"),
+    [
+        ("csr", "csc", {"T_indices", "T_data"}),
+        ("csc", "csr", {"T_indices", "T_data"}),
+        ("coo", "csc", {"T_indices", "T_data"}),
+        # The elements of a block are stored together.
+        ("bsr", "csc", set()),
+        # Elements are appended.
+        ("coo", "csr", set()),
+    ],
+)
+def test_lines_of_scattered_elements_are_fetched(source, target, arrays):
+    matrix = sparse.random_array((40, 30), density=0.2, format="csr", rng=0)
+    sizes = {"block_rows": 2, "block_columns": 2} if source == "bsr" else {}
+    tensor = convert(from_scipy(matrix), source, **sizes).tensor
+    modules = []
+
+    def compile(module):
+        modules.append(module)
+        return InterpretedProgram(module)
+
+    options = ElementOptions(drop_zeros=False, index_dtype=None, wants_permutation=False)
+    convert_by_programs(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
+    found = collect(Prefetch, modules[-1].functions[0])
+    assert {hint.buffer for hint in found} == arrays

@@ -1,0 +1,94 @@
+"""Nests are filled from the outside to the inside, and statements leave loops on which they do not depend."""
+
+from __future__ import annotations
+
+from gossamer_formats.conversion.kernels.loop_nest import (
+    Tail,
+    around,
+    depth_of_loops,
+    hoisted,
+    renamed,
+    without_outer_loops,
+)
+from gossamer_formats.conversion.kernels.statements import (
+    compare,
+    let,
+    loop,
+    set_cell,
+    when,
+)
+from gossamer_formats.conversion.kernels.vector_loop import vector_loop
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
+from gossamer_ir.nodes import For, If, Let, Store
+
+ROW, PLACE, COUNT, ELEMENT = (index_var(name) for name in ("i", "j", "n", "x"))
+NEST = (loop("i", ZERO, COUNT, []), let("x", add(ROW, ONE)), loop("j", ZERO, index(4), []))
+
+
+def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
+    (found,) = around(NEST, [set_cell("A", PLACE)], hoisted(NEST, [], set_cell("B", ELEMENT)))
+    _, inner, after = found.body
+    assert isinstance(inner, For)
+    assert after == set_cell("B", add(ROW, ONE))
+
+
+def test_a_statement_that_reads_no_variable_follows_the_nest():
+    tail = hoisted(NEST, [], set_cell("B", ZERO))
+    assert tail == Tail(set_cell("B", ZERO), 0)
+    assert around(NEST, [], tail)[-1] == tail.statement
+
+
+def test_a_statement_stays_inside_where_a_condition_outside_of_the_loops_may_be_needed():
+    nest = (when(compare("lt", ZERO, COUNT), []), *NEST)
+    assert hoisted(nest, [], set_cell("B", ELEMENT)) == Tail(
+        set_cell("B", ELEMENT), depth_of_loops(nest)
+    )
+
+
+def test_the_body_is_in_the_innermost_level():
+    nest = (*NEST, when(compare("lt", PLACE, COUNT), []))
+    (outer,) = around(nest, [set_cell("A", PLACE)])
+    condition = outer.body[1].body[0]
+    assert isinstance(condition, If)
+    assert condition.then_body == (set_cell("A", PLACE),)
+
+
+FIBERS = (loop("i", ZERO, COUNT, []), loop("j", ROW, add(ROW, ONE), []), let("x", add(PLACE, ONE)))
+WHOLE = {"j": loop("j", ZERO, index_var("total"), [])}
+
+
+def test_a_body_that_needs_no_row_is_in_one_loop_over_all_slots():
+    assert without_outer_loops(FIBERS, [set_cell("A", PLACE)], WHOLE) == (WHOLE["j"],)
+
+
+def test_a_body_that_needs_the_row_is_in_both_loops():
+    assert without_outer_loops(FIBERS, [set_cell("A", add(ROW, ELEMENT))], WHOLE) == FIBERS
+
+
+def test_renamed_statements_bind_other_names():
+    (outer,) = renamed(around(FIBERS, [set_cell("A", ELEMENT)]), "_2")
+    (inner,) = outer.body
+    assert (outer.var, inner.var) == ("i_2", "j_2")
+    assert inner.start == index_var("i_2")
+    assert inner.body == (
+        let("x_2", add(index_var("j_2"), ONE)),
+        set_cell("A", index_var("x_2")),
+    )
+
+
+def test_a_loop_of_constant_width_becomes_vectors():
+    found = vector_loop((*NEST, let("p", add(ELEMENT, PLACE))), [let("y", ELEMENT)])
+    assert (found.loop.var, found.depth) == ("j", 1)
+    assert [each.var.name for each in found.bindings] == ["p"]
+    assert [each.var.name for each in found.outer if isinstance(each, Let)] == ["x", "y"]
+    assert found.of([]).kind == "vectorized"
+
+
+def test_a_loop_is_not_in_vectors_if_elements_are_left_out_or_more_is_stored():
+    assert vector_loop((*NEST, when(compare("lt", PLACE, COUNT), [])), []) is None
+    assert vector_loop(NEST, [Store("A", (PLACE,), PLACE)]) is None
+
+
+def test_a_loop_of_another_width_is_not_in_vectors():
+    assert vector_loop((loop("i", ZERO, COUNT, []),), []) is None
+    assert vector_loop((loop("i", ZERO, index(5), []),), []) is None

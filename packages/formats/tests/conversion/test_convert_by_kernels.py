@@ -1,0 +1,204 @@
+"""Which conversions are programs, and that these store what NumPy stores."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from interpreted_program import InterpretedProgram
+from scipy import sparse
+
+from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
+from gossamer_formats.conversion import convert_by_kernels as module
+from gossamer_formats.conversion.convert_by_kernels import convert_by_programs
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
+from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.descriptions.bsr import bsr
+from gossamer_formats.descriptions.coo import coo
+from gossamer_ir.analysis.logical_elements import stores_only_elements
+
+PARAMETERS = {
+    "bitmask": {},
+    "bsr": {"block_rows": 3, "block_columns": 2},
+    "coo": {},
+    "csc": {},
+    "csf": {},
+    "csr": {},
+    "dbsr": {"block_rows": 2, "block_columns": 4},
+    "dcsr": {},
+    "dia": {},
+    "ell": {},
+    "padded_csr": {"width": 4},
+    "ragged": {},
+    "sell": {"height": 4, "sigma": 8},
+}
+"""The formats of which each is converted to each other by programs."""
+
+
+@pytest.fixture(scope="module")
+def tensors():
+    """A matrix in each of the formats."""
+    rng = np.random.default_rng(1)
+    matrix = sparse.random_array((19, 23), density=0.15, format="csr", rng=rng)
+    matrix.data[:] = np.arange(1, matrix.nnz + 1)
+    return {
+        name: convert(from_scipy(matrix), name, **sizes).tensor
+        for name, sizes in PARAMETERS.items()
+    }
+
+
+def require_equal_programs(tensor, target, parameters, *, zeros=None, order=None):
+    """Requires that programs convert a tensor, and that the result is that of NumPy."""
+    expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
+    drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
+    options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True)
+    wanted = conversion_target(target, parameters, rank=2, order=order)
+    found = convert_by_programs(tensor.storage, wanted, InterpretedProgram, options)
+    assert found.storage.description == expected.description
+    assert found.storage.sizes == dict(expected.sizes)
+    for handle, array in expected.arrays.items():
+        np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)
+    np.testing.assert_array_equal(found.permutation, positions)
+
+
+@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("source", PARAMETERS)
+def test_programs_store_what_numpy_stores(tensors, source, target):
+    require_equal_programs(tensors[source], target, PARAMETERS[target])
+
+
+@pytest.mark.parametrize("order", [None, np.random.default_rng(0).permutation(19)])
+@pytest.mark.parametrize("source", ["csr", "csc", "bsr"])
+def test_programs_store_groups_of_one_row_in_any_order(tensors, source, order):
+    require_equal_programs(tensors[source], "row_groups", {"height": 1}, order=order)
+
+
+UNSORTED = {
+    "csr": (csr("float64", sorted=False), {}),
+    "bsr": (bsr("float64", sorted=False), {"block_rows": 3, "block_columns": 2}),
+    "bsr of one row": (bsr("float64", sorted=False), {"block_rows": 1, "block_columns": 4}),
+}
+"""Formats whose fibers may have any order."""
+
+
+@pytest.mark.parametrize("zeros", [None, "keep"])
+@pytest.mark.parametrize("target", PARAMETERS)
+@pytest.mark.parametrize("source", UNSORTED)
+def test_fibers_in_any_order_are_sorted_by_programs(source, target, zeros):
+    described, sizes = UNSORTED[source]
+    rng = np.random.default_rng(2)
+    # Blocks divide this shape, but not that of the tensors above.
+    matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
+    tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
+    require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
+
+
+@pytest.mark.parametrize("source", ["bsr", "bsr of one row"])
+def test_an_unsorted_target_has_the_order_of_the_blocks(source):
+    described, sizes = UNSORTED[source]
+    rng = np.random.default_rng(3)
+    matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
+    tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
+    options = ElementOptions(False, index_dtype=None, wants_permutation=True)
+    for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
+        found = convert_by_programs(
+            tensor.storage, ConversionTarget(target), InterpretedProgram, options
+        )
+        np.testing.assert_array_equal(SparseTensor(found.storage).toarray(), matrix.toarray())
+        permuted = tensor.arrays["data"][found.permutation]
+        np.testing.assert_array_equal(permuted, found.storage.values)
+    # The list has the elements in the order of the blocks, so that it shares the values.
+    assert found.storage.values is tensor.arrays["data"]
+    block_columns = tensor.arrays["indices"] * sizes["block_columns"]
+    first = found.storage.arrays["indices_1"].reshape(block_columns.size, -1)[:, 0]
+    np.testing.assert_array_equal(first, block_columns)
+
+
+@pytest.mark.parametrize("target", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("zeros", ["drop", "keep"])
+def test_diagonals_in_any_order_are_converted(tensors, target, zeros):
+    diagonals = tensors["dia"]
+    offsets, count = diagonals.arrays["offsets"], diagonals.arrays["offsets"].size
+    order = np.random.default_rng(4).permutation(count)
+    arrays = {
+        "offsets": offsets[order],
+        "data": diagonals.arrays["data"].reshape(count, -1)[order].reshape(-1),
+    }
+    tensor = SparseTensor(Storage(diagonals.description, dict(diagonals.sizes), arrays))
+    require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
+
+
+def shuffled(tensor, rng):
+    """Returns a tensor with the slots of each fiber in another order."""
+    offsets, values = tensor.arrays["indptr"], tensor.arrays["data"]
+    order = np.concatenate(
+        [rng.permutation(np.arange(*ends)) for ends in itertools.pairwise(offsets)]
+    )
+    arrays = {
+        "indptr": offsets,
+        "indices": tensor.arrays["indices"][order],
+        "data": values.reshape(order.size, -1)[order].reshape(-1),
+    }
+    return SparseTensor(Storage(tensor.description, dict(tensor.sizes), arrays))
+
+
+KINDS = {
+    "bsr": {"block_rows": 2, "block_columns": 2},
+    "coo": {},
+    "csc": {},
+    "csr": {},
+    "dia": {},
+    "ell": {},
+    "sell": {"height": 4, "sigma": 8},
+}
+"""The formats between which several tensors of one kind are converted."""
+
+PATTERNS = ("few", "many", "few again", "none", "one column", "one row", "all")
+
+
+def matrix_with(pattern):
+    """Returns a matrix of one shape with another pattern of nonzeros."""
+    rng = np.random.default_rng(PATTERNS.index(pattern))
+    dense = np.zeros((8, 12))
+    match pattern:
+        case "few" | "few again":
+            dense[rng.integers(0, 8, 12), rng.integers(0, 12, 12)] = 1
+        case "many":
+            dense[rng.random((8, 12)) < 0.6] = 1
+        case "one column":
+            dense[:, 5] = 1
+        case "one row":
+            dense[3] = 1
+        case "all":
+            dense[:] = 1
+    return sparse.csr_array(dense * rng.integers(1, 9, dense.shape))
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_plans_of_other_tensors_store_what_numpy_stores(source, target):
+    for pattern in PATTERNS * 2:
+        tensor = from_scipy(matrix_with(pattern)).asformat(source, **KINDS[source])
+        require_equal_programs(tensor, target, KINDS[target])
+
+
+def test_a_plan_for_sorted_elements_is_not_used_for_others(monkeypatch):
+    recorded = []
+    record = module._record
+    monkeypatch.setattr(module, "_record", lambda *given: recorded.append(1) or record(*given))
+    rng = np.random.default_rng(7)
+    described = coo("float64", sorted=False)
+    for is_sorted, count in ((True, 1), (False, 2), (True, 2), (False, 2)):
+        matrix = sparse.random_array((31, 17), density=rng.uniform(0.1, 0.3), format="coo", rng=rng)
+        rows, columns = matrix.coords
+        order = np.lexsort((columns, rows)) if is_sorted else rng.permutation(rows.size)
+        arrays = {
+            "indices_0": rows[order].astype(np.int32),
+            "indices_1": columns[order].astype(np.int32),
+            "data": matrix.data[order],
+        }
+        sizes = {"n0": 31, "n1": 17, "nnz": rows.size}
+        tensor = SparseTensor(Storage(described, sizes, arrays))
+        require_equal_programs(tensor, "csr", {})
+        assert len(recorded) == count
