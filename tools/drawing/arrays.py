@@ -160,7 +160,7 @@ def _slots(storage: Storage) -> Slots:
     axes = axes_by_name(storage.description)
     for name in storage.description.buffer.axes:
         slots = enumerated(storage, axes[name], slots)
-    inside = storage.values[slots.positions] != 0
+    inside = storage.values[slots.value_indices] != 0
     for dimension, size in enumerate(storage.shape):
         coordinates = coordinates_of_slots(storage, slots, dimension)
         inside &= (coordinates >= 0) & (coordinates < size)
@@ -171,10 +171,10 @@ def _values(storage: Storage) -> list[Cell]:
     """Return the cells of the values; those of slots without an element are padding."""
     elements = stored_elements(storage)
     cells: list[Cell] = [("0", "pad")] * storage.values.size
-    for row, position in zip(elements.coordinates[-2], elements.positions, strict=True):
-        value = storage.values[position]
+    for row, at in zip(elements.coordinates[-2], elements.value_indices, strict=True):
+        value = storage.values[at]
         if value:
-            cells[position] = (str(int(value)), f"row{row}")
+            cells[at] = (str(int(value)), f"row{row}")
     return cells
 
 

@@ -1,4 +1,4 @@
-"""Large tensors are converted by compiled programs."""
+"""Large tensors are converted by kernels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def without_numpy(monkeypatch):
 
 @pytest.mark.parametrize("target", PARAMETERS)
 @pytest.mark.parametrize("source", PARAMETERS)
-def test_large_tensors_are_converted_by_programs(matrix, without_numpy, source, target):
+def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, target):
     tensor = gs.from_scipy(matrix).asformat(source, **PARAMETERS[source])
     found, permutation = convert(tensor, target, **PARAMETERS[target])
     np.testing.assert_array_equal(gs.to_scipy(found.asformat("csr")).toarray(), matrix.toarray())
@@ -75,7 +75,7 @@ def test_repeated_elements_are_added(matrix):
 
 @pytest.mark.parametrize("block", [(2, 2), (4, 4), (1, 8), (3, 5)])
 @pytest.mark.parametrize("target", [csr(), csr(sorted=False), csc(), coo(sorted=False)])
-def test_blocks_in_any_order_are_converted_by_programs(without_numpy, block, target):
+def test_blocks_in_any_order_are_converted_by_kernels(without_numpy, block, target):
     rng = np.random.default_rng(5)
     rows, columns = rng.integers(0, 6000, 40_000), rng.integers(0, 2520, 40_000)
     matrix = sparse.csr_array((rng.random(40_000), (rows, columns)), shape=(6000, 2520))
@@ -87,7 +87,7 @@ def test_blocks_in_any_order_are_converted_by_programs(without_numpy, block, tar
 
 
 @pytest.mark.parametrize("target", ["csr", "csc", "coo"])
-def test_diagonals_are_converted_by_programs(without_numpy, target):
+def test_diagonals_are_converted_by_kernels(without_numpy, target):
     rng = np.random.default_rng(6)
     offsets = np.arange(-7, 60, 4)
     matrix = sparse.dia_array((rng.random((offsets.size, 9000)), offsets), shape=(8000, 9000))

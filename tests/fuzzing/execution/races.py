@@ -13,7 +13,7 @@ from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
-from gossamer_ir.interpret.program import InterpretedProgram
+from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Block, Expr, For, Load, Module, Store
@@ -190,7 +190,7 @@ def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
     return indices if mask else None
 
 
-class _Watched(InterpretedProgram):
+class _Watched(InterpretedKernel):
     """A view that records accesses; `logs` are those of the enclosing loops of the statement, and `recording`
     the operands of the accesses that contain the expression."""
 

@@ -12,7 +12,7 @@ from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.memory.values import garbage_array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
-from gossamer_ir.interpret.program import InterpretedProgram
+from gossamer_ir.interpret.program import InterpretedKernel
 from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Allocate, Module, Search
@@ -53,7 +53,7 @@ def _counted(make: Callable[[Any, Translator], Exec]) -> Callable[[Any, Translat
     return translate
 
 
-class _Limited(InterpretedProgram):
+class _Limited(InterpretedKernel):
     left: int
     statements: ClassVar = {kind: _counted(make) for kind, make in STATEMENT_TRANSLATIONS.items()}
 

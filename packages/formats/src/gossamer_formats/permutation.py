@@ -1,7 +1,7 @@
-"""Permutations of values: for each stored value, its position among the values of a source.
+"""Permutations of values: for each stored value, its index among the values of a source.
 
-A value that fills a slot without an element has no position. Its entry is -1, which selects the last element
-of an array in NumPy: one more element at the end of the array is the one of all such slots.
+A value that fills a slot without an element has no such index. Its entry is -1, which selects the last
+element of an array in NumPy: one more element at the end of the array is the one of all such slots.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from interpreted_program import InterpretedProgram
+from interpreted_kernel import InterpretedKernel
 from msgspec.structs import replace
 from scipy import sparse
 
@@ -36,12 +36,12 @@ SETTINGS = settings(
 )
 
 
-@pytest.fixture(params=["numpy", "programs"])
+@pytest.fixture(params=["numpy", "kernels"])
 def converted_by(request, monkeypatch):
-    """Who converts: NumPy, or programs, which the reference interpreter runs here."""
-    if request.param == "programs":
+    """Who converts: NumPy, or kernels, which the reference interpreter runs here."""
+    if request.param == "kernels":
         monkeypatch.setattr(convert_module, "MIN_COMPILED", 0)
-        monkeypatch.setattr(convert_module, "find_compiler", lambda: InterpretedProgram)
+        monkeypatch.setattr(convert_module, "find_compiler", lambda: InterpretedKernel)
 
 
 MATRIX_FORMATS = [name for name in format_names() if name != "ell3d"]
@@ -346,12 +346,12 @@ def test_more_elements_than_slots_are_refused_by_row_and_columns():
     assert caught.value.code == "format.width"
 
 
-def test_small_tensors_are_converted_by_programs_after_many_conversions(monkeypatch):
+def test_small_tensors_are_converted_by_kernels_after_many_conversions(monkeypatch):
     compiled = []
 
     def compile(module):
         compiled.append(module)
-        return InterpretedProgram(module)
+        return InterpretedKernel(module)
 
     tensor = from_scipy(sparse.eye_array(5)).asformat("dcsr")
     monkeypatch.setattr(convert_module, "MIN_COMPILED", 12)

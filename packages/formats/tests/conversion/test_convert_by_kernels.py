@@ -1,4 +1,4 @@
-"""Which conversions are programs, and that these store what NumPy stores."""
+"""Which conversions are kernels, and that these store what NumPy stores."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from interpreted_program import InterpretedProgram
+from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
 from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
 from gossamer_formats.conversion import convert_by_kernels as module
-from gossamer_formats.conversion.convert_by_kernels import convert_by_programs
+from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.descriptions.bsr import bsr
@@ -33,7 +33,7 @@ PARAMETERS = {
     "ragged": {},
     "sell": {"height": 4, "sigma": 8},
 }
-"""The formats of which each is converted to each other by programs."""
+"""The formats of which each is converted to each other by kernels."""
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +48,13 @@ def tensors():
     }
 
 
-def require_equal_programs(tensor, target, parameters, *, zeros=None, order=None):
-    """Requires that programs convert a tensor, and that the result is that of NumPy."""
+def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None):
+    """Requires that kernels convert a tensor, and that the result is that of NumPy."""
     expected, positions = convert(tensor, target, zeros=zeros, order=order, **parameters)
     drop_zeros = zeros != "keep" and not stores_only_elements(tensor.description)
     options = ElementOptions(drop_zeros, index_dtype=None, wants_permutation=True)
     wanted = conversion_target(target, parameters, rank=2, order=order)
-    found = convert_by_programs(tensor.storage, wanted, InterpretedProgram, options)
+    found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
     assert found.storage.description == expected.description
     assert found.storage.sizes == dict(expected.sizes)
     for handle, array in expected.arrays.items():
@@ -64,14 +64,14 @@ def require_equal_programs(tensor, target, parameters, *, zeros=None, order=None
 
 @pytest.mark.parametrize("target", PARAMETERS)
 @pytest.mark.parametrize("source", PARAMETERS)
-def test_programs_store_what_numpy_stores(tensors, source, target):
-    require_equal_programs(tensors[source], target, PARAMETERS[target])
+def test_kernels_store_what_numpy_stores(tensors, source, target):
+    require_equal_kernels(tensors[source], target, PARAMETERS[target])
 
 
 @pytest.mark.parametrize("order", [None, np.random.default_rng(0).permutation(19)])
 @pytest.mark.parametrize("source", ["csr", "csc", "bsr"])
-def test_programs_store_groups_of_one_row_in_any_order(tensors, source, order):
-    require_equal_programs(tensors[source], "row_groups", {"height": 1}, order=order)
+def test_kernels_store_groups_of_one_row_in_any_order(tensors, source, order):
+    require_equal_kernels(tensors[source], "row_groups", {"height": 1}, order=order)
 
 
 UNSORTED = {
@@ -85,13 +85,13 @@ UNSORTED = {
 @pytest.mark.parametrize("zeros", [None, "keep"])
 @pytest.mark.parametrize("target", PARAMETERS)
 @pytest.mark.parametrize("source", UNSORTED)
-def test_fibers_in_any_order_are_sorted_by_programs(source, target, zeros):
+def test_fibers_in_any_order_are_sorted_by_kernels(source, target, zeros):
     described, sizes = UNSORTED[source]
     rng = np.random.default_rng(2)
     # Blocks divide this shape, but not that of the tensors above.
     matrix = sparse.random_array((18, 24), density=0.15, format="csr", rng=rng)
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
-    require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
+    require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
 
 
 @pytest.mark.parametrize("source", ["bsr", "bsr of one row"])
@@ -102,8 +102,8 @@ def test_an_unsorted_target_has_the_order_of_the_blocks(source):
     tensor = shuffled(from_scipy(matrix).asformat(described, **sizes), rng)
     options = ElementOptions(False, index_dtype=None, wants_permutation=True)
     for target in (csr("float64", sorted=False), coo("float64", sorted=False)):
-        found = convert_by_programs(
-            tensor.storage, ConversionTarget(target), InterpretedProgram, options
+        found = convert_by_kernels(
+            tensor.storage, ConversionTarget(target), InterpretedKernel, options
         )
         np.testing.assert_array_equal(SparseTensor(found.storage).toarray(), matrix.toarray())
         permuted = tensor.arrays["data"][found.permutation]
@@ -126,7 +126,7 @@ def test_diagonals_in_any_order_are_converted(tensors, target, zeros):
         "data": diagonals.arrays["data"].reshape(count, -1)[order].reshape(-1),
     }
     tensor = SparseTensor(Storage(diagonals.description, dict(diagonals.sizes), arrays))
-    require_equal_programs(tensor, target, PARAMETERS[target], zeros=zeros)
+    require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
 
 
 def shuffled(tensor, rng):
@@ -180,7 +180,7 @@ def matrix_with(pattern):
 def test_plans_of_other_tensors_store_what_numpy_stores(source, target):
     for pattern in PATTERNS * 2:
         tensor = from_scipy(matrix_with(pattern)).asformat(source, **KINDS[source])
-        require_equal_programs(tensor, target, KINDS[target])
+        require_equal_kernels(tensor, target, KINDS[target])
 
 
 def test_a_plan_for_sorted_elements_is_not_used_for_others(monkeypatch):
@@ -200,5 +200,5 @@ def test_a_plan_for_sorted_elements_is_not_used_for_others(monkeypatch):
         }
         sizes = {"n0": 31, "n1": 17, "nnz": rows.size}
         tensor = SparseTensor(Storage(described, sizes, arrays))
-        require_equal_programs(tensor, "csr", {})
+        require_equal_kernels(tensor, "csr", {})
         assert len(recorded) == count

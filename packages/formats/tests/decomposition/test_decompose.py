@@ -283,7 +283,7 @@ def test_another_distribution_registers_a_composable_format():
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("twice", "composable_format", "stored value 0 of the matrix in 2 places; each value"),
+        ("twice", "composable_format", "stored value 0 of the matrix in 2 slots; each value"),
         ("numbers", "composable_format", "returned an object of type 'int'; expected a gossamer"),
         ("nameless", "composable_format", "named a part 'upper left'; expected letters"),
         ("same", "composable_format", "named two parts 'csr_0'; expected a name of its own"),

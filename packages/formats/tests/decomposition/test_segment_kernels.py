@@ -1,10 +1,10 @@
-"""The programs of `hyb` store what NumPy stores."""
+"""The kernels of `hyb` store what NumPy stores."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from interpreted_program import InterpretedProgram
+from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
 from gossamer_formats import decompose
@@ -19,11 +19,11 @@ EMPTY = {"no columns": (3, 0), "no rows": (0, 3), "no elements": (4, 5)}
 
 
 @pytest.fixture
-def decompose_by_programs(monkeypatch):
-    """Decompose a matrix of any size by programs, and count those that run."""
+def decompose_by_kernels(monkeypatch):
+    """Decompose a matrix of any size by kernels, and count those that run."""
     runs = []
 
-    class Counted(InterpretedProgram):
+    class Counted(InterpretedKernel):
         def run_trusted(self, *arguments):
             runs.append(self.module.entry)
             super().run_trusted(*arguments)
@@ -40,11 +40,11 @@ def decompose_by_programs(monkeypatch):
     "parameters", [{}, {"c": 4}, {"c": 3, "k": 1}, {"c": 100, "k": 5}], ids=str
 )
 @pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES)
-def test_programs_store_what_numpy_stores(decompose_by_programs, matrix, parameters):
+def test_kernels_store_what_numpy_stores(decompose_by_kernels, matrix, parameters):
     matrix = sparse.csr_array(matrix)
     matrix.data[:] = np.arange(1, matrix.nnz + 1)
     expected = decompose(matrix, "hyb", **parameters)
-    found, runs = decompose_by_programs(matrix, **parameters)
+    found, runs = decompose_by_kernels(matrix, **parameters)
     assert runs >= len(expected.parts) > 0
     for part, wanted in zip(found.parts, expected.parts, strict=True):
         assert (part.name, part.tensor.description) == (wanted.name, wanted.tensor.description)
@@ -55,6 +55,6 @@ def test_programs_store_what_numpy_stores(decompose_by_programs, matrix, paramet
 
 @pytest.mark.parametrize("c", [1, 2])
 @pytest.mark.parametrize("shape", EMPTY.values(), ids=EMPTY)
-def test_a_matrix_without_elements_has_no_parts(decompose_by_programs, shape, c):
-    found, _ = decompose_by_programs(sparse.csr_array(shape), c=c)
+def test_a_matrix_without_elements_has_no_parts(decompose_by_kernels, shape, c):
+    found, _ = decompose_by_kernels(sparse.csr_array(shape), c=c)
     assert found.parts == ()

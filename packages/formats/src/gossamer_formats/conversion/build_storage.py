@@ -1,9 +1,9 @@
-"""Builds the storage of a tensor in another format by programs that loop over its elements.
+"""Builds the storage of a tensor in another format by kernels that loop over its elements.
 
 The axes of the target are built from the outermost to the innermost, as by NumPy. What an axis needs to know
-about all elements (how many a fiber has, which coordinates occur) is found by a program of its own; the last
-program stores indices and values. The statements of an axis bind `t_AXIS`, the number of the element's slot,
-and the programs of the axes after it repeat them.
+about all elements (how many a fiber has, which coordinates occur) is found by a kernel of its own; the last
+kernel stores indices and values. The statements of an axis bind `t_AXIS`, the element's slot,
+and the kernels of the axes after it repeat them.
 
 The queries are those of Chou, Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor
 format conversion routines" (PLDI 2020).
@@ -23,11 +23,11 @@ from gossamer_formats.conversion.axes.target_axes import (
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.recording.not_direct import UnsortedFibersError
 from gossamer_formats.conversion.recording.recorded_storage import (
-    PlannedConversion,
-    PlannedStorage,
+    RecordedConversion,
+    RecordedStorage,
 )
 from gossamer_formats.conversion.recording.recorder import Recorder
-from gossamer_formats.conversion.results.last_kernel import store_elements
+from gossamer_formats.conversion.results.last_kernel import run_last_kernel
 from gossamer_formats.conversion.source.element_loop import ElementLoop, element_loop
 from gossamer_formats.conversion.source.element_order import (
     ElementOrder,
@@ -48,9 +48,9 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Axis
 
 
-def assemble(
-    recorder: Recorder, source: PlannedStorage, target: ConversionTarget, options: ElementOptions
-) -> PlannedConversion:
+def build_storage(
+    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: ElementOptions
+) -> RecordedConversion:
     """Return the storage.
 
     Raises `NotDirectError` if it cannot be built from the elements in their order.
@@ -69,39 +69,39 @@ def assemble(
         order = observed_order(order, loop)
     try:
         with recorder.attempt():
-            return _assembled(source, loop, order, target, options)
+            return _built_storage(source, loop, order, target, options)
     except UnsortedFibersError:
         slots = sorted_slots(recorder, source)
     arguments = SharedArguments(recorder)
     loop = element_loop(arguments, source, drop_zeros=options.drop_zeros, sorted_slots=slots)
     order = order_of_loop(loop, source, are_sorted=True)
-    return _assembled(source, loop, order, target, options)
+    return _built_storage(source, loop, order, target, options)
 
 
-def _assembled(
-    source: PlannedStorage,
+def _built_storage(
+    source: RecordedStorage,
     loop: ElementLoop,
     order: ElementOrder,
     target: ConversionTarget,
     options: ElementOptions,
-) -> PlannedConversion:
+) -> RecordedConversion:
     description = target.description
     require_nested_axes(description)
     # Distinct elements may be stored in their order if the target has any.
     needs = options.requires_order and (not order.are_distinct or needs_order(description))
-    requires = Requirements(order=needs, one_program=options.in_one_program)
+    requires = Requirements(order=needs, one_kernel=options.in_one_kernel)
     state = TargetAxes(source, loop, order, target, requires, KnownSizes(description, target.sizes))
     for expr, size in zip(shape_of(description), source.shape, strict=True):
         state.sizes.bind(expr, size)
     set_coordinates(state)
     for name in description.buffer.axes:
         _add_axis(state, state.axes[name])
-    return store_elements(state, options)
+    return run_last_kernel(state, options)
 
 
 def _add_axis(state: TargetAxes, axis: Axis) -> None:
     indptr, indices = indptr_of(axis), indices_of(axis)
-    parent = state.places[axis.parent]
+    parent = state.axis_slots[axis.parent]
     if axis.name not in state.coordinates and indices is None:
         if integer_value(axis.length) != 1 or indptr is not None:
             add_slots(state, axis, indptr)

@@ -1,4 +1,4 @@
-"""Converts a storage to another format by the two descriptions: by programs, or by NumPy."""
+"""Converts a storage to another format by the two descriptions: by kernels, or by NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gossamer_ir.support.bounded_dict import put_bounded
 from gossamer_ir.support.counted import counted
 
 MIN_COMPILED = 2**17
-"""The number of values from which programs are compiled: NumPy takes about as long as loading a program.
+"""The number of values from which kernels are compiled: NumPy takes about as long as loading a kernel.
 Those of earlier conversions between the same formats count, too."""
 
 
@@ -44,7 +44,7 @@ def convert_storage(
 ) -> ConvertedStorage:
     """Return a storage in another format.
 
-    Compiled programs convert large storages, and small ones after many of the same formats, if distribution
+    Compiled kernels convert large storages, and small ones after many of the same formats, if distribution
     `gossamer` is installed; NumPy converts all others.
     `zeros=None` drops the zeros that fill dense axes, and keeps those that are stored one by one.
     `index_dtype=None` takes int32 if all indices fit.
@@ -63,12 +63,12 @@ def convert_storage(
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
     if compile is not None:
-        found = _converter_by_programs()(source, target, compile, kind.options)
+        found = _converter_by_kernels()(source, target, compile, kind.options)
         if found is not None:
             return found
     elements = stored_elements(source)
     if kind.options.drop_zeros:
-        elements = select_elements(elements, np.flatnonzero(source.values[elements.positions]))
+        elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
     return store_elements(source, elements, target, duplicates=duplicates, index_dtype=index_dtype)
 
@@ -86,12 +86,12 @@ MAX_KINDS = 64
 
 
 @cache
-def _converter_by_programs() -> Callable[..., ConvertedStorage | None]:
-    """Return the function that converts by programs. Most processes convert no large storage, so that they
+def _converter_by_kernels() -> Callable[..., ConvertedStorage | None]:
+    """Return the function that converts by kernels. Most processes convert no large storage, so that they
     need not import it."""
-    from gossamer_formats.conversion.convert_by_kernels import convert_by_programs
+    from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 
-    return convert_by_programs
+    return convert_by_kernels
 
 
 def _conversion_kind(

@@ -1,22 +1,22 @@
-"""Converts storages by programs: the plan of an earlier conversion of the same kind is replayed."""
+"""Converts storages by kernels: the recording of an earlier conversion of the same kind is replayed."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from gossamer_formats.conversion.intermediate_formats import plan_conversion
+from gossamer_formats.conversion.intermediate_formats import record_conversion
 from gossamer_formats.conversion.recording.branch import (
     Branch,
-    PlanValue,
-    UnplannedError,
+    RecordedValue,
+    UnrecordedError,
     merge,
-    run_plan,
+    run_recording,
 )
 from gossamer_formats.conversion.recording.recorded_storage import (
-    PlannedConversion,
+    RecordedConversion,
     kind_sizes,
-    planned_source,
+    recorded_source,
 )
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
@@ -28,22 +28,22 @@ from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.bounded_dict import put_bounded
 
 MAX_RECORDED = 256
-"""The number of plans that are kept for a target."""
+"""The number of recordings that are kept for a target."""
 
 
-def convert_by_programs(
+def convert_by_kernels(
     source: Storage, target: ConversionTarget, compile: Compile, options: ElementOptions
 ) -> ConvertedStorage | None:
     """Return a checked storage in another format, whose arrays are new or those of the source; None if this
     is left to NumPy."""
     handles = tuple(source.arrays)
     key = (compile, source.description, kind_sizes(source), handles, options)
-    plan: Branch | None = target.memo.get(key)
-    if plan is not None:
+    recording: Branch | None = target.memo.get(key)
+    if recording is not None:
         try:
-            found: ConvertedStorage | None = run_plan(plan, source.arrays.values())
+            found: ConvertedStorage | None = run_recording(recording, source.arrays.values())
             return found
-        except UnplannedError:
+        except UnrecordedError:
             pass
     return _record(source, target, compile, options, key)
 
@@ -58,16 +58,16 @@ def _record(
     """Convert a storage, and record how."""
     inputs = list(source.arrays.values())
     recorder = Recorder(compile, inputs)
-    planned = plan_conversion(recorder, planned_source(recorder, source), target, options)
-    result = None if planned is None else _result(recorder, planned)
+    converted = record_conversion(recorder, recorded_source(recorder, source), target, options)
+    result = None if converted is None else _result(recorder, converted)
     found: ConvertedStorage | None = recorder.value(result)
     if found is not None:
         require_shape(found.storage, source)
-    recorded, plan = recorder.finish(result), target.memo.get(key)
-    if plan is None:
-        put_bounded(target.memo, key, recorded, limit=MAX_RECORDED)
+    recording, known = recorder.finish(result), target.memo.get(key)
+    if known is None:
+        put_bounded(target.memo, key, recording, limit=MAX_RECORDED)
     else:
-        merge(plan, recorded)
+        merge(known, recording)
     return found
 
 
@@ -79,12 +79,12 @@ class _Layout(NamedTuple):
     handles: tuple[str, ...]
 
 
-def _result(recorder: Recorder, planned: PlannedConversion) -> PlanValue:
-    """Return the step that makes a storage of its sizes and arrays."""
-    arrays = planned.storage.arrays
-    layout = _Layout(planned.storage.description, tuple(planned.sizes), tuple(arrays))
-    parts = [*planned.sizes.values(), *arrays.values()]
-    return recorder.compute(_converted_storage, layout, planned.permutation, *parts)
+def _result(recorder: Recorder, recorded: RecordedConversion) -> RecordedValue:
+    """Return the call that makes a storage of its sizes and arrays."""
+    arrays = recorded.storage.arrays
+    layout = _Layout(recorded.storage.description, tuple(recorded.sizes), tuple(arrays))
+    parts = [*recorded.sizes.values(), *arrays.values()]
+    return recorder.compute(_converted_storage, layout, recorded.permutation, *parts)
 
 
 def _converted_storage(layout: _Layout, permutation: Array | None, *parts: Any) -> ConvertedStorage:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gossamer_formats.decomposition.decomposition import Decomposition
+from gossamer_formats.decomposition.decomposition_from_csr import decomposition_from_csr
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.decomposition.part_checks import require_parts
-from gossamer_formats.decomposition.parts_of_csr import decomposed
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -54,7 +54,7 @@ class ComposableFormat(NamedTuple):
                 found = list(self.decompose(matrix, **values))
             return require_parts(found, matrix, format=self.name)
 
-        return decomposed(tensor, self.name, parts_of)
+        return decomposition_from_csr(tensor, self.name, parts_of)
 
 
 def with_defaults(

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import Var
 class Coverage(NamedTuple):
     """The order in which parts compute a result along one dimension.
 
-    The `initializing` parts, by number, come first: each visits coordinates of its own, once each, so that it
+    The `initializing` parts, by index, come first: each visits coordinates of its own, once each, so that it
     stores results without reading them. The `adding` parts add. The coordinates that are `left` are visited
     by no initializing part, so that their results are initialized before all parts.
     """
@@ -44,12 +44,12 @@ def coverage_of(parts: Sequence[Storage], dimension: int, length: int) -> Covera
     visited = [visited_coordinates(part, dimension) for part in parts]
     covered = np.zeros(length, bool)
     initializing: list[int] = []
-    for number in _in_order(parts, visited, dimension, length):
-        coordinates = visited[number].coordinates
+    for index in _in_order(parts, visited, dimension, length):
+        coordinates = visited[index].coordinates
         if not covered[coordinates].any():
             covered[coordinates] = True
-            initializing.append(number)
-    adding = tuple(number for number in range(len(parts)) if number not in initializing)
+            initializing.append(index)
+    adding = tuple(index for index in range(len(parts)) if index not in initializing)
     return Coverage(tuple(initializing), adding, np.flatnonzero(~covered))
 
 
@@ -59,14 +59,14 @@ def _in_order(
     dimension: int,
     length: int,
 ) -> list[int]:
-    """Return the numbers of the parts that may initialize. One that visits all comes first, so that no other
+    """Return the indices of the parts that may initialize. One that visits all comes first, so that no other
     one has to."""
     single = [
-        number
-        for number, (part, found) in enumerate(zip(parts, visited, strict=True))
+        index
+        for index, (part, found) in enumerate(zip(parts, visited, strict=True))
         if found.are_distinct and _is_stored(part, dimension)
     ]
-    return sorted(single, key=lambda number: visited[number].coordinates.size != length)
+    return sorted(single, key=lambda index: visited[index].coordinates.size != length)
 
 
 def _is_stored(part: Storage, dimension: int) -> bool:

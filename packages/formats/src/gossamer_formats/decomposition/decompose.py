@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gossamer_formats.decomposition.decomposition import Decomposition
+from gossamer_formats.decomposition.decomposition_from_csr import decomposition_from_csr
 from gossamer_formats.decomposition.format_list import ChosenFormat, chosen_parts
-from gossamer_formats.decomposition.parts_of_csr import decomposed
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -55,4 +55,6 @@ def decompose(
             f"A list of formats has no parameter '{next(iter(parameters))}'.",
             hint="Write the parameters of a format in its entry, in a dict after the function.",
         )
-    return decomposed(tensor, "list", lambda matrix: list(chosen_parts(matrix, formats)))
+    return decomposition_from_csr(
+        tensor, "list", lambda matrix: list(chosen_parts(matrix, formats))
+    )

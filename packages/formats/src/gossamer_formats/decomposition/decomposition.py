@@ -141,10 +141,10 @@ class Decomposition(NotAnArray):
         >>> A.asformat("bsr", block_rows=2, block_columns=2)
         SparseTensor(bsr, 4 by 4, 8 nonzeros, float64, 84 bytes)
         """
-        from gossamer_formats.decomposition.elements_of_parts import combined
+        from gossamer_formats.decomposition.elements_of_parts import elements_of_parts
 
         rows, columns = self.shape
-        matrix: Any = combined(self.parts, (rows, columns), self.dtype)
+        matrix: Any = elements_of_parts(self.parts, (rows, columns), self.dtype)
         return matrix.asformat(
             format, zeros=zeros, index_dtype=index_dtype, order=order, **parameters
         )

@@ -15,14 +15,16 @@ from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 
 
-def combined(parts: Sequence[Part], shape: tuple[int, int], dtype: np.dtype[Any]) -> SparseTensor:
+def elements_of_parts(
+    parts: Sequence[Part], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> SparseTensor:
     """Return the matrix whose parts these are, as the coordinates and values of its elements, in the order of
     the parts.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy
     >>> tensor = from_scipy(eye_array(2))
-    >>> combined([Part("all", tensor, np.arange(2))], (2, 2), tensor.dtype).toarray().tolist()
+    >>> elements_of_parts([Part("all", tensor, np.arange(2))], (2, 2), tensor.dtype).toarray().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     rows, columns = shape

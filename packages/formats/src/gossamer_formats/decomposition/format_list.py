@@ -34,7 +34,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     """Yield the parts of a CSR matrix in a list of formats.
 
     An element is in the first part whose function chooses it. Parts without elements are left out. Part
-    `bsr_1` is that of the format `bsr` in place 1 of the list.
+    `bsr_1` is that of the format `bsr` that is entry 1 of the list.
 
     Raises `FormatError`: `format.parts` unless each element is in a part, or if an entry of the list or the
     result of a function is not valid; and the errors of conversions.
@@ -49,12 +49,12 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(offsets))
     elements = Elements((rows, columns), np.arange(columns.size))
     left = np.ones(columns.size, bool)
-    for number, entry in enumerate(formats):
-        format, chooser, parameters = _entry(entry, number)
+    for index, entry in enumerate(formats):
+        format, chooser, parameters = _entry(entry, index)
         target = conversion_target(format, parameters, rank=matrix.ndim)
         chosen = left
         if chooser is not None:
-            chosen = left & _choice(chooser, rows, columns, number)
+            chosen = left & _choice(chooser, rows, columns, index)
             left = left & ~chosen
         else:
             left = np.zeros_like(left)
@@ -64,7 +64,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
         found = store_elements(matrix.storage, selected, target, duplicates="error")
         assert found.permutation is not None
         yield part_of(
-            f"{target.description.name}_{number}",
+            f"{target.description.name}_{index}",
             found.storage,
             found.permutation,
             fixed_sizes=target.sizes,
@@ -81,7 +81,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
 
 
 def _entry(
-    entry: Any, number: int
+    entry: Any, index: int
 ) -> tuple[str | FormatDescription, Chooser | None, dict[str, int]]:
     chooser: Any = None
     parameters: Any = {}
@@ -99,19 +99,19 @@ def _entry(
     ):
         raise FormatError(
             "format.parts",
-            f"Entry {number} of the list of formats is {entry!r}; expected a format, or a tuple of a format, "
+            f"Entry {index} of the list of formats is {entry!r}; expected a format, or a tuple of a format, "
             "a function that chooses elements, and a dict of parameters.",
         )
     return format, chooser, parameters
 
 
-def _choice(chooser: Chooser, rows: Array, columns: Array, number: int) -> Array:
+def _choice(chooser: Chooser, rows: Array, columns: Array, index: int) -> Array:
     """Return the elements that a function chooses."""
     chosen = np.asarray(chooser(rows, columns))
     if chosen.dtype != bool or chosen.shape != rows.shape:
         raise FormatError(
             "format.parts",
-            f"The function of entry {number} of the list of formats returned an array of the shape "
+            f"The function of entry {index} of the list of formats returned an array of the shape "
             f"{chosen.shape} and the dtype {chosen.dtype}; expected a bool for each of "
             f"{counted(rows.size, 'element')}.",
         )

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Var
 class Part(NamedTuple):
     """A part of a tensor: some of its elements, in a format of their own.
 
-    `permutation` has for each value of the part the position of the value in the source, `UNSTORED` for a
+    `permutation` has for each value of the part its value index in the source, `UNSTORED` for a
     value that fills a slot without an element. `fixed_sizes` are the sizes of the format that kernels are
     compiled for, such as the width of a bucket: parts with equal formats and fixed sizes share a kernel.
 

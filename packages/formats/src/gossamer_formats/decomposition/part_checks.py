@@ -21,8 +21,8 @@ def require_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) ->
     """Return the parts of a matrix that a composable format has made, once they are checked.
 
     Raises `PluginError` (`plugin.composable_format`) unless they are `Part`s with names of their own, the
-    shape and dtype of the matrix, and a position in the matrix for each value, and each value of the matrix
-    is in one of them.
+    shape and dtype of the matrix, and a value index in the matrix for each value, and each value of the
+    matrix is in one of them.
 
     >>> from scipy.sparse import eye_array
     >>> require_parts([7], SparseTensor(eye_array(2)), format="halves")
@@ -58,15 +58,15 @@ def require_disjoint(parts: Sequence[Part]) -> None:
 element in one part. [format.parts]
     """
     owners: list[Array] = []
-    numbers: list[Array] = []
-    for number, part in enumerate(parts):
+    keys: list[Array] = []
+    for index, part in enumerate(parts):
         check_storage(part.tensor.storage)
         elements = stored_elements(part.tensor.storage)
-        is_stored = part.permutation[elements.positions] != UNSTORED
+        is_stored = part.permutation[elements.value_indices] != UNSTORED
         rows, columns = (array[is_stored] for array in elements.coordinates)
-        numbers.append(rows * part.tensor.shape[1] + columns)
-        owners.append(np.full(rows.size, number))
-    found = np.concatenate([np.zeros(0, np.int64), *numbers])
+        keys.append(rows * part.tensor.shape[1] + columns)
+        owners.append(np.full(rows.size, index))
+    found = np.concatenate([np.zeros(0, np.int64), *keys])
     owner = np.concatenate([np.zeros(0, np.int64), *owners])
     order = np.argsort(found, kind="stable")
     repeated = np.flatnonzero(found[order[1:]] == found[order[:-1]])
@@ -92,7 +92,7 @@ def _require_name(name: Any, names: set[str], format: str) -> None:
 
 
 def _require_fitting(part: Part, matrix: SparseTensor, format: str) -> None:
-    tensor, positions = part.tensor, part.permutation
+    tensor, permutation = part.tensor, part.permutation
     if tensor.shape != matrix.shape or tensor.dtype != matrix.dtype:
         raise _error(
             format,
@@ -100,11 +100,12 @@ def _require_fitting(part: Part, matrix: SparseTensor, format: str) -> None:
             f"expected {matrix.shape} and {matrix.dtype}, those of the matrix.",
         )
     count = tensor.storage.values.size
-    if positions.shape != (count,) or positions.dtype.kind != "i":
+    if permutation.shape != (count,) or permutation.dtype.kind != "i":
         raise _error(
             format,
             f"returned the part '{part.name}' with {counted(count, 'value')} and a permutation of the shape "
-            f"{positions.shape} and the dtype {positions.dtype}; expected a signed integer for each value.",
+            f"{permutation.shape} and the dtype {permutation.dtype}; expected a signed integer for each "
+            "value.",
         )
 
 
@@ -112,30 +113,28 @@ def _require_each_once(parts: Sequence[Part], count: int, format: str) -> None:
     """Raise unless the parts have each of `count` values of the matrix once."""
     # One more at the end, which `UNSTORED` selects.
     is_stored = np.zeros(count + 1, bool)
-    number = 0
+    count_of_parts = 0
     for part in parts:
-        positions = part.permutation
-        if not positions.size:
+        permutation = part.permutation
+        if not permutation.size:
             continue
-        if positions.min() < UNSTORED or positions.max() >= count:
+        if permutation.min() < UNSTORED or permutation.max() >= count:
             raise _error(
                 format,
-                f"returned the part '{part.name}', whose permutation has positions from {positions.min()} to "
-                f"{positions.max()}; expected {UNSTORED} to {count - 1}.",
+                f"returned the part '{part.name}', whose permutation has indices from {permutation.min()} to "
+                f"{permutation.max()}; expected {UNSTORED} to {count - 1}.",
             )
-        is_stored[positions] = True
-        number += stored_count(positions)
+        is_stored[permutation] = True
+        count_of_parts += stored_count(permutation)
     # As many as there are, and none missing: a tenth of the time of counting each.
-    if number == count and is_stored[:count].all():
+    if count_of_parts == count and is_stored[:count].all():
         return
-    positions_of_parts = [stored(part.permutation) for part in parts]
-    times = np.bincount(
-        np.concatenate([np.zeros(0, np.int64), *positions_of_parts]), minlength=count
-    )
+    stored_of_parts = [stored(part.permutation) for part in parts]
+    times = np.bincount(np.concatenate([np.zeros(0, np.int64), *stored_of_parts]), minlength=count)
     at = int(np.argmax(times != 1))
     raise _error(
         format,
-        f"stored value {at} of the matrix in {counted(int(times[at]), 'place')}; each value must be in "
+        f"stored value {at} of the matrix in {counted(int(times[at]), 'slot')}; each value must be in "
         "exactly one part.",
     )
 

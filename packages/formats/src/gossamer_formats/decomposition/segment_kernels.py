@@ -1,4 +1,4 @@
-"""Programs that find the segments of a large matrix, and store them in rows of fixed width."""
+"""Kernels that find the segments of a large matrix, and store them in rows of fixed width."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gossamer_formats.conversion.kernels.kernel_call import (
     ArrayArgument,
-    ProgramArguments,
-    program_call,
+    KernelArguments,
+    kernel_call,
 )
 from gossamer_formats.conversion.kernels.shared_arguments import MAX_CONSTANT
 from gossamer_formats.conversion.kernels.statements import (
@@ -62,7 +62,7 @@ def segment_lengths(
 
 def _count_segments(offsets_dtype: str, columns_dtype: str) -> For:
     row, element, at = index_var("i"), index_var("e"), index_var("at")
-    begin, end = (load("OFFSETS", place, offsets_dtype) for place in (row, add(row, ONE)))
+    begin, end = (load("OFFSETS", at, offsets_dtype) for at in (row, add(row, ONE)))
     partition = floordiv(load("COLUMNS", element, columns_dtype), index_var("span"))
     longer = Binary("add", Load("LENGTHS", (row, at), "int32"), Const("int32", "1"))
     count: list[Stmt] = [let(at.name, partition), Store("LENGTHS", (row, at), longer)]
@@ -73,9 +73,9 @@ def _parallel(variable: Var, end: Expr, body: Sequence[Stmt]) -> For:
     return replace(loop(variable.name, ZERO, end, body), kind="parallel")
 
 
-def _run(compile: Compile, body: Sequence[Stmt], arguments: ProgramArguments) -> None:
-    program, passed = program_call(compile, body, arguments)
-    program.run_trusted(*passed)
+def _run(compile: Compile, body: Sequence[Stmt], arguments: KernelArguments) -> None:
+    kernel, passed = kernel_call(compile, body, arguments)
+    kernel.run_trusted(*passed)
 
 
 def store_segments(
@@ -123,10 +123,10 @@ def store_segments(
 def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tuple[str, str]) -> For:
     """Return the loop for dtypes of starts and lengths, and of columns and values."""
     (of_start, of_length), (column, value) = of_segments, of_elements
-    segment, place, target, element = (index_var(name) for name in ("s", "x", "t", "e"))
+    segment, position, target, element = (index_var(name) for name in ("s", "x", "t", "e"))
     at, source = (target,), (element,)
     stores: list[Stmt] = [
-        let(element.name, add(load("STARTS", segment, of_start), place)),
+        let(element.name, add(load("STARTS", segment, of_start), position)),
         Store("NEW_COLUMNS", at, Load("COLUMNS", source, column)),
         Store("NEW_VALUES", at, Load("VALUES", source, value)),
         store("PERMUTATION", target, element),
@@ -136,9 +136,9 @@ def _store_segments(slots: Expr, of_segments: tuple[str, str], of_elements: tupl
         Store("NEW_VALUES", at, zero_of(value)),
         store("PERMUTATION", target, index(UNSTORED)),
     ]
-    is_element = compare("lt", place, load("LENGTHS", segment, of_length))
+    is_element = compare("lt", position, load("LENGTHS", segment, of_length))
     body: list[Stmt] = [
-        let(target.name, digits(segment, slots, place)),
+        let(target.name, digits(segment, slots, position)),
         when(is_element, stores, fill),
     ]
-    return _parallel(segment, index_var("segments"), [loop(place.name, ZERO, slots, body)])
+    return _parallel(segment, index_var("segments"), [loop(position.name, ZERO, slots, body)])

@@ -8,7 +8,7 @@ from gossamer_formats.storage import Array
 
 
 class StoredSegments(NamedTuple):
-    """Segments in rows of fixed width: columns, values, and the positions of the values in the matrix,
+    """Segments in rows of fixed width: columns, values, and the value indices in the matrix,
     `UNSTORED` for unused slots."""
 
     columns: Array

@@ -1,4 +1,4 @@
-"""The compiler of the programs of conversions, which distribution `gossamer` registers."""
+"""The compiler of the kernels of conversions, which distribution `gossamer` registers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.plugins import groups
 
 
-class CompiledProgram(Protocol):
-    """A compiled program."""
+class ConversionKernel(Protocol):
+    """A kernel of a conversion."""
 
     @property
     def run_trusted(self) -> Callable[..., Any]:
-        """Runs the program with arguments in the order of the parameters, which are not checked."""
+        """Runs the kernel with arguments in the order of the parameters, which are not checked."""
 
 
-Compile: TypeAlias = Callable[[Module], CompiledProgram]
-"""Compiles a program."""
+Compile: TypeAlias = Callable[[Module], ConversionKernel]
+"""Compiles a module of one function to a kernel."""
 
 COMPILERS: NamedObjects[Compile] = NamedObjects(
     groups.COMPILER_GROUP.name,

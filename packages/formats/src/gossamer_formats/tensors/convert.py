@@ -16,7 +16,7 @@ from gossamer_ir.support.typed_calls import typed
 
 
 class Conversion(NamedTuple):
-    """A converted tensor. `permutation` has for each of its values the position of the value in the source,
+    """A converted tensor. `permutation` has for each of its values its index among those of the source,
     -1 for a value that fills a slot without an element; None if duplicates were added.
 
     >>> from scipy.sparse import eye_array

@@ -1,13 +1,13 @@
-"""Programs fetch the lines in which later elements are stored."""
+"""Kernels fetch the lines in which later elements are stored."""
 
 from __future__ import annotations
 
 import pytest
-from interpreted_program import InterpretedProgram
+from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
 from gossamer_formats import convert, from_scipy
-from gossamer_formats.conversion.convert_by_kernels import convert_by_programs
+from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_ir.nodes import Prefetch
@@ -34,9 +34,9 @@ def test_lines_of_scattered_elements_are_fetched(source, target, arrays):
 
     def compile(module):
         modules.append(module)
-        return InterpretedProgram(module)
+        return InterpretedKernel(module)
 
     options = ElementOptions(drop_zeros=False, index_dtype=None, wants_permutation=False)
-    convert_by_programs(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
+    convert_by_kernels(tensor.storage, conversion_target(target, {}, rank=2), compile, options)
     found = collect(Prefetch, modules[-1].functions[0])
     assert {hint.buffer for hint in found} == arrays

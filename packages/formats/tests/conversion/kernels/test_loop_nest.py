@@ -21,12 +21,12 @@ from gossamer_formats.conversion.kernels.vector_loop import vector_loop
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.nodes import For, If, Let, Store
 
-ROW, PLACE, COUNT, ELEMENT = (index_var(name) for name in ("i", "j", "n", "x"))
+ROW, POSITION, COUNT, ELEMENT = (index_var(name) for name in ("i", "j", "n", "x"))
 NEST = (loop("i", ZERO, COUNT, []), let("x", add(ROW, ONE)), loop("j", ZERO, index(4), []))
 
 
 def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
-    (found,) = around(NEST, [set_cell("A", PLACE)], hoisted(NEST, [], set_cell("B", ELEMENT)))
+    (found,) = around(NEST, [set_cell("A", POSITION)], hoisted(NEST, [], set_cell("B", ELEMENT)))
     _, inner, after = found.body
     assert isinstance(inner, For)
     assert after == set_cell("B", add(ROW, ONE))
@@ -46,19 +46,23 @@ def test_a_statement_stays_inside_where_a_condition_outside_of_the_loops_may_be_
 
 
 def test_the_body_is_in_the_innermost_level():
-    nest = (*NEST, when(compare("lt", PLACE, COUNT), []))
-    (outer,) = around(nest, [set_cell("A", PLACE)])
+    nest = (*NEST, when(compare("lt", POSITION, COUNT), []))
+    (outer,) = around(nest, [set_cell("A", POSITION)])
     condition = outer.body[1].body[0]
     assert isinstance(condition, If)
-    assert condition.then_body == (set_cell("A", PLACE),)
+    assert condition.then_body == (set_cell("A", POSITION),)
 
 
-FIBERS = (loop("i", ZERO, COUNT, []), loop("j", ROW, add(ROW, ONE), []), let("x", add(PLACE, ONE)))
+FIBERS = (
+    loop("i", ZERO, COUNT, []),
+    loop("j", ROW, add(ROW, ONE), []),
+    let("x", add(POSITION, ONE)),
+)
 WHOLE = {"j": loop("j", ZERO, index_var("total"), [])}
 
 
 def test_a_body_that_needs_no_row_is_in_one_loop_over_all_slots():
-    assert without_outer_loops(FIBERS, [set_cell("A", PLACE)], WHOLE) == (WHOLE["j"],)
+    assert without_outer_loops(FIBERS, [set_cell("A", POSITION)], WHOLE) == (WHOLE["j"],)
 
 
 def test_a_body_that_needs_the_row_is_in_both_loops():
@@ -77,7 +81,7 @@ def test_renamed_statements_bind_other_names():
 
 
 def test_a_loop_of_constant_width_becomes_vectors():
-    found = vector_loop((*NEST, let("p", add(ELEMENT, PLACE))), [let("y", ELEMENT)])
+    found = vector_loop((*NEST, let("p", add(ELEMENT, POSITION))), [let("y", ELEMENT)])
     assert (found.loop.var, found.depth) == ("j", 1)
     assert [each.var.name for each in found.bindings] == ["p"]
     assert [each.var.name for each in found.outer if isinstance(each, Let)] == ["x", "y"]
@@ -85,8 +89,8 @@ def test_a_loop_of_constant_width_becomes_vectors():
 
 
 def test_a_loop_is_not_in_vectors_if_elements_are_left_out_or_more_is_stored():
-    assert vector_loop((*NEST, when(compare("lt", PLACE, COUNT), [])), []) is None
-    assert vector_loop(NEST, [Store("A", (PLACE,), PLACE)]) is None
+    assert vector_loop((*NEST, when(compare("lt", POSITION, COUNT), [])), []) is None
+    assert vector_loop(NEST, [Store("A", (POSITION,), POSITION)]) is None
 
 
 def test_a_loop_of_another_width_is_not_in_vectors():

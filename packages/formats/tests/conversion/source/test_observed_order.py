@@ -1,13 +1,13 @@
-"""A program finds out whether elements are sorted and distinct, in vectors if they are a list."""
+"""A kernel finds out whether elements are sorted and distinct, in vectors if they are a list."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from interpreted_program import InterpretedProgram
+from interpreted_kernel import InterpretedKernel
 
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
-from gossamer_formats.conversion.recording.recorded_storage import planned_source
+from gossamer_formats.conversion.recording.recorded_storage import recorded_source
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.source.element_loop import element_loop
 from gossamer_formats.conversion.source.element_order import (
@@ -39,9 +39,9 @@ def coordinates(rows, columns):
 
 
 def order_of(storage, *, drop_zeros=False):
-    """The order that a program finds."""
-    recorder = Recorder(InterpretedProgram, list(storage.arrays.values()))
-    source = planned_source(recorder, storage)
+    """The order that a kernel finds."""
+    recorder = Recorder(InterpretedKernel, list(storage.arrays.values()))
+    source = recorded_source(recorder, storage)
     loop = element_loop(SharedArguments(recorder), source, drop_zeros=drop_zeros)
     return observed_order(order_of_loop(loop, source), loop)
 
@@ -57,12 +57,12 @@ def test_a_sorted_list_of_any_length_is_recognized(count):
 
 @pytest.mark.parametrize("drop_zeros", [False, True], ids=["in vectors", "in turn"])
 @pytest.mark.parametrize(
-    "place", [1, 2, COMPARED_LANES - 1, COMPARED_LANES, COMPARED_LANES + 1, 2 * COMPARED_LANES, 39]
+    "at", [1, 2, COMPARED_LANES - 1, COMPARED_LANES, COMPARED_LANES + 1, 2 * COMPARED_LANES, 39]
 )
 @pytest.mark.parametrize("step", [0, 3], ids=["repeated", "descending"])
-def test_one_element_that_does_not_follow_the_one_before_is_found(place, step, drop_zeros):
+def test_one_element_that_does_not_follow_the_one_before_is_found(at, step, drop_zeros):
     numbers = np.arange(5, 45)
-    numbers[place:] -= 1 + step
+    numbers[at:] -= 1 + step
     assert order_of(coordinates(*np.divmod(numbers, 9)), drop_zeros=drop_zeros) == UNKNOWN
 
 

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import Function, Module
 from gossamer_ir.support.typed_calls import typed
 
 
-class InterpretedProgram:
+class InterpretedKernel:
     """A module being interpreted on a machine with this `vscale`; parallel loops run in `chunks` parts."""
 
     expressions = EXPRESSION_TRANSLATIONS
@@ -93,7 +93,7 @@ def run(
     """
     _require_positive("vscale", vscale)
     _require_positive("chunks", chunks)
-    program = InterpretedProgram(module, vscale=vscale, chunks=chunks)
+    program = InterpretedKernel(module, vscale=vscale, chunks=chunks)
     chosen = program.function(function if function is not None else module.entry)
     with np.errstate(all="ignore"):
         program.call(chosen.name, bind_arguments(chosen, arguments))

@@ -1,17 +1,14 @@
-"""Axes whose coordinates are the bits of words, in which a program sets those of the elements."""
+"""Axes whose coordinates are the bits of words, in which a kernel sets those of the elements."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import (
-    add_offsets,
-    pass_offsets,
-    set_varied_place,
-)
+from gossamer_formats.conversion.axes.bind_slots import bind_value_slot
+from gossamer_formats.conversion.axes.fiber_offsets import add_offsets, pass_offsets
 from gossamer_formats.conversion.axes.target_axes import (
+    AxisSlot,
     IndexArray,
-    SlotPlace,
     TargetAxes,
     run_query,
 )
@@ -27,11 +24,11 @@ from gossamer_ir.nodes import Axis, Binary, Call, Cast, Const, Expr, Load, Store
 from gossamer_ir.support.index_arrays import bit_counts
 
 WORD = "uint64"
-"""The dtype of words in programs."""
+"""The dtype of words in kernels."""
 
 
 def add_bits(
-    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: SlotPlace
+    state: TargetAxes, axis: Axis, indptr: Indptr, indices: Indices, parent: AxisSlot
 ) -> None:
     """Add an axis with a word for each fiber. The slot of a coordinate follows from the bits below it."""
     require_word(axis, indices, length=state.sizes.value(axis.length))
@@ -49,7 +46,7 @@ def add_bits(
     state.arguments.array(name, words, WORD, parent.size.expr)
     assert offsets.largest is not None
     slot = add(first, _bits_below(Load(name, (parent.slot,), WORD), bit))
-    set_varied_place(state, axis, slot, offsets.largest)
+    bind_value_slot(state, axis, slot, offsets.largest)
 
 
 def _bits_below(word: Expr, bit: Expr) -> Expr:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import (
+from gossamer_formats.conversion.axes.bind_slots import bind_value_slot
+from gossamer_formats.conversion.axes.bit_axes import add_bits
+from gossamer_formats.conversion.axes.dense_axes import add_fixed
+from gossamer_formats.conversion.axes.fiber_offsets import (
     is_unknown_list,
     set_list_size,
     set_offsets,
-    set_varied_place,
 )
-from gossamer_formats.conversion.axes.bit_axes import add_bits
-from gossamer_formats.conversion.axes.dense_axes import add_fixed
 from gossamer_formats.conversion.axes.own_slots import add_own_slots, store_coordinate
 from gossamer_formats.conversion.axes.shared_slots import add_shared_slots
-from gossamer_formats.conversion.axes.tables import number_of, occurring, require_table
+from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
 from gossamer_formats.conversion.axes.target_axes import (
-    ROOT_PLACE,
+    ROOT_SLOT,
+    AxisSlot,
     IndexArray,
-    SlotPlace,
     TargetAxes,
     axes_after,
     length_of,
@@ -35,15 +35,15 @@ from gossamer_ir.nodes import Axis
 
 
 def add_compressed(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: SlotPlace
+    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: AxisSlot
 ) -> None:
     """Add an axis that stores coordinates."""
-    place = state.places_in_fiber.get(axis.name)
+    position = state.positions.get(axis.name)
     if indptr is not None and indices.is_mask:
         add_bits(state, axis, indptr, indices, parent)
-    elif place is not None:
+    elif position is not None:
         width = state.sizes.value(width_of(axis))
-        add_fixed(state, axis, place, state.arguments.constant(f"w_slots_{axis.name}", width))
+        add_fixed(state, axis, position, state.arguments.constant(f"w_slots_{axis.name}", width))
         store_coordinate(state, axis, indices, has_unused=True)
     elif indptr is None and integer_value(width_of(axis)) == 1 and state.slots.are_own:
         add_fixed(state, axis, ZERO, SINGLE)
@@ -52,8 +52,8 @@ def add_compressed(
         add_own_slots(state, axis, indptr, indices, parent)
     elif not indices.unique:
         raise NotDirectError("slots are repeated as often as the axes below need it")
-    elif parent == ROOT_PLACE:
-        _add_numbered(state, axis, indptr, indices)
+    elif parent == ROOT_SLOT:
+        _add_single_fiber(state, axis, indptr, indices)
     elif indptr is not None:
         add_shared_slots(state, axis, indptr, indices, parent)
     else:
@@ -77,7 +77,9 @@ def _has_one_slot(state: TargetAxes, axis: Axis) -> bool:
     return is_known and state.sizes.value(width) == 1
 
 
-def _add_numbered(state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices) -> None:
+def _add_single_fiber(
+    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices
+) -> None:
     """Add an axis with one fiber: a table has the slot of each coordinate."""
     recorder, length, coordinate = (
         state.recorder,
@@ -86,17 +88,17 @@ def _add_numbered(state: TargetAxes, axis: Axis, indptr: Indptr | None, indices:
     )
     require_table(state, length.value)
     listed = occurring(state, coordinate, length)
-    slot = number_of(state, axis.name, coordinate, listed, length)
+    slot = rank_in_table(state, axis.name, coordinate, listed, length)
     if indptr is not None:
         set_offsets(state, indptr, recorder.compute(_single_offsets, listed), "int32")
         state.arrays[indices.handle] = IndexArray(listed, "int64")
-        set_varied_place(state, axis, slot, recorder.compute(size_of, listed))
+        bind_value_slot(state, axis, slot, recorder.compute(size_of, listed))
         return
     if is_unknown_list(state, axis):
         count = recorder.compute(size_of, listed)
         set_list_size(state, axis, count)
         state.arrays[indices.handle] = IndexArray(listed, "int64")
-        set_varied_place(state, axis, slot, count)
+        bind_value_slot(state, axis, slot, count)
         return
     count = recorder.decide(size_of, listed)
     width = state.sizes.bind(width_of(axis), count)
@@ -104,7 +106,7 @@ def _add_numbered(state: TargetAxes, axis: Axis, indptr: Indptr | None, indices:
         raise NotDirectError("a fiber has too many elements")
     padded = recorder.compute(_padded, listed, width, length.value)
     state.arrays[indices.handle] = IndexArray(padded, "int64")
-    set_varied_place(state, axis, slot, width)
+    bind_value_slot(state, axis, slot, width)
 
 
 def _single_offsets(listed: Array) -> Array:
@@ -113,7 +115,7 @@ def _single_offsets(listed: Array) -> Array:
 
 
 def _padded(listed: Array, width: int, unused: int) -> Array:
-    """Return numbers, followed by unused ones up to a width.
+    """Return coordinates, followed by `unused` up to a width.
 
     >>> _padded(np.array([4, 5]), 3, 9)
     array([4, 5, 9])

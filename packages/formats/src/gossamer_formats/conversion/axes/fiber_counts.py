@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion.axes.tables import require_table
 from gossamer_formats.conversion.axes.target_axes import (
-    SlotPlace,
+    AxisSlot,
     TargetAxes,
     axes_before,
     run_query,
@@ -27,7 +27,7 @@ from gossamer_formats.conversion.kernels.statements import (
 from gossamer_formats.conversion.recording.array_scalars import (
     has_flag,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError, UnsortedFibersError
 from gossamer_formats.conversion.source.element_order import (
     ascends,
@@ -39,25 +39,25 @@ from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import Axis, Load, Stmt
 
 
-def fiber_counts(state: TargetAxes, place: SlotPlace, keys: Sequence[str]) -> PlanValue:
+def fiber_counts(state: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
     """Return how many elements each fiber has.
 
     Within a fiber, elements must be sorted by the coordinates of some axes, and distinct. Raises
     `NotDirectError` (`needs_order`).
     """
-    require_table(state, place.size.value)
+    require_table(state, parent.size.value)
     if not is_sorted(state, keys):
-        return _counted_and_checked(state, place, keys)
-    if place.size.value == 1 and state.loop.visits_all:
+        return _counted_and_checked(state, parent, keys)
+    if parent.size.value == 1 and state.loop.visits_all:
         return state.recorder.compute(single_count, state.source.value_count)
-    counts = _no_counts(state, place)
-    query = {"COUNT": ArrayArgument(counts, "int32", (place.size.expr,))}
-    run_query(state, [increment("COUNT", place.slot, "int32")], query)
+    counts = _no_counts(state, parent)
+    query = {"COUNT": ArrayArgument(counts, "int32", (parent.size.expr,))}
+    run_query(state, [increment("COUNT", parent.slot, "int32")], query)
     return counts
 
 
-def _no_counts(state: TargetAxes, place: SlotPlace) -> PlanValue:
-    return state.recorder.compute(np.zeros, place.size.value, np.int32)
+def _no_counts(state: TargetAxes, parent: AxisSlot) -> RecordedValue:
+    return state.recorder.compute(np.zeros, parent.size.value, np.int32)
 
 
 def single_count(count: int) -> Array:
@@ -92,17 +92,17 @@ def is_grouped(state: TargetAxes, axis: Axis) -> bool:
     return is_grouped_by(state.order, [state.logical[name] for name in outer])
 
 
-def _counted_and_checked(state: TargetAxes, place: SlotPlace, keys: Sequence[str]) -> PlanValue:
+def _counted_and_checked(state: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
     if len(keys) > 1:
         raise NotDirectError("elements are not in order", needs_order=True)
-    recorder, size = state.recorder, place.size
-    counts = _no_counts(state, place)
+    recorder, size = state.recorder, parent.size
+    counts = _no_counts(state, parent)
     lasts = recorder.compute(np.full, size.value, -1, np.int64)
     flag = recorder.compute(np.zeros, 1, np.uint8)
     coordinate, fiber = state.coordinates[keys[0]], index_var("g_")
     is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
     statements: list[Stmt] = [
-        let(fiber.name, place.slot),
+        let(fiber.name, parent.slot),
         set_cell("UNSORTED", select(is_after, get_cell("UNSORTED"), ONE)),
         store("LAST", fiber, coordinate),
         increment("COUNT", fiber, "int32"),

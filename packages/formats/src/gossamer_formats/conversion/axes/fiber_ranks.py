@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.axes.marked_fibers import MarkedFibers
-from gossamer_formats.conversion.axes.target_axes import SlotPlace, TargetAxes
+from gossamer_formats.conversion.axes.target_axes import AxisSlot, TargetAxes
 from gossamer_formats.conversion.kernels.statements import (
     cell,
     compare,
@@ -22,7 +22,7 @@ from gossamer_ir.core.build import ONE, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Expr
 
 
-def add_ranks(state: TargetAxes, axis: Axis, parent: SlotPlace, fibers: MarkedFibers) -> Expr:
+def add_ranks(state: TargetAxes, axis: Axis, parent: AxisSlot, fibers: MarkedFibers) -> Expr:
     """Bind the rank of an element's coordinate within its fiber, and return it."""
     name, recorder, arguments = axis.name, state.recorder, state.arguments
     count = arguments.integer(f"k_listed_{name}", fibers.total)

@@ -7,8 +7,8 @@ in order, so that each line holds up all stores after it, unless it was fetched 
 from __future__ import annotations
 
 from gossamer_formats.conversion.axes.target_axes import (
+    AxisSlot,
     LaterSlot,
-    SlotPlace,
     TargetAxes,
 )
 from gossamer_formats.conversion.kernels.statements import compare, load
@@ -21,11 +21,13 @@ ELEMENTS_AHEAD = 24
 """The number of elements from one to that whose lines are fetched: 8 to 64 took about as long."""
 
 
-def later_slot(state: TargetAxes, cursors: str, parent: SlotPlace, dtype: str) -> LaterSlot | None:
-    """Return the slot that an array of cursors has for a later element at this time: the elements until then
-    move it on by a few slots.
+def later_slot(
+    state: TargetAxes, next_slots: str, parent: AxisSlot, dtype: str
+) -> LaterSlot | None:
+    """Return the slot that an array of next slots has for a later element at this time: the elements until
+    then move it on by a few slots.
 
-    None unless the fiber of an element follows from its number in the loop over all elements.
+    None unless the fiber of an element follows from its index in the loop over all elements.
     """
     loops = [each for each in state.loop.nest if isinstance(each, For)]
     element = index_var(loops[-1].var)
@@ -38,5 +40,5 @@ def later_slot(state: TargetAxes, cursors: str, parent: SlotPlace, dtype: str) -
     if not free_vars(fiber).isdisjoint(each.var for each in loops[:-1]):
         return None
     later = add(element, index(ELEMENTS_AHEAD))
-    slot = load(cursors, substitute(fiber, {element.name: later}), dtype)
+    slot = load(next_slots, substitute(fiber, {element.name: later}), dtype)
     return LaterSlot(compare("lt", later, whole.extent), slot)

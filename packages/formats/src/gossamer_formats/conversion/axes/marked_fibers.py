@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import (
+from gossamer_formats.conversion.axes.fiber_offsets import (
     ENDS,
     ends_argument,
     no_ends,
@@ -20,7 +20,7 @@ from gossamer_formats.conversion.axes.bind_slots import (
 )
 from gossamer_formats.conversion.axes.tables import require_table
 from gossamer_formats.conversion.axes.target_axes import (
-    SlotPlace,
+    AxisSlot,
     TargetAxes,
     axes_before,
     has_full_ancestors,
@@ -44,9 +44,9 @@ from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.conversion.recording.array_scalars import (
     first_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_formats.conversion.source.element_loop import POSITION_VAR
+from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.source.element_order import is_grouped_by
 from gossamer_formats.conversion.target.dtypes import limits_of
 from gossamer_formats.storage import Array
@@ -56,16 +56,16 @@ from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
 
 class MarkedFibers(NamedTuple):
     """The first slot of each fiber and the coordinates of all fibers, of int32, and how many there are.
-    `slots`: the slot of the element at each position of the source, if its fibers are not sorted."""
+    `slots`: the slot of the element at each value index of the source, if its fibers are not sorted."""
 
-    offsets: PlanValue
-    coordinates: PlanValue
-    total: PlanValue
-    slots: PlanValue | None
+    offsets: RecordedValue
+    coordinates: RecordedValue
+    total: RecordedValue
+    slots: RecordedValue | None
 
 
 def marked_fibers(
-    state: TargetAxes, axis: Axis, parent: SlotPlace, *, lists_slots: bool = False
+    state: TargetAxes, axis: Axis, parent: AxisSlot, *, lists_slots: bool = False
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
     found, with the slots of elements.
@@ -93,16 +93,16 @@ def marked_fibers(
 
 
 class _Lists(NamedTuple):
-    """Results of the program that marks coordinates: the coordinates, the ends of fibers; the number of
+    """Results of the kernel that marks coordinates: the coordinates, the ends of fibers; the number of
     coordinates, and whether a fiber is less than the one before."""
 
-    coordinates: PlanValue
-    capacity: PlanValue
-    ends: PlanValue
-    totals: PlanValue
+    coordinates: RecordedValue
+    capacity: RecordedValue
+    ends: RecordedValue
+    totals: RecordedValue
 
 
-def _new_lists(state: TargetAxes, parent: SlotPlace) -> _Lists:
+def _new_lists(state: TargetAxes, parent: AxisSlot) -> _Lists:
     recorder = state.recorder
     capacity = recorder.compute(_capacity, state.source.value_count)
     return _Lists(
@@ -114,7 +114,7 @@ def _new_lists(state: TargetAxes, parent: SlotPlace) -> _Lists:
 
 
 def _marking_arguments(
-    state: TargetAxes, axis: Axis, parent: SlotPlace, lists: _Lists, slots: PlanValue | None
+    state: TargetAxes, axis: Axis, parent: AxisSlot, lists: _Lists, slots: RecordedValue | None
 ) -> dict[str, Any]:
     length = length_of(state, axis)
     marks = state.recorder.compute(np.zeros, length.value, np.int32)
@@ -131,9 +131,9 @@ def _marking_arguments(
 
 
 def _run_marking(
-    state: TargetAxes, axis: Axis, parent: SlotPlace, arrays: Mapping[str, Any]
+    state: TargetAxes, axis: Axis, parent: AxisSlot, arrays: Mapping[str, Any]
 ) -> None:
-    """Run the program that lists the coordinate of an element unless it is marked in its fiber."""
+    """Run the kernel that lists the coordinate of an element unless it is marked in its fiber."""
     are_together = _are_together(state, axis)
     end = store_end(parent.slot, get_cell("TOTAL"), "int32")
     statements = [
@@ -151,7 +151,7 @@ def _run_marking(
     run_query(state, statements, arrays, before=before, after=found, tail=tail)
 
 
-def _begin_fiber(parent: SlotPlace, *, may_go_back: bool) -> list[Stmt]:
+def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
     """Return the statements that notice another fiber, and whether it is less than the one before."""
     fiber, last = index_var("g_"), get_cell("LAST")
     goes_back = select(compare("lt", fiber, last), ONE, get_cell("BACKWARDS"))
@@ -165,32 +165,32 @@ def _begin_fiber(parent: SlotPlace, *, may_go_back: bool) -> list[Stmt]:
 
 
 def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
-    """Return the statements that find the slot of an element: its mark is the number after that."""
-    found, place, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
+    """Return the statements that find the slot of an element: its mark is the slot after that."""
+    found, end, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
     is_marked = compare("gt", mark, get_cell("BEGIN"))
     statements: list[Stmt] = [
         let(found.name, coordinate),
         # A coordinate that is marked already is stored at the end, and overwritten by the next.
-        let(place.name, get_cell("TOTAL")),
-        store("LISTED", place, found, "int32"),
+        let(end.name, get_cell("TOTAL")),
+        store("LISTED", end, found, "int32"),
         let(mark.name, load("MARK", found, "int32")),
-        let(slot.name, select(is_marked, sub(mark, ONE), place)),
-        set_cell("TOTAL", add(place, select(is_marked, ZERO, ONE))),
+        let(slot.name, select(is_marked, sub(mark, ONE), end)),
+        set_cell("TOTAL", add(end, select(is_marked, ZERO, ONE))),
         store("MARK", found, add(slot, ONE), "int32"),
     ]
     if lists_slots:
-        statements.append(store("SLOTS", POSITION_VAR, slot, "int32"))
+        statements.append(store("SLOTS", VALUE_INDEX, slot, "int32"))
     return statements
 
 
 def _are_together(state: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
-    elements are sorted by a logical coordinate, with which the number of the fiber ascends."""
+    elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""
     outer = [state.coordinates.get(name) for name in axes_before(state, axis)]
     dimensions = _dimensions_of_fiber(state, axis)
     match [coordinate for coordinate in outer if coordinate != ZERO]:
         case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
-            is_logical = [variable] == [logical_variable(number) for number in dimensions]
+            is_logical = [variable] == [logical_variable(dimension) for dimension in dimensions]
             return is_logical and is_grouped_by(state.order, [*dimensions])
     return False
 
@@ -217,7 +217,7 @@ def _first(listed: Array, count: int) -> Array:
     return listed[:count]
 
 
-def _are_scattered(state: TargetAxes, axis: Axis, parent: SlotPlace) -> bool:
+def _are_scattered(state: TargetAxes, axis: Axis, parent: AxisSlot) -> bool:
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
     of_fiber = _dimensions_of_fiber(state, axis)

@@ -1,4 +1,4 @@
-"""The contents of index arrays of the map: their numbers are coordinates of the axes that only index them."""
+"""The contents of index arrays of the map: their ranks are coordinates of the axes that only index them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.tables import number_of, occurring, require_table
+from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
 from gossamer_formats.conversion.axes.target_axes import (
     IndexArray,
     TargetAxes,
@@ -26,7 +26,7 @@ from gossamer_formats.conversion.maps.inverse_map import Solved, dimension_of, d
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array
 from gossamer_ir.arith.affine import affine_of
@@ -35,7 +35,7 @@ from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
 
 
 def set_contents(state: TargetAxes, load: Load, solved: Solved, size: Size, low: int) -> None:
-    """Number the contents of an index array, which are `low` and the numbers after it."""
+    """Rank the contents of an index array, which are integers from `low`."""
     indexing = indexing_axes(state.description, load)
     if any(name in state.coordinates for name in indexing):
         raise NotDirectError("an index array is indexed by a known coordinate")
@@ -44,19 +44,19 @@ def set_contents(state: TargetAxes, load: Load, solved: Solved, size: Size, low:
     if low:
         value = sub(value, state.arguments.integer(f"low_{load.buffer}", low).expr)
     listed = _listed(state, load, solved, value, size, low)
-    numbers = state.recorder.compute(np.subtract, listed, low) if low else listed
-    number = index_var(f"k_{load.buffer}")
-    place = number_of(state, load.buffer, value, numbers, size)
-    state.bindings.append(let(number.name, place))
+    from_low = state.recorder.compute(np.subtract, listed, low) if low else listed
+    rank = index_var(f"k_{load.buffer}")
+    found = rank_in_table(state, load.buffer, value, from_low, size)
+    state.bindings.append(let(rank.name, found))
     total = state.recorder.decide(size_of, listed)
-    _set_digits(state, [state.axes[name] for name in indexing], number, total)
+    _set_digits(state, [state.axes[name] for name in indexing], rank, total)
     state.dimensions |= dict.fromkeys(indexing, dimensions_of(solved.value))
     _store_contents(state, load, listed, unused_content(solved))
 
 
 def _listed(
     state: TargetAxes, load: Load, solved: Solved, value: Expr, size: Size, low: int
-) -> PlanValue:
+) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
     recorder, name = state.recorder, load.buffer
     if name not in state.target.orders:
@@ -71,7 +71,7 @@ def _listed(
     return recorder.compute(listed_contents, state.target, name, counts)
 
 
-def _store_contents(state: TargetAxes, load: Load, listed: PlanValue, unused: int) -> None:
+def _store_contents(state: TargetAxes, load: Load, listed: RecordedValue, unused: int) -> None:
     buffer = next(array for array in state.description.index_arrays if array.name == load.buffer)
     count = prod(state.sizes.value(size) for size in buffer.shape)
     contents = state.recorder.compute(_array, state.description, load.buffer, listed, count, unused)
@@ -84,19 +84,19 @@ def _array(
     return listed_array(description, buffer, listed, size=size, unused=unused)
 
 
-def _set_digits(state: TargetAxes, axes: Sequence[Axis], number: Expr, total: int) -> None:
-    """Set the coordinates of axes, of which the last varies fastest, to the digits of a number."""
+def _set_digits(state: TargetAxes, axes: Sequence[Axis], value: Expr, total: int) -> None:
+    """Set the coordinates of axes, of which the last varies fastest, to the digits of a value."""
     for axis in reversed(axes[1:]):
         length = state.sizes.value(axis.length)
         if length == 1:
             state.coordinates[axis.name] = ZERO
             continue
         size = state.arguments.constant(f"w_{axis.name}", length)
-        state.coordinates[axis.name] = binary("floormod", number, size.expr)
-        number, total = floordiv(number, size.expr), -(-total // length)
+        state.coordinates[axis.name] = binary("floormod", value, size.expr)
+        value, total = floordiv(value, size.expr), -(-total // length)
     if state.sizes.bind(axes[0].length, total) < total:
-        raise NotDirectError("there are more contents than places")
-    state.coordinates[axes[0].name] = number
+        raise NotDirectError("there are more contents than entries")
+    state.coordinates[axes[0].name] = value
 
 
 def range_of(solved: Solved, shape: Sequence[int]) -> tuple[int, int]:

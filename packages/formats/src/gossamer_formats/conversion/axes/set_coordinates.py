@@ -47,13 +47,13 @@ def set_coordinates(state: TargetAxes) -> None:
 
 def extent_of(state: TargetAxes, name: str, value: Expr, extent: int) -> Size:
     """Return the number of values of an expression of logical coordinates, as an expression of the shape, so
-    that programs for other shapes are the same."""
+    that kernels for other shapes are the same."""
     shape = state.source.shape
     match value:
         case Var() if extent == shape[dimension_of(value)]:
             return Size(index_var(f"d{dimension_of(value)}"), extent)
-        case Binary(op="floordiv", lhs=Var() as number, rhs=Const() as divisor):
+        case Binary(op="floordiv", lhs=Var() as coordinate, rhs=Const() as divisor):
             size = int(divisor.text)
-            if extent == -(-shape[dimension_of(number)] // size):
-                return Size(ceildiv(index_var(f"d{dimension_of(number)}"), size), extent)
+            if extent == -(-shape[dimension_of(coordinate)] // size):
+                return Size(ceildiv(index_var(f"d{dimension_of(coordinate)}"), size), extent)
     return state.arguments.constant(f"w_{name}", extent)

@@ -1,4 +1,4 @@
-"""Axes that do not occur in the map: they number slots, which a compressed axis below fills."""
+"""Axes that do not occur in the map: they count slots, which a compressed axis below fills."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import (
-    add_offsets,
-    pass_offsets,
-    set_varied_place,
-    take_numbers,
-)
+from gossamer_formats.conversion.axes.bind_slots import bind_value_slot, slot_within, take_next
 from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
+from gossamer_formats.conversion.axes.fiber_offsets import add_offsets, pass_offsets
 from gossamer_formats.conversion.axes.fiber_ranks import add_ranks
 from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
-from gossamer_formats.conversion.axes.target_axes import SlotPlace, TargetAxes, length_of
-from gossamer_formats.conversion.kernels.statements import digits
+from gossamer_formats.conversion.axes.target_axes import AxisSlot, TargetAxes, length_of
 from gossamer_formats.conversion.maps.axes_between import axes_between
 from gossamer_formats.conversion.recording.array_scalars import (
     longest_of,
     sum_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array, ancestors
 from gossamer_ir.core.axis_kinds import Indptr, indices_of, is_varied, width_of
@@ -32,21 +27,21 @@ from gossamer_ir.nodes import Axis, Expr
 
 class _Below(NamedTuple):
     """The compressed axis whose fibers take the elements, in portions of `width`; `is_shared`: elements may
-    share a slot of it. `group`: the fiber of the elements that are numbered."""
+    share a slot of it. `group`: the fiber within which elements are counted."""
 
     axis: Axis
     width: int
     is_shared: bool
-    group: SlotPlace
+    group: AxisSlot
 
 
 def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> None:
-    """Add an axis that does not occur in the map, and bind the number of the element among those of its
+    """Add an axis that does not occur in the map, and bind the rank of the element among those of its
     group, which the compressed axis below takes in portions of its width."""
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
-    below, parent, recorder = _below(state, axis), state.places[axis.parent], state.recorder
-    counts, rank = _numbered_elements(state, axis, below)
+    below, parent, recorder = _below(state, axis), state.axis_slots[axis.parent], state.recorder
+    counts, rank = _counts_and_rank(state, axis, below)
     lengths = recorder.compute(_portions, counts, parent.size.value, below.width)
     longest = recorder.decide(longest_of, lengths)
     if state.sizes.bind(axis.length, longest) < longest:
@@ -56,20 +51,20 @@ def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> None:
     if rank is None:
         state.slots = state.slots._replace(are_own=True)
         starts = recorder.compute(np.zeros, below.group.size.value, np.int32)
-        rank = take_numbers(state, axis.name, below.group, starts)
+        rank = take_next(state, axis.name, below.group, starts)
     size = state.arguments.constant(f"w_{below.axis.name}", below.width).expr
     state.coordinates[axis.name] = floordiv(rank, size)
-    place = ZERO if below.width == 1 else binary("floormod", rank, size)
-    state.places_in_fiber[below.axis.name] = place
+    position = ZERO if below.width == 1 else binary("floormod", rank, size)
+    state.positions[below.axis.name] = position
     assert offsets.largest is not None
     slot = add(first, state.coordinates[axis.name])
-    set_varied_place(state, axis, slot, offsets.largest)
+    bind_value_slot(state, axis, slot, offsets.largest)
 
 
-def _numbered_elements(
+def _counts_and_rank(
     state: TargetAxes, axis: Axis, below: _Below
-) -> tuple[PlanValue, Expr | None]:
-    """Return how many slots each group needs, and the number of the element's slot if some share one."""
+) -> tuple[RecordedValue, Expr | None]:
+    """Return how many slots each group needs, and the rank of the element's slot if some share one."""
     if not below.is_shared:
         return fiber_counts(state, below.group, [below.axis.name]), None
     fibers = marked_fibers(state, below.axis, below.group)
@@ -112,11 +107,10 @@ def _below(state: TargetAxes, axis: Axis) -> _Below:
     return _Below(below, width, is_shared, _group(state, axis, between))
 
 
-def _group(state: TargetAxes, axis: Axis, between: list[str]) -> SlotPlace:
-    """Return the place of the fiber in which elements are numbered."""
-    group = state.places[axis.parent]
+def _group(state: TargetAxes, axis: Axis, between: list[str]) -> AxisSlot:
+    """Return the fiber within which elements are counted."""
+    group = state.axis_slots[axis.parent]
     for name in between:
         size = length_of(state, state.axes[name])
-        count = state.arguments.product(f"N_{axis.name}_{name}", group.size, size)
-        group = SlotPlace(digits(group.slot, size.expr, state.coordinates[name]), count)
+        group = slot_within(state, f"N_{axis.name}_{name}", group, state.coordinates[name], size)
     return group

@@ -1,4 +1,4 @@
-"""Tables of all coordinates: which occur among the elements, and their numbers."""
+"""Tables of all coordinates: which occur among the elements, and their ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gossamer_formats.conversion.axes.target_axes import TargetAxes, run_query
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import load, store
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE
@@ -22,7 +22,7 @@ MIN_TABLE = 2**16
 """The size up to which every table is made."""
 
 
-def require_table(state: TargetAxes, size: int | PlanValue) -> None:
+def require_table(state: TargetAxes, size: int | RecordedValue) -> None:
     """Raise `NotDirectError` if a table of a size would be too large."""
     if isinstance(size, int) and size <= MIN_TABLE:
         return
@@ -34,7 +34,7 @@ def _is_suitable(size: int, value_count: int) -> bool:
     return size <= max(MIN_TABLE, TABLE_FACTOR * value_count)
 
 
-def occurring(state: TargetAxes, value: Expr, size: Size) -> PlanValue:
+def occurring(state: TargetAxes, value: Expr, size: Size) -> RecordedValue:
     """Return the values less than a size that occur among the elements, in ascending order."""
     marks = state.recorder.compute(np.zeros, size.value, np.uint8)
     marked = {"MARK": ArrayArgument(marks, "uint8", (size.expr,))}
@@ -42,20 +42,22 @@ def occurring(state: TargetAxes, value: Expr, size: Size) -> PlanValue:
     return state.recorder.compute(np.flatnonzero, marks)
 
 
-def number_of(state: TargetAxes, name: str, value: Expr, listed: PlanValue, size: Size) -> Expr:
-    """Add the table that has the number of each listed value, and return that of the element's value."""
-    table = f"NUMBER_{name}"
-    numbers = state.recorder.compute(_numbering, listed, size.value)
-    state.arguments.array(table, numbers, "int32", size.expr)
+def rank_in_table(
+    state: TargetAxes, name: str, value: Expr, listed: RecordedValue, size: Size
+) -> Expr:
+    """Add the table of the ranks of listed values, and return that of the element's value."""
+    table = f"RANK_TABLE_{name}"
+    ranks = state.recorder.compute(_ranks_of_listed, listed, size.value)
+    state.arguments.array(table, ranks, "int32", size.expr)
     return load(table, value, "int32")
 
 
-def _numbering(listed: Array, size: int) -> Array:
-    """Return a table with the number of each listed value.
+def _ranks_of_listed(listed: Array, size: int) -> Array:
+    """Return a table with the rank of each listed value: its index in the list.
 
-    >>> _numbering(np.array([2, 0]), 3)
+    >>> _ranks_of_listed(np.array([2, 0]), 3)
     array([1, 0, 0], dtype=int32)
     """
-    numbers = np.zeros(size, np.int32)
-    numbers[listed] = np.arange(listed.size, dtype=np.int32)
-    return numbers
+    ranks = np.zeros(size, np.int32)
+    ranks[listed] = np.arange(listed.size, dtype=np.int32)
+    return ranks

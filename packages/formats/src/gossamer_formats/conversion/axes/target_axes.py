@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gossamer_formats.conversion.kernels.loop_nest import Tail
-from gossamer_formats.conversion.kernels.run_kernel import run_conversion_program
+from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.shared_arguments import (
     SINGLE,
     SharedArguments,
     Size,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.source.element_loop import ElementLoop
 from gossamer_formats.conversion.source.element_order import ElementOrder
@@ -28,30 +28,31 @@ from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Stmt
 
 
-class SlotPlace(NamedTuple):
+class AxisSlot(NamedTuple):
     """An element's slot of an axis, and the number of all slots."""
 
     slot: Expr
     size: Size
 
 
-ROOT_PLACE = SlotPlace(ZERO, SINGLE)
-"""The place of an element before all axes."""
+ROOT_SLOT = AxisSlot(ZERO, SINGLE)
+"""The slot of an element before all axes."""
 
 
 class IndexArray(NamedTuple):
-    """An index array that is complete: its dtype, and its largest number, if that is known; the least one is
-    0 then."""
+    """An index array that is complete: its dtype, and its largest element, if that is known; the
+    least one is 0 then."""
 
-    array: PlanValue
+    array: RecordedValue
     dtype: str
-    largest: int | PlanValue | None = None
+    largest: int | RecordedValue | None = None
 
 
 class StoredCoordinate(NamedTuple):
-    """A coordinate that the last program stores in the element's place of an index array.
+    """A coordinate that the last kernel stores in the element's slot of an index array.
 
-    `largest` is the largest number that may be stored; `unused` that of other places, None if there are none.
+    `largest` is the largest one that may be stored; `unused` is stored in the other slots, None if there are
+    none.
     """
 
     axis: str
@@ -61,17 +62,17 @@ class StoredCoordinate(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """An axis to which the last program appends the elements, which are in its order: `parent` is the place
+    """An axis to which the last kernel appends the elements, which are in its order: `parent` is the slot
     of the fiber. There are fewer elements than slots."""
 
     axis: Axis
     indptr: Indptr | None
-    parent: SlotPlace
+    parent: AxisSlot
 
 
 class ValueSlots(NamedTuple):
     """Properties of the slots of the values: each element has a slot of its own; the slots are those of
-    the source; each slot has an element; the axis whose slots the last program counts."""
+    the source; each slot has an element; the axis whose slots the last kernel counts."""
 
     are_own: bool = False
     are_of_source: bool = False
@@ -87,46 +88,48 @@ class LaterSlot(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """`order`: fibers must be sorted as the target says. `one_program`: all must be found by the last
-    program."""
+    """`order`: fibers must be sorted as the target says. `one_kernel`: all must be found by the last
+    kernel."""
 
     order: bool
-    one_program: bool
+    one_kernel: bool
 
 
 class TargetAxes(msgspec.Struct, eq=False):
     """The axes so far.
 
-    Statements of all programs see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
+    Statements of all kernels see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
     known about the order of the elements.
     """
 
-    source: PlannedStorage
+    source: RecordedStorage
     loop: ElementLoop
     order: ElementOrder
     target: ConversionTarget
     requires: Requirements
     sizes: KnownSizes
     """The sizes that are the same for all tensors of the kind."""
-    slot_counts: dict[str, PlanValue] = {}
+    slot_counts: dict[str, RecordedValue] = {}
     """The sizes that are numbers of slots."""
     coordinates: dict[str, Expr] = {}
     """An element's coordinate along an axis."""
-    places_in_fiber: dict[str, Expr] = {}
-    """The number of an element's slot in a fiber of an axis, where the axis above it has determined it."""
+    positions: dict[str, Expr] = {}
+    """An element's position in a fiber of an axis, where the axis above it has determined it."""
     lengths: dict[str, Size] = {}
     """The number of coordinates of an axis."""
     logical: dict[str, int] = {}
-    """The number of the logical coordinate that is the coordinate along an axis."""
+    """The logical dimension whose coordinate is that along an axis."""
     dimensions: dict[str, frozenset[int]] = {}
-    """The numbers of the logical coordinates on which the coordinate along an axis depends."""
+    """The logical dimensions on which the coordinate along an axis depends."""
     bindings: list[Stmt] = []
     """The statements that bind the slots of the axes so far."""
     starts: list[Stmt] = []
     """The statements before the loops."""
-    places: dict[str | None, SlotPlace] = msgspec.field(default_factory=lambda: {None: ROOT_PLACE})
-    position: SlotPlace = ROOT_PLACE
-    """The place of the element's value, as far as axes are known."""
+    axis_slots: dict[str | None, AxisSlot] = msgspec.field(
+        default_factory=lambda: {None: ROOT_SLOT}
+    )
+    value_slot: AxisSlot = ROOT_SLOT
+    """The slot of the element's value, as far as axes are known."""
     slots: ValueSlots = msgspec.field(default_factory=ValueSlots)
     later: LaterSlot | None = None
     """The slot of a later element, whose values and coordinates will be stored there."""
@@ -145,12 +148,12 @@ class TargetAxes(msgspec.Struct, eq=False):
 
     @property
     def arguments(self) -> SharedArguments:
-        """The arguments of all programs."""
+        """The arguments of all kernels."""
         return self.loop.arguments
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of steps."""
+        """The recorder of calls."""
         return self.loop.arguments.recorder
 
 
@@ -188,13 +191,13 @@ def run_query(
     after: Sequence[Stmt] = (),
     tail: Tail | None = None,
 ) -> None:
-    """Run a program with statements for each element, others before and after the loops, and one after some
+    """Run a kernel with statements for each element, others before and after the loops, and one after some
     inner loops.
 
-    Raises `NotDirectError` if there may be only one program.
+    Raises `NotDirectError` if there may be only one kernel.
     """
-    if state.requires.one_program:
-        raise NotDirectError("a query needs a program of its own")
+    if state.requires.one_kernel:
+        raise NotDirectError("a query needs a kernel of its own")
     loops = state.loop.around([*state.bindings, *statements], tail)
     body = [*state.starts, *before, *loops, *after]
-    run_conversion_program(state.recorder, body, {**state.arguments.by_name, **arguments})
+    run_kernel(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -19,5 +19,5 @@ def to_dense(storage: Storage) -> Array:
     elements = stored_elements(storage)
     dense = np.zeros(storage.shape, storage.values.dtype)
     # `dense[coordinates] += values` would keep one of several duplicates.
-    np.add.at(dense, elements.coordinates, storage.values[elements.positions])
+    np.add.at(dense, elements.coordinates, storage.values[elements.value_indices])
     return dense

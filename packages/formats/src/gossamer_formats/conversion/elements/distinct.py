@@ -11,10 +11,10 @@ from gossamer_formats.storage import Array
 
 
 class DistinctTuples(NamedTuple):
-    """`numbers`: for each element the number of its tuple, counted in lexicographic order; `firsts`: for
-    each number an element that has the tuple."""
+    """`ranks`: for each element the rank of its tuple in lexicographic order; `firsts`: for
+    each rank an element that has the tuple."""
 
-    numbers: Array
+    ranks: Array
     firsts: Array
 
 
@@ -73,7 +73,7 @@ def distinct(columns: Sequence[Array]) -> DistinctTuples:
     """Return the distinct tuples of columns of equal size.
 
     >>> distinct([np.array([1, 0, 1]), np.array([2, 5, 2])])
-    DistinctTuples(numbers=array([1, 0, 1]), firsts=array([1, 0]))
+    DistinctTuples(ranks=array([1, 0, 1]), firsts=array([1, 0]))
     """
     order = sorting_order(columns)
     in_order = columns if order is None else [column[order] for column in columns]
@@ -85,9 +85,9 @@ def distinct(columns: Sequence[Array]) -> DistinctTuples:
     counted = np.cumsum(starts) - 1
     if order is None:
         return DistinctTuples(counted, np.flatnonzero(starts))
-    numbers = np.empty(order.size, np.int64)
-    numbers[order] = counted
-    return DistinctTuples(numbers, order[starts])
+    ranks = np.empty(order.size, np.int64)
+    ranks[order] = counted
+    return DistinctTuples(ranks, order[starts])
 
 
 def ranks_within(groups: Sequence[Array], columns: Sequence[Array]) -> Array:
@@ -97,14 +97,14 @@ def ranks_within(groups: Sequence[Array], columns: Sequence[Array]) -> Array:
     array([1, 0, 0])
     """
     tuples = distinct([*groups, *columns])
-    if not groups or not tuples.numbers.size:
-        return tuples.numbers
-    group = distinct(groups).numbers
-    # The numbers of a group are consecutive, since its columns come first in the lexicographic order.
-    first = np.full(int(group.max()) + 1, tuples.numbers.size)
-    np.minimum.at(first, group, tuples.numbers)
-    ranks: Array = tuples.numbers - first[group]
-    return ranks
+    if not groups or not tuples.ranks.size:
+        return tuples.ranks
+    group = distinct(groups).ranks
+    # The ranks of a group are consecutive, since its columns come first in the lexicographic order.
+    first = np.full(int(group.max()) + 1, tuples.ranks.size)
+    np.minimum.at(first, group, tuples.ranks)
+    within: Array = tuples.ranks - first[group]
+    return within
 
 
 def occurrences(columns: Sequence[Array]) -> Array:
@@ -113,5 +113,5 @@ def occurrences(columns: Sequence[Array]) -> Array:
     >>> occurrences([np.array([4, 2, 4, 4])])
     array([0, 0, 1, 2])
     """
-    numbers = distinct(columns).numbers
-    return ranks_within([numbers], [np.arange(numbers.size)])
+    ranks = distinct(columns).ranks
+    return ranks_within([ranks], [np.arange(ranks.size)])

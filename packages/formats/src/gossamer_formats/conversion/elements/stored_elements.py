@@ -25,24 +25,24 @@ from gossamer_ir.support.index_arrays import bits_of_words
 class Elements(NamedTuple):
     """The elements of a tensor in the order of their values.
 
-    `coordinates` has one array for each logical dimension, `positions` those of the values.
+    `coordinates` has one array for each logical dimension, `value_indices` those of the values.
     """
 
     coordinates: tuple[Array, ...]
-    positions: Array
+    value_indices: Array
 
 
 class Slots(NamedTuple):
-    """The slots of the axes that were enumerated so far: for each slot its position in the values, its
+    """The slots of the axes that were enumerated so far: for each slot its value index, its
     element of each axis, and its coordinate along each axis."""
 
-    positions: Array
+    value_indices: Array
     elements: dict[str, Array]
     coordinates: dict[str, Array]
 
     def select(self, chosen: Array) -> Slots:
         return Slots(
-            self.positions[chosen],
+            self.value_indices[chosen],
             {name: array[chosen] for name, array in self.elements.items()},
             {name: array[chosen] for name, array in self.coordinates.items()},
         )
@@ -68,17 +68,17 @@ def stored_elements(storage: Storage) -> Elements:
         for dimension in range(len(map_results(storage.description)))
     )
     if storage.description.map is None:
-        return Elements(coordinates, slots.positions)
-    inside = np.ones(slots.positions.size, bool)
+        return Elements(coordinates, slots.value_indices)
+    inside = np.ones(slots.value_indices.size, bool)
     for coordinate, size in zip(coordinates, storage.shape, strict=True):
         inside &= (coordinate >= 0) & (coordinate < size)
-    return Elements(tuple(array[inside] for array in coordinates), slots.positions[inside])
+    return Elements(tuple(array[inside] for array in coordinates), slots.value_indices[inside])
 
 
 def select_elements(elements: Elements, chosen: Array) -> Elements:
     """Return the chosen elements."""
     return Elements(
-        tuple(array[chosen] for array in elements.coordinates), elements.positions[chosen]
+        tuple(array[chosen] for array in elements.coordinates), elements.value_indices[chosen]
     )
 
 
@@ -96,29 +96,29 @@ def no_slots() -> Slots:
 def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     """Return the slots of an axis within all slots of the axes before it."""
     indptr = indptr_of(axis)
-    count = outer.positions.size
+    count = outer.value_indices.size
     parents = np.zeros(count, np.int64) if axis.parent is None else outer.elements[axis.parent]
     if indptr is None:
         width = evaluate(width_of(axis), storage.sizes)
         slots = outer.select(np.repeat(np.arange(count), width))
-        places = np.tile(np.arange(width), count)
-        elements = np.repeat(parents, width) * width + places
-        positions = slots.positions * width + places
+        positions = np.tile(np.arange(width), count)
+        elements = np.repeat(parents, width) * width + positions
+        value_indices = slots.value_indices * width + positions
     else:
         offsets = storage.arrays[indptr.handle].astype(np.int64)
         starts = offsets[parents]
         lengths = offsets[parents + 1] - starts
         slots = outer.select(np.repeat(np.arange(count), lengths))
-        places = _counted_from_zero(lengths)
-        positions = elements = np.repeat(starts, lengths) + places
+        positions = _counted_from_zero(lengths)
+        value_indices = elements = np.repeat(starts, lengths) + positions
     indices = indices_of(axis)
-    coordinates = places
+    coordinates = positions
     if indices is not None:
         stored = storage.arrays[indices.handle]
-        of_slots = _positions_of_bits(stored) if indices.is_mask else stored
+        of_slots = _coordinates_of_bits(stored) if indices.is_mask else stored
         coordinates = of_slots[elements].astype(np.int64)
     inner = Slots(
-        positions,
+        value_indices,
         {**slots.elements, axis.name: elements},
         {**slots.coordinates, axis.name: coordinates},
     )
@@ -127,10 +127,10 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     return inner.select(np.flatnonzero(coordinates < evaluate(axis.length, storage.sizes)))
 
 
-def _positions_of_bits(words: Array) -> Array:
-    """Return the positions of the bits that are set in each word, one word after the other.
+def _coordinates_of_bits(words: Array) -> Array:
+    """Return the coordinates whose bits are set in each word, one word after the other.
 
-    >>> _positions_of_bits(np.array([6, 0, 1], np.uint8))
+    >>> _coordinates_of_bits(np.array([6, 0, 1], np.uint8))
     array([1, 2, 0])
     """
     return np.nonzero(bits_of_words(words))[1]
@@ -144,8 +144,8 @@ def _counted_from_zero(lengths: Array) -> Array:
     """
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if ends.size else 0
-    places: Array = np.arange(total) - np.repeat(ends - lengths, lengths)
-    return places
+    positions: Array = np.arange(total) - np.repeat(ends - lengths, lengths)
+    return positions
 
 
 def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Array:
@@ -162,4 +162,4 @@ def coordinates_of_slots(storage: Storage, slots: Slots, dimension: int) -> Arra
 
     result = map_results(storage.description)[dimension]
     values = evaluate_arrays(result, variables, elements=elements)
-    return np.broadcast_to(values, slots.positions.shape)
+    return np.broadcast_to(values, slots.value_indices.shape)

@@ -68,12 +68,12 @@ def _used_axes(storage: Storage, coordinate: Expr) -> list[str]:
 
 
 def _first_slots(elements: dict[str, Array], axis: str) -> Array:
-    """Return the places of the first slot of an axis in each slot of the axes before it."""
+    """Return the indices of the first slot of an axis in each slot of the axes before it."""
     begins = np.zeros(elements[axis].size, bool)
     begins[:1] = True
-    for name, numbers in elements.items():
+    for name, own in elements.items():
         if name != axis:
-            begins[1:] |= numbers[1:] != numbers[:-1]
+            begins[1:] |= own[1:] != own[:-1]
     return np.flatnonzero(begins)
 
 

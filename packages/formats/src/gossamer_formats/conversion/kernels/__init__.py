@@ -1,1 +1,1 @@
-"""Programs of conversions: loop nests, statements and arguments."""
+"""Kernels of conversions: loop nests, statements and arguments."""

@@ -1,4 +1,4 @@
-"""Programs of the loop stage that are compiled once for arguments of equal kinds."""
+"""Kernels that are compiled once for arguments of equal kinds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from gossamer_formats.registry.compiler import Compile, CompiledProgram
+from gossamer_formats.registry.compiler import Compile, ConversionKernel
 from gossamer_ir.nodes import Buffer, Expr, Fact, Function, Module, Param, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.references import free_vars
 
 
 class ArrayArgument(NamedTuple):
-    """An array, which the program sees in a shape, and facts about its contents.
+    """An array, which the kernel sees in a shape, and facts about its contents.
 
     Facts are not checked again, so the array must have been checked and be read-only. `array` is a NumPy
-    array, or the `Value` of one.
+    array, or the `RecordedValue` of one.
     """
 
     array: Any
@@ -25,22 +25,20 @@ class ArrayArgument(NamedTuple):
     facts: tuple[Fact, ...] = ()
 
 
-ProgramArguments: TypeAlias = Mapping[str, Any]
-"""The arguments of a program by name: `ArrayArgument`s, and integers or their `Value`s, which may occur in
-the shapes of arrays."""
+KernelArguments: TypeAlias = Mapping[str, Any]
+"""The arguments of a kernel by name: `ArrayArgument`s, and integers or their `RecordedValue`s, which may
+occur in the shapes of arrays."""
 
 
-class ProgramCall(NamedTuple):
-    """A program with its arguments."""
+class KernelCall(NamedTuple):
+    """A kernel with its arguments."""
 
-    program: CompiledProgram
+    kernel: ConversionKernel
     arguments: tuple[Any, ...]
 
 
-def program_call(
-    compile: Compile, body: Sequence[Stmt], arguments: ProgramArguments
-) -> ProgramCall:
-    """Return the call of a program; arguments that it does not name are left out.
+def kernel_call(compile: Compile, body: Sequence[Stmt], arguments: KernelArguments) -> KernelCall:
+    """Return the call of a kernel; arguments that it does not name are left out.
 
     >>> from gossamer_formats.conversion.kernels.statements import loop, store
     >>> from gossamer_ir.core.build import ONE, index_var
@@ -48,10 +46,10 @@ def program_call(
     >>> X = ArrayArgument("an array of 7 elements", "int32", (index_var("n"),))
     >>> i = index_var("i")
     >>> body = [loop("i", ONE, index_var("n"), [store("X", i, i, "int32")])]
-    >>> call = program_call(lambda module: module, body, {"X": X, "n": 7, "m": 8})
+    >>> call = kernel_call(lambda module: module, body, {"X": X, "n": 7, "m": 8})
     >>> call.arguments
     ('an array of 7 elements', 7)
-    >>> print(print_module(call.program).partition("@T.prim_func")[2].strip())
+    >>> print(print_module(call.kernel).partition("@T.prim_func")[2].strip())
     def convert(
         X_: T.handle,
         n: T.int64,
@@ -69,19 +67,19 @@ def program_call(
     }
     parts = [node for array in arrays.values() for node in (*array.shape, *array.facts)]
     variables = free_vars(*body, *parts)
-    parameters: list[ProgramParameter] = []
+    parameters: list[KernelParameter] = []
     passed = []
     for name, value in arguments.items():
         if name in arrays:
-            parameters.append(ProgramParameter(name, value.dtype, value.shape, value.facts))
+            parameters.append(KernelParameter(name, value.dtype, value.shape, value.facts))
             passed.append(value.array)
         elif name in variables:
-            parameters.append(ProgramParameter(name))
+            parameters.append(KernelParameter(name))
             passed.append(value)
-    return ProgramCall(_compiled(compile, tuple(body), tuple(parameters)), tuple(passed))
+    return KernelCall(_compiled(compile, tuple(body), tuple(parameters)), tuple(passed))
 
 
-class ProgramParameter(NamedTuple):
+class KernelParameter(NamedTuple):
     """A parameter: an array, or an integer if it has no dtype."""
 
     name: str
@@ -92,13 +90,13 @@ class ProgramParameter(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _compiled(
-    compile: Compile, body: tuple[Stmt, ...], parameters: tuple[ProgramParameter, ...]
-) -> CompiledProgram:
+    compile: Compile, body: tuple[Stmt, ...], parameters: tuple[KernelParameter, ...]
+) -> ConversionKernel:
     return compile(_module_of(body, parameters))
 
 
-def _module_of(body: tuple[Stmt, ...], parameters: tuple[ProgramParameter, ...]) -> Module:
-    """Return the module of a program with these parameters."""
+def _module_of(body: tuple[Stmt, ...], parameters: tuple[KernelParameter, ...]) -> Module:
+    """Return the module of a kernel with these parameters."""
     params = [
         Param(name, "int64") if dtype is None else Param(f"{name}_", "handle")
         for name, dtype, _, _ in parameters

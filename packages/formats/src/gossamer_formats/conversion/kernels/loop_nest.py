@@ -70,7 +70,7 @@ def without_outer_loops(
 ) -> tuple[Stmt, ...]:
     """Return the nest for a body with as few loops as possible.
 
-    `whole` has for the variable of a loop the one over all of its elements: it takes the place of the loops
+    `whole` has for the variable of a loop the one over all of its elements: it replaces the loops
     around it if the body needs none of their variables.
 
     >>> from gossamer_ir.core.build import ZERO, index_var
@@ -83,12 +83,12 @@ def without_outer_loops(
     """
     needed = set(free_vars(*body))
     inner: list[Stmt] = []
-    for place in reversed(range(len(nest))):
-        statement = nest[place]
+    for at in reversed(range(len(nest))):
+        statement = nest[at]
         if isinstance(statement, Let) and statement.var.name not in needed:
             continue
         if isinstance(statement, For) and statement.var in whole:
-            outer = bound_variables(nest[:place])
+            outer = bound_variables(nest[:at])
             if needed.isdisjoint(outer):
                 return (whole[statement.var], *inner)
         inner.insert(0, statement)

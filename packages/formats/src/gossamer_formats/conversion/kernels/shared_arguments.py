@@ -1,4 +1,4 @@
-"""The arguments that the programs of a conversion share, and numbers of elements as expressions of them."""
+"""The arguments that the kernels of a conversion share, and numbers of elements as expressions of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from operator import mul as multiplied
 from typing import Any, NamedTuple
 
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_ir.core.build import ONE, index, index_var, mul
 from gossamer_ir.nodes import Const, Expr, Fact
 
 MAX_CONSTANT = 16
-"""The largest width that is a constant of the program, so that the loop can be unrolled. A program with
+"""The largest width that is a constant of the kernel, so that the loop can be unrolled. A kernel with
 another constant is compiled anew."""
 
 
@@ -21,7 +21,7 @@ class Size(NamedTuple):
     tensors."""
 
     expr: Expr
-    value: int | PlanValue
+    value: int | RecordedValue
 
 
 SINGLE = Size(ONE, 1)
@@ -35,7 +35,7 @@ class SharedArguments:
         self.recorder = recorder
         self.by_name: dict[str, Any] = {}
 
-    def integer(self, name: str, value: int | PlanValue) -> Size:
+    def integer(self, name: str, value: int | RecordedValue) -> Size:
         """Add an integer."""
         self.by_name[name] = value
         return Size(index_var(name), value)
@@ -47,7 +47,7 @@ class SharedArguments:
         return self.integer(name, value)
 
     def array(
-        self, name: str, array: PlanValue, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+        self, name: str, array: RecordedValue, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
     ) -> None:
         """Add an array."""
         self.by_name[name] = ArrayArgument(array, dtype, (size,), facts)
@@ -63,8 +63,8 @@ class SharedArguments:
 
 
 def product_value(
-    recorder: Recorder, first: int | PlanValue, second: int | PlanValue
-) -> int | PlanValue:
+    recorder: Recorder, first: int | RecordedValue, second: int | RecordedValue
+) -> int | RecordedValue:
     """Return the product of two numbers."""
     if isinstance(first, int) and isinstance(second, int):
         return first * second

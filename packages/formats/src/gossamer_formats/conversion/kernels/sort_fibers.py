@@ -1,11 +1,11 @@
-"""Sorts the coordinates of each fiber by a program."""
+"""Sorts the coordinates of each fiber by a kernel."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.kernels.run_kernel import run_conversion_program
+from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
     both,
     cell,
@@ -21,7 +21,7 @@ from gossamer_formats.conversion.kernels.statements import (
     set_cell,
     when,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
@@ -30,13 +30,13 @@ from gossamer_ir.nodes import Expr, For, Let, Load, Stmt, Store, Var
 
 def sort_fibers(
     recorder: Recorder,
-    listed: tuple[PlanValue, PlanValue],
+    listed: tuple[RecordedValue, RecordedValue],
     dtype: str,
-    offsets: tuple[PlanValue, str],
+    offsets: tuple[RecordedValue, str],
 ) -> None:
-    """Sort distinct numbers within each fiber, in place: merge pairs of ascending runs.
+    """Sort distinct integers within each fiber, in place: merge pairs of ascending runs.
 
-    `listed`: the numbers and how many there are; `offsets`: the first slots of fibers and their dtype. A
+    `listed`: the integers and how many there are; `offsets`: the first slots of fibers and their dtype. A
     fiber often has few runs: those of the rows that it is made of.
     """
     array, count = listed
@@ -44,7 +44,7 @@ def sort_fibers(
     fibers, total = index_var("fibers"), index_var("count")
     facts = offsets_facts("OFFSETS", fibers, total)
     merged = recorder.compute(np.empty, longest, dtype)
-    run_conversion_program(
+    run_kernel(
         recorder,
         _merge_sort(dtype, offsets[1]),
         {
@@ -68,7 +68,7 @@ def _fiber_count(offsets: Array) -> int:
 
 
 def _merge_sort(dtype: str, offsets_dtype: str) -> list[Stmt]:
-    """Return the program. In each level, the runs of a fiber are merged in pairs."""
+    """Return the kernel. In each level, the runs of a fiber are merged in pairs."""
     fiber = index_var("g")
     begin = load("OFFSETS", fiber, offsets_dtype)
     end = load("OFFSETS", add(fiber, ONE), offsets_dtype)
@@ -121,7 +121,7 @@ def _merge_pairs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
 
 def _merge_runs(dtype: str, low: Expr, middle: Expr, end: Expr) -> list[Stmt]:
     """Return the statements that merge the runs from `low` to `middle` and from there to `end`."""
-    place, left, right = index_var("o"), index_var("i"), index_var("j")
+    output, left, right = index_var("o"), index_var("i"), index_var("j")
     count, takes_left = sub(end, low), Var("takes_left", "bool")
     lower = _listed(operation("min", left, sub(middle, ONE)), dtype)
     upper = _listed(operation("min", right, sub(end, ONE)), dtype)
@@ -133,22 +133,22 @@ def _merge_runs(dtype: str, low: Expr, middle: Expr, end: Expr) -> list[Stmt]:
         let(left.name, get_cell("LEFT")),
         let(right.name, get_cell("RIGHT")),
         Let(takes_left, is_left),
-        Store("MERGED", (place,), select(takes_left, lower, upper)),
+        Store("MERGED", (output,), select(takes_left, lower, upper)),
         set_cell("LEFT", add(left, select(takes_left, ONE, ZERO))),
         set_cell("RIGHT", add(right, select(takes_left, ZERO, ONE))),
     ]
     return [
         set_cell("LEFT", low),
         set_cell("RIGHT", middle),
-        loop(place.name, ZERO, count, merge),
+        loop(output.name, ZERO, count, merge),
         _copy_back(low, count, dtype),
     ]
 
 
 def _copy_back(low: Expr, count: Expr, dtype: str) -> For:
-    place = index_var("q")
-    merged = Load("MERGED", (place,), dtype)
-    return loop(place.name, ZERO, count, [Store("LISTED", (add(low, place),), merged)])
+    output = index_var("q")
+    merged = Load("MERGED", (output,), dtype)
+    return loop(output.name, ZERO, count, [Store("LISTED", (add(low, output),), merged)])
 
 
 def _listed(at: Expr, dtype: str) -> Expr:

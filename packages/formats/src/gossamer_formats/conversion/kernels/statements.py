@@ -1,4 +1,4 @@
-"""Statements and expressions of programs, whose indices are int64."""
+"""Statements and expressions of kernels, whose indices are int64."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def store(buffer: str, at: Expr, value: Expr, dtype: str = "int64") -> Store:
 
 
 def cast(value: Expr, dtype: str) -> Expr:
-    """Return an index as a number of a dtype."""
+    """Return an index as an integer of a dtype."""
     if dtype == "int64":
         return value
     return Const(dtype, value.text) if isinstance(value, Const) else Cast(dtype, value)
@@ -73,7 +73,7 @@ def set_cell(name: str, value: Expr) -> Store:
 
 
 def loop(name: str, start: Expr, end: Expr, body: Iterable[Stmt]) -> For:
-    """Return the loop over the numbers from `start` to `end` - 1.
+    """Return the loop over the integers from `start` to `end` - 1.
 
     A body without statements is that of a level of a nest (`loop_nest`).
     """

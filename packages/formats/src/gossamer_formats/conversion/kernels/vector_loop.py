@@ -17,7 +17,7 @@ from gossamer_ir.nodes import For, Let, Stmt
 from gossamer_ir.traversal.references import free_vars
 
 WIDTHS = (2, 4, 8, 16)
-"""The numbers of lanes."""
+"""The possible numbers of lanes."""
 
 
 class VectorLoop(NamedTuple):
@@ -44,7 +44,7 @@ def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | 
     None if the innermost level is no loop over a dense axis of a suitable width, or does more than to bind
     variables.
     """
-    at = max((place for place, each in enumerate(nest) if isinstance(each, For)), default=None)
+    at = max((depth for depth, each in enumerate(nest) if isinstance(each, For)), default=None)
     inner = (*nest[at + 1 :], *bindings) if at is not None else ()
     found = nest[at] if at is not None else None
     if not isinstance(found, For) or not all(isinstance(each, Let) for each in inner):

@@ -1,4 +1,4 @@
-"""The contents of index arrays of the map: which there are, their order, and those of unused places."""
+"""The contents of index arrays of the map: which there are, their order, and those of unused entries."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]
 
 
 def unused_content(solved: Solved) -> int:
-    """Return what unused places of an array hold: where the contents are a logical coordinate, or the number
-    of its block, a number that none has."""
+    """Return what unused entries of an array hold: where the contents are a logical coordinate, or that of
+    its block, one that no element has."""
     return solved.extent if solved.extent is not None and _is_leading(solved.value) else 0
 
 
 def _is_leading(value: Expr) -> bool:
-    """Return whether a value is a logical coordinate or its leading digit. After the last number of another
+    """Return whether a value is a logical coordinate or its leading digit. After the last value of another
     digit, the next block begins."""
     match value:
         case Binary(op="floordiv", lhs=Var()):
@@ -85,7 +85,7 @@ def listed_contents(target: ConversionTarget, buffer: str, counts: Array | None)
 def listed_array(
     description: FormatDescription, buffer: str, listed: Array, *, size: int, unused: int
 ) -> Array:
-    """Return an index array of `size` places, of which the first have the listed contents and the others
+    """Return an index array of `size` entries, of which the first have the listed contents and the others
     `unused`, or `unused`, `unused` + 1, ... where the format declares that values are distinct.
 
     >>> from gossamer_formats.descriptions.sell import sell
@@ -94,36 +94,36 @@ def listed_array(
     """
     rest = np.full(size - listed.size, unused, np.int64)
     if _are_distinct(description, buffer):
-        # More than `unused` may be listed: an empty dimension has a number, too.
+        # More than `unused` may be listed: an empty dimension has a coordinate, too.
         rest = np.arange(rest.size) + max(unused, int(listed.max(initial=-1)) + 1)
     return np.concatenate((listed.astype(np.int64, copy=False), rest))
 
 
-def placed_array(
+def scattered_array(
     description: FormatDescription,
     buffer: str,
     *,
     shape: Sequence[int],
-    places: tuple[Array, ...],
+    entries: tuple[Array, ...],
     values: Array,
     unused: int,
 ) -> Array:
-    """Return an index array with values in some places and `unused` in the others, or there `unused`,
+    """Return an index array with values at some entries and `unused` in the others, or there `unused`,
     `unused` + 1, ... where the format declares that values are distinct.
 
     Raises `FormatError` (`format.distinct`) if they are not.
     """
     array = np.full(shape, unused, np.int64)
-    array[places] = values
+    array[entries] = values
     if _are_distinct(description, buffer):
         is_unused = np.ones(shape, np.bool_)
-        is_unused[places] = False
+        is_unused[entries] = False
         array[is_unused] += np.arange(np.count_nonzero(is_unused))
         if not is_distinct(array):
             raise FormatError(
                 "format.distinct",
                 f"The format '{description.name}' declares that the values of '{buffer}' are distinct, but "
-                "the elements need one of them in several places.",
+                "the elements need one of them at several entries.",
             )
     return array
 

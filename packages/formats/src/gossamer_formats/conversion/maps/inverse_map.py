@@ -5,7 +5,7 @@ A map is inverted if it is affine in the coordinates of axes and in elements of 
 * `j` and `j - OFFSETS[d]` are solved for one unknown after the other;
 * `io * 4 + ii` is a number whose digits are the coordinates;
 * an element of an index array, such as `ROWS[s, r]`, is solved for like a coordinate. The values that occur
-  are the contents of the array, and their places are the coordinates that index it (`assembly`).
+  are the contents of the array, and the axes that index it are solved for by their ranks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def logical_variable(dimension: int) -> Var:
 
 
 def dimension_of(variable: Var) -> int:
-    """Return the number of the logical dimension of a variable.
+    """Return the logical dimension of a variable.
 
     >>> dimension_of(logical_variable(2))
     2
@@ -86,16 +86,16 @@ def inverse_map(
     axes = axes_by_name(description)
     lengths = [with_sizes(axes[name].length, sizes) for name in description.buffer.axes]
     # An axis of one element comes last: it has the lowest digit, which is 0.
-    ranks = [number + len(axes) * (length == ONE) for number, length in enumerate(lengths)]
+    ranks = [rank + len(axes) * (length == ONE) for rank, length in enumerate(lengths)]
     variables: list[Expr] = [index_var(name) for name in map_variables(description)]
     order = dict(zip(variables, ranks, strict=True))
     equations = [
         _Equation(
             affine_of(with_sizes(result, sizes)),
-            Solved(logical_variable(number), shape[number]),
+            Solved(logical_variable(dimension), shape[dimension]),
             order,
         )
-        for number, result in enumerate(map_results(description))
+        for dimension, result in enumerate(map_results(description))
     ]
     return _solve(description, equations)
 

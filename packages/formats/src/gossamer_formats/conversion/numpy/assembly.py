@@ -1,4 +1,4 @@
-"""The index arrays of a format for elements with given coordinates, and the positions of their values.
+"""The index arrays of a format for elements with given coordinates, and their value indices.
 
 The axes are built in the order of the buffer, each from the elements' coordinates along it
 (`axis_coordinates`). A slot axis does not occur in the map (the slots `w` of SELL, the groups of SR-BCRS): it
@@ -19,7 +19,7 @@ import numpy as np
 
 from gossamer_formats.conversion.elements.distinct import distinct, occurrences, ranks_within
 from gossamer_formats.conversion.maps.axes_between import axes_between
-from gossamer_formats.conversion.maps.contents import listed_array, placed_array
+from gossamer_formats.conversion.maps.contents import listed_array, scattered_array
 from gossamer_formats.conversion.maps.words import require_word
 from gossamer_formats.conversion.numpy.axis_coordinates import Contents, axis_coordinates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
@@ -40,12 +40,12 @@ from gossamer_ir.support.counted import counted
 
 
 class Assembly(NamedTuple):
-    """`sizes`: all scalar parameters; `arrays`: the index arrays by handle; `positions`: for each element
-    the position of its value; `value_count`: the number of values."""
+    """`sizes`: all scalar parameters; `arrays`: the index arrays by handle; `value_indices`: for each element
+    the index of its value; `value_count`: the number of values."""
 
     sizes: dict[str, int]
     arrays: dict[str, Array]
-    positions: Array
+    value_indices: Array
     value_count: int
 
 
@@ -74,7 +74,7 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
         buffer = next(array for array in description.index_arrays if array.name == item.buffer)
         arrays[buffer.handle or buffer.name] = _contents(target, buffer, item, known, coordinates)
     value_count = builder.value_count + description.buffer.extra_storage
-    return Assembly(known.known, arrays, builder.positions, value_count)
+    return Assembly(known.known, arrays, builder.value_indices, value_count)
 
 
 def _contents(
@@ -89,11 +89,11 @@ def _contents(
         return listed_array(
             target.description, item.buffer, item.listed, size=prod(shape), unused=unused
         )
-    return placed_array(
+    return scattered_array(
         target.description,
         item.buffer,
         shape=shape,
-        places=tuple(coordinates[name] for name in item.axes),
+        entries=tuple(coordinates[name] for name in item.axes),
         values=item.values,
         unused=unused,
     ).reshape(-1)
@@ -127,14 +127,14 @@ class _Builder:
         self.coordinates = coordinates
         self.levels: dict[str, _Level] = {}
         self.arrays: dict[str, Array] = {}
-        self.positions = np.zeros(logical[0].size, np.int64)
+        self.value_indices = np.zeros(logical[0].size, np.int64)
         self.value_count = 1
 
     def build(self, name: str) -> None:
         """Build an axis whose ancestors have been built."""
         axis = self.axes[name]
         if name not in self.coordinates:
-            self.coordinates[name] = self._slot_numbers(axis)
+            self.coordinates[name] = self._slot_coordinates(axis)
         self._check_range(axis)
         indptr, indices = indptr_of(axis), indices_of(axis)
         if indices is not None:
@@ -147,14 +147,14 @@ class _Builder:
 
     def _parent(self, axis: Axis) -> _Level:
         if axis.parent is None:
-            return _Level(np.zeros(self.positions.size, np.int64), 1)
+            return _Level(np.zeros(self.value_indices.size, np.int64), 1)
         return self.levels[axis.parent]
 
-    def _add_fixed(self, axis: Axis, places: Array, width: int) -> None:
+    def _add_fixed(self, axis: Axis, positions: Array, width: int) -> None:
         """Add an axis with `width` slots in every fiber, of which each element takes one."""
         parent = self._parent(axis)
-        self.levels[axis.name] = _Level(parent.elements * width + places, parent.size * width)
-        self.positions = self.positions * width + places
+        self.levels[axis.name] = _Level(parent.elements * width + positions, parent.size * width)
+        self.value_indices = self.value_indices * width + positions
         self.value_count *= width
 
     def _add_varied(self, axis: Axis, indptr: Indptr, lengths: Array, elements: Array) -> None:
@@ -166,7 +166,7 @@ class _Builder:
         if indptr.nnz is not None:
             self.sizes.bind(indptr.nnz, total)
         self.levels[axis.name] = _Level(elements, total)
-        self.positions, self.value_count = elements, total
+        self.value_indices, self.value_count = elements, total
 
     def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
         parent = self._parent(axis)
@@ -193,17 +193,17 @@ class _Builder:
             if indices.is_mask:
                 stored = self._words(axis, indices, stored, parents=parents, size=parent.size)
             self.arrays[indices.handle] = stored
-            self._add_varied(axis, indptr, lengths, slots.numbers)
+            self._add_varied(axis, indptr, lengths, slots.ranks)
             return
         width = self.sizes.bind(width_of(axis), int(lengths.max(initial=0)))
         if np.any(lengths > width):
             raise self._overflow_error(axis, lengths, width)
         length = self.sizes.value(axis.length)
         stored = np.full(parent.size * width, length, np.int64)
-        places = np.arange(slots.firsts.size) - starts[parents]
-        stored[parents * width + places] = coordinates[slots.firsts]
+        positions = np.arange(slots.firsts.size) - starts[parents]
+        stored[parents * width + positions] = coordinates[slots.firsts]
         self.arrays[indices.handle] = stored
-        self._add_fixed(axis, places[slots.numbers], width)
+        self._add_fixed(axis, positions[slots.ranks], width)
 
     def _words(
         self, axis: Axis, indices: Indices, coordinates: Array, *, parents: Array, size: int
@@ -219,7 +219,7 @@ class _Builder:
         return words
 
     def _repetitions(self, axis: Axis, columns: list[Array]) -> Array:
-        """Return the number of the slot with the same coordinate that each element goes to.
+        """Return the rank of each element's slot among those with the same coordinate.
 
         A repeated coordinate gets one slot per `width` elements, where `width` is that of the next compressed
         axis below; without such an axis, one slot per element.
@@ -229,7 +229,7 @@ class _Builder:
             return occurrences(columns)
         width = width_of(below)
         if not self.sizes.is_known(width):
-            return np.zeros(self.positions.size, np.int64)
+            return np.zeros(self.value_indices.size, np.int64)
         between = [self.coordinates[name] for name in axes_between(self.axes, axis, below)]
         groups = [*columns, *between]
         return self._slot_ranks(below, groups) // max(self.sizes.value(width), 1)
@@ -241,10 +241,10 @@ class _Builder:
             columns.append(self._repetitions(axis, [*groups, *columns]))
         return ranks_within(groups, columns)
 
-    def _slot_numbers(self, axis: Axis) -> Array:
+    def _slot_coordinates(self, axis: Axis) -> Array:
         """Return the coordinates of a slot axis."""
         if integer_value(axis.length) == 1:
-            return np.zeros(self.positions.size, np.int64)
+            return np.zeros(self.value_indices.size, np.int64)
         below = self._compressed_below(axis)
         if below is None:
             raise UnsupportedError(

@@ -1,7 +1,7 @@
 """The coordinates of elements along the axes of a format, and the contents of its index arrays.
 
 Most follow from the inverse of the map. An axis that only indexes an array of the map (`OFFSETS[d]`,
-`ROWS[s, r]`) has no coordinates of its own: they number the distinct contents of the array, in ascending
+`ROWS[s, r]`) has no coordinates of its own: they rank the distinct contents of the array, in ascending
 order or in one that the format defines."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gossamer_ir.nodes import Axis, FormatDescription
 class Contents(NamedTuple):
     """The contents of an index array of the map: for each element `values[element]` is stored at the
     element's coordinates along `axes`. `listed` are all contents in order, where the format defines one.
-    `unused` is stored in places of no element."""
+    `unused` is stored in entries of no element."""
 
     buffer: str
     axes: tuple[str, ...]
@@ -90,9 +90,9 @@ def axis_coordinates(
             listed = listed_contents(target, load.buffer, counts)
         unknown = [name for name in names if name not in coordinates]
         groups = [coordinates[name] for name in names if name in coordinates]
-        numbers = _numbers(groups, values, listed)
-        total = listed.size if listed is not None else int(numbers.max(initial=-1)) + 1
-        _set_digits(coordinates, [axes[name] for name in unknown], numbers, total, sizes)
+        ranks = _ranks(groups, values, listed)
+        total = listed.size if listed is not None else int(ranks.max(initial=-1)) + 1
+        _set_digits(coordinates, [axes[name] for name in unknown], ranks, total, sizes)
         contents.append(Contents(load.buffer, names, values, listed, unused_content(solved)))
     found = AxisCoordinates(coordinates, contents)
     _check_map(description, logical, found, sizes)
@@ -125,8 +125,8 @@ def _check_map(
 
 def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Array:
     variables: dict[str, Array | int] = dict(sizes.known)
-    for number, array in enumerate(logical):
-        variables[logical_variable(number).name] = array
+    for dimension, array in enumerate(logical):
+        variables[logical_variable(dimension).name] = array
     return np.broadcast_to(evaluate_arrays(solved.value, variables), logical[0].shape)
 
 
@@ -134,27 +134,27 @@ def _axis_of(description: FormatDescription, variable: str) -> str:
     return description.buffer.axes[map_variables(description).index(variable)]
 
 
-def _numbers(groups: list[Array], values: Array, listed: Array | None) -> Array:
-    """Return the number of each element's contents: its place in the list, or its rank within its group."""
+def _ranks(groups: list[Array], values: Array, listed: Array | None) -> Array:
+    """Return the rank of each element's contents: in the list, or within its group."""
     if listed is None:
         return ranks_within(groups, [values])
-    places = np.full(int(listed.max(initial=-1)) + 1, -1)
-    places[listed] = np.arange(listed.size)
-    return places[values]
+    ranks = np.full(int(listed.max(initial=-1)) + 1, -1)
+    ranks[listed] = np.arange(listed.size)
+    return ranks[values]
 
 
 def _set_digits(
     coordinates: dict[str, Array],
     axes: Sequence[Axis],
-    numbers: Array,
+    ranks: Array,
     total: int,
     sizes: KnownSizes,
 ) -> None:
-    """Set the coordinates of axes, of which the last varies fastest, to the digits of numbers."""
+    """Set the coordinates of axes, of which the last varies fastest, to the digits of their ranks."""
     for axis in reversed(axes[1:]):
         size = sizes.value(axis.length)
-        coordinates[axis.name] = numbers % size
-        numbers, total = numbers // size, -(-total // size)
+        coordinates[axis.name] = ranks % size
+        ranks, total = ranks // size, -(-total // size)
     if axes:
         sizes.bind(axes[0].length, total)
-        coordinates[axes[0].name] = numbers
+        coordinates[axes[0].name] = ranks

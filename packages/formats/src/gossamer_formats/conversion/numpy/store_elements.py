@@ -46,7 +46,7 @@ def store_elements(
 
     The other arguments are those of `convert_storage`.
     """
-    values = source.values[elements.positions]
+    values = source.values[elements.value_indices]
     repeats = distinct(elements.coordinates).firsts.size < values.size
     is_sum = repeats and duplicates == "sum"
     if repeats:
@@ -55,9 +55,9 @@ def store_elements(
         target = replace(target, description=_with_repetitions(target.description), memo={})
     found = assemble(target, elements.coordinates, source.shape)
     permutation = np.full(found.value_count, UNSTORED)
-    permutation[found.positions] = elements.positions
+    permutation[found.value_indices] = elements.value_indices
     stored = np.zeros(found.value_count, values.dtype)
-    stored[found.positions] = values
+    stored[found.value_indices] = values
     described = with_index_dtype(
         target.description, index_dtype or _narrowest_dtype(target.description, found.arrays)
     )
@@ -77,7 +77,7 @@ def _merged(elements: Elements, values: Array, duplicates: Duplicates) -> tuple[
         return elements, values
     tuples = distinct(elements.coordinates)
     if duplicates == "error":
-        repeated = int(np.argmax(tuples.numbers[1:] == tuples.numbers[:-1]))
+        repeated = int(np.argmax(tuples.ranks[1:] == tuples.ranks[:-1]))
         at = ", ".join(str(array[repeated]) for array in elements.coordinates)
         raise FormatError(
             "format.duplicate",
@@ -98,7 +98,7 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
     if is_mask or not stores_only_elements(description):
         raise FormatError(
             "format.duplicate",
-            f"The format '{description.name}' has one place for each element, so duplicates cannot be kept.",
+            f"The format '{description.name}' has one slot for each element, so duplicates cannot be kept.",
             hint="Use duplicates='sum'.",
         )
     return with_order(description, unique=False, axes=(name,))

@@ -1,1 +1,1 @@
-"""Plans of conversions: recorded for one tensor, and replayed for others of its kind."""
+"""Recordings of conversions: made for one tensor, and replayed for others of its kind."""

@@ -1,4 +1,4 @@
-"""Numbers that steps read from arrays."""
+"""Integers and flags that recorded calls read from arrays."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def size_of(array: Array) -> int:
     return array.size
 
 
-def first_of(numbers: Array) -> int:
-    """Return the first number of an array.
+def first_of(values: Array) -> int:
+    """Return the first element of an array.
 
     >>> first_of(np.array([2, 5]))
     2
     """
-    return int(numbers[0])
+    return int(values[0])
 
 
 def has_flag(flags: Array) -> bool:
@@ -36,7 +36,7 @@ def has_flag(flags: Array) -> bool:
 
 
 def total_of(offsets: Array) -> int:
-    """Return the number of all slots, which stands after the first slots of fibers.
+    """Return the number of all slots, which is after the first slots of fibers.
 
     >>> total_of(np.array([0, 2, 7], np.int32))
     7
@@ -45,7 +45,7 @@ def total_of(offsets: Array) -> int:
 
 
 def sum_of(lengths: Array) -> int:
-    """Return the sum of numbers.
+    """Return the sum of integers.
 
     >>> sum_of(np.array([2, 1], np.int32))
     3

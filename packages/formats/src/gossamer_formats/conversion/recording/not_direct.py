@@ -1,10 +1,10 @@
-"""Why programs do not convert a storage."""
+"""Errors that end an attempt to convert a storage by kernels: another attempt, or NumPy, follows."""
 
 from __future__ import annotations
 
 
 class NotDirectError(Exception):
-    """The programs cannot build this storage from these elements; `needs_order` if they could from sorted and
+    """The kernels cannot build this storage from these elements; `needs_order` if they could from sorted and
     distinct ones."""
 
     def __init__(self, reason: str, *, needs_order: bool = False) -> None:

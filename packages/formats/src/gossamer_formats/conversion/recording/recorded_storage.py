@@ -1,4 +1,4 @@
-"""Storages in a plan: what is known about all tensors of a kind, and their arrays as values."""
+"""Storages in a recording: what is known about all tensors of a kind, and their arrays as values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gossamer_formats.conversion.recording.array_scalars import size_of
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.memory.ownership import is_owned
 from gossamer_formats.storage import (
@@ -22,7 +22,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Var
 
 
-class PlannedStorage(NamedTuple):
+class RecordedStorage(NamedTuple):
     """The description, the sizes that are the same for all tensors of the kind, and the arrays by handle.
 
     `value_count` is the number of values. The arrays of a storage that the conversion makes `are_new`.
@@ -30,8 +30,8 @@ class PlannedStorage(NamedTuple):
 
     description: FormatDescription
     sizes: dict[str, int]
-    arrays: dict[str, PlanValue]
-    value_count: PlanValue
+    arrays: dict[str, RecordedValue]
+    value_count: RecordedValue
     are_new: bool
 
     @property
@@ -40,17 +40,17 @@ class PlannedStorage(NamedTuple):
         return tuple(evaluate(size, self.sizes) for size in shape_of(self.description))
 
     @property
-    def values(self) -> PlanValue:
+    def values(self) -> RecordedValue:
         """The array of values."""
         return self.arrays[values_handle(self.description)]
 
 
-class PlannedConversion(NamedTuple):
-    """A storage that was planned, the values of all its sizes, and the permutation if there is one."""
+class RecordedConversion(NamedTuple):
+    """A storage that was recorded, the values of all its sizes, and the permutation if there is one."""
 
-    storage: PlannedStorage
-    sizes: dict[str, int | PlanValue]
-    permutation: PlanValue | None
+    storage: RecordedStorage
+    sizes: dict[str, int | RecordedValue]
+    permutation: RecordedValue | None
 
 
 def kind_sizes(storage: Storage) -> tuple[tuple[str, int], ...]:
@@ -92,15 +92,15 @@ def is_list(description: FormatDescription, axis: Axis) -> bool:
     return is_single and indptr_of(axis) is None and indices_of(axis) is not None
 
 
-def planned_source(recorder: Recorder, storage: Storage) -> PlannedStorage:
+def recorded_source(recorder: Recorder, storage: Storage) -> RecordedStorage:
     """Return the storage whose arrays are the inputs of a recording, in their order."""
-    arrays = {handle: PlanValue(number) for number, handle in enumerate(storage.arrays)}
+    arrays = {handle: RecordedValue(key) for key, handle in enumerate(storage.arrays)}
     count = recorder.compute(size_of, arrays[values_handle(storage.description)])
-    return PlannedStorage(
+    return RecordedStorage(
         storage.description, dict(kind_sizes(storage)), arrays, count, are_new=False
     )
 
 
-def is_shareable(recorder: Recorder, storage: PlannedStorage, array: PlanValue) -> bool:
+def is_shareable(recorder: Recorder, storage: RecordedStorage, array: RecordedValue) -> bool:
     """Return whether other storages may share an array."""
     return storage.are_new or bool(recorder.decide(is_owned, array))

@@ -1,1 +1,1 @@
-"""The last program of a conversion, which stores coordinates and values."""
+"""The last kernel of a conversion, which stores coordinates and values."""

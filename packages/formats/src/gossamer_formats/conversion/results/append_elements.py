@@ -1,4 +1,4 @@
-"""Programs that append elements to an axis, and count its slots."""
+"""Kernels that append elements to an axis, and count its slots."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import (
+from gossamer_formats.conversion.axes.fiber_offsets import (
     ENDS,
     ends_argument,
     no_ends,
@@ -17,7 +17,7 @@ from gossamer_formats.conversion.axes.bind_slots import (
 )
 from gossamer_formats.conversion.axes.target_axes import (
     Appended,
-    SlotPlace,
+    AxisSlot,
     TargetAxes,
     has_full_ancestors,
 )
@@ -28,7 +28,7 @@ from gossamer_formats.conversion.kernels.loop_nest import (
     depth_of_loops,
     hoisted,
 )
-from gossamer_formats.conversion.kernels.run_kernel import run_conversion_program
+from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
     cell,
     get_cell,
@@ -41,8 +41,8 @@ from gossamer_formats.conversion.kernels.vector_loop import VectorLoop, vector_l
 from gossamer_formats.conversion.recording.array_scalars import (
     first_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
-from gossamer_formats.conversion.source.element_loop import POSITION_VAR
+from gossamer_formats.conversion.recording.branch import RecordedValue
+from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, For, Let, Stmt, Store, Var
@@ -57,8 +57,8 @@ def append_elements(
     appended: Appended,
     stores: Sequence[Stmt],
     arguments: Mapping[str, ArrayArgument],
-) -> PlanValue:
-    """Run the last program, which appends elements to an axis, and return how many there are."""
+) -> RecordedValue:
+    """Run the last kernel, which appends elements to an axis, and return how many there are."""
     axis, indptr, parent = appended
     recorder = state.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
@@ -71,7 +71,7 @@ def append_elements(
         tail = _tail(state, axis, store_end(parent.slot, get_cell(TOTAL), dtype))
     loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
     body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
-    run_conversion_program(recorder, body, {**state.arguments.by_name, **found})
+    run_kernel(recorder, body, {**state.arguments.by_name, **found})
     total = recorder.compute(first_of, totals)
     if indptr is None:
         set_list_size(state, axis, total)
@@ -89,20 +89,20 @@ def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     return Tail(statement, depth_of_loops(state.loop.nest))
 
 
-def _ends_each_fiber(state: TargetAxes, parent: SlotPlace, tail: Tail) -> bool:
+def _ends_each_fiber(state: TargetAxes, parent: AxisSlot, tail: Tail) -> bool:
     """Return whether the end of each fiber is stored, also if it has no elements: after each iteration of a
     loop over all fibers."""
     match state.loop.nest:
         case (For(start=start, extent=extent) as outer, *_):
             fiber = index_var(outer.var)
             is_whole = start == ZERO and extent == parent.size.expr
-            is_of_loop = tail.depth == 1 and _place(tail.statement) == add(fiber, ONE)
+            is_of_loop = tail.depth == 1 and _index_of(tail.statement) == add(fiber, ONE)
             return is_whole and is_of_loop
     return False
 
 
-def _place(statement: Stmt) -> Expr:
-    """Return the place in which a statement stores."""
+def _index_of(statement: Stmt) -> Expr:
+    """Return the index at which a statement stores."""
     assert isinstance(statement, Store)
     return statement.indices[0]
 
@@ -135,7 +135,10 @@ def _in_vectors(
         return None
     first = index_var(f"first_{axis.name}")
     # Sums instead of their names: the bounds of a sum with the variable are checked before the loop.
-    values = {_slot(axis).name: add(first, index_var(found.loop.var)), "p": _position(found)}
+    values = {
+        _slot(axis).name: add(first, index_var(found.loop.var)),
+        "p": _bound_value_index(found),
+    }
     body: list[Stmt] = [
         let(first.name, get_cell(TOTAL)),
         found.of([substitute(each, values) for each in stores]),
@@ -144,7 +147,7 @@ def _in_vectors(
     return around(found.outer, body, tail)
 
 
-def _position(found: VectorLoop) -> Expr:
-    """Return what the position of a value is bound to."""
+def _bound_value_index(found: VectorLoop) -> Expr:
+    """Return what the value index is bound to."""
     bindings = [each for each in (*found.outer, *found.bindings) if isinstance(each, Let)]
-    return next(each.value for each in bindings if each.var == POSITION_VAR)
+    return next(each.value for each in bindings if each.var == VALUE_INDEX)

@@ -1,4 +1,4 @@
-"""The last program of a conversion: it stores coordinates, values and their permutation."""
+"""The last kernel of a conversion: it stores coordinates, values and their permutation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.target_axes import SlotPlace, TargetAxes, run_query
+from gossamer_formats.conversion.axes.target_axes import AxisSlot, TargetAxes, run_query
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import cast, let, when
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import (
-    PlannedConversion,
-    PlannedStorage,
+    RecordedConversion,
+    RecordedStorage,
     is_shareable,
 )
 from gossamer_formats.conversion.results.append_elements import append_elements
@@ -30,7 +30,7 @@ from gossamer_formats.conversion.results.new_storage import (
     shared_arrays,
     typed_description,
 )
-from gossamer_formats.conversion.source.element_loop import POSITION_VAR
+from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.target.dtypes import index_dtypes
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.memory.new_arrays import without_end
@@ -44,14 +44,14 @@ PERMUTATION = "0"
 
 
 class _ArrayStore(NamedTuple):
-    """A new array, and what is stored for each element in which place."""
+    """A new array, and what is stored for each element in which slot."""
 
     wanted: WantedArray
-    place: SlotPlace
+    slot: AxisSlot
     value: Expr
 
 
-def store_elements(state: TargetAxes, options: ElementOptions) -> PlannedConversion:
+def run_last_kernel(state: TargetAxes, options: ElementOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
     if not state.slots.are_own and not state.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
@@ -60,19 +60,19 @@ def store_elements(state: TargetAxes, options: ElementOptions) -> PlannedConvers
     results = shared_arrays(state, dtypes) | _shared_results(state, handle, options)
     stores = _coordinate_stores(state, dtypes) | _value_stores(state, described, options)
     results |= _run(state, {name: each for name, each in stores.items() if name not in results})
-    # After the last program, which may count the slots of an axis.
+    # After the last kernel, which may count the slots of an axis.
     results |= complete_arrays(state, dtypes)
     permutation = results.pop(PERMUTATION, None)
     count = state.recorder.compute(size_of, results[handle])
     known = state.sizes.known
-    storage = PlannedStorage(described, known, results, count, are_new=True)
-    return PlannedConversion(storage, {**known, **state.slot_counts}, permutation)
+    storage = RecordedStorage(described, known, results, count, are_new=True)
+    return RecordedConversion(storage, {**known, **state.slot_counts}, permutation)
 
 
 def _shared_results(
     state: TargetAxes, handle: str, options: ElementOptions
-) -> dict[str, PlanValue]:
-    """Return what follows without a program if the slots are those of the source."""
+) -> dict[str, RecordedValue]:
+    """Return what follows without a kernel if the slots are those of the source."""
     if not state.slots.are_of_source:
         return {}
     found = {}
@@ -86,28 +86,28 @@ def _shared_results(
 def _coordinate_stores(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
     found = {}
     for stored in state.stored:
-        dtype, place = dtypes[stored.handle], state.places[stored.axis]
-        wanted = WantedArray(place.size.value, dtype, stored.unused)
+        dtype, slot = dtypes[stored.handle], state.axis_slots[stored.axis]
+        wanted = WantedArray(slot.size.value, dtype, stored.unused)
         coordinate = cast(state.coordinates[stored.axis], dtype)
-        found[stored.handle] = _ArrayStore(wanted, place, coordinate)
+        found[stored.handle] = _ArrayStore(wanted, slot, coordinate)
     return found
 
 
 def _value_stores(
     state: TargetAxes, described: FormatDescription, options: ElementOptions
 ) -> dict[str, _ArrayStore]:
-    """Return what is stored in the arrays of values and of their positions in the source."""
-    extra, place = described.buffer.extra_storage, state.position
+    """Return what is stored in the arrays of values and of their indices in the source."""
+    extra, slot = described.buffer.extra_storage, state.value_slot
     is_filled = state.slots.are_filled and not extra
     if extra:
-        count = state.recorder.compute(plus, place.size.value, extra)
-        place = SlotPlace(place.slot, Size(add(place.size.expr, index(extra)), count))
-    size = place.size.value
+        count = state.recorder.compute(plus, slot.size.value, extra)
+        slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
+    size = slot.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
-    found = {values_handle(described): _ArrayStore(values, place, state.loop.value)}
+    found = {values_handle(described): _ArrayStore(values, slot, state.loop.value)}
     if options.wants_permutation:
-        positions = WantedArray(size, "int64", None if is_filled else UNSTORED)
-        found[PERMUTATION] = _ArrayStore(positions, place, POSITION_VAR)
+        permutation = WantedArray(size, "int64", None if is_filled else UNSTORED)
+        found[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
     return found
 
 
@@ -115,21 +115,21 @@ def _prefetches(state: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
     """Return the statements that fetch the lines of arrays in which a later element will be stored."""
     if state.later is None:
         return []
-    slot = index_var("later")
-    hints = [Prefetch(name, (slot,)) for name in arrays]
-    return [when(state.later.condition, [let(slot.name, state.later.slot), *hints])]
+    later = index_var("later")
+    hints = [Prefetch(name, (later,)) for name in arrays]
+    return [when(state.later.condition, [let(later.name, state.later.slot), *hints])]
 
 
-def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, PlanValue]:
-    """Run the program, and return the new arrays."""
+def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, RecordedValue]:
+    """Run the kernel, and return the new arrays."""
     if not stores:
         return {}
     made = allocate(state.recorder, {name: each.wanted for name, each in stores.items()})
     statements = [
-        Store(f"T_{name}", (each.place.slot,), each.value) for name, each in stores.items()
+        Store(f"T_{name}", (each.slot.slot,), each.value) for name, each in stores.items()
     ]
     arguments = {
-        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.place.size.expr,))
+        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.slot.size.expr,))
         for name, each in stores.items()
     }
     if state.slots.appended is None:

@@ -1,4 +1,4 @@
-"""The arrays that the last program stores, and those that are complete before it or that the source has."""
+"""The arrays that the last kernel stores, and those that are complete before it or that the source has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_formats.conversion.axes.target_axes import (
     StoredCoordinate,
     TargetAxes,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import is_shareable
 from gossamer_formats.conversion.recording.recorder import Recorder
@@ -49,8 +49,8 @@ def _fits(recorder: Recorder, array: IndexArray, dtype: str) -> bool:
     return bool(recorder.decide(_is_at_most, array.largest, dtype))
 
 
-def _is_at_most(number: int, dtype: str) -> bool:
-    return number <= limits_of(dtype)[1]
+def _is_at_most(value: int, dtype: str) -> bool:
+    return value <= limits_of(dtype)[1]
 
 
 def _is_within(array: Array, dtype: str) -> bool:
@@ -58,8 +58,8 @@ def _is_within(array: Array, dtype: str) -> bool:
     return bool(least <= array.min(initial=0) and array.max(initial=0) <= most)
 
 
-def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, PlanValue]:
-    """Return the index arrays that are not made of what the last program stores for each element."""
+def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
+    """Return the index arrays that are not made of what the last kernel stores for each element."""
     return {
         handle: array.array
         if array.dtype == dtypes[handle]
@@ -68,7 +68,7 @@ def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, P
     }
 
 
-def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, PlanValue]:
+def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
     """Return the index arrays of the source that the target shares."""
     found = {}
     for stored in state.stored:
@@ -78,7 +78,7 @@ def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Pla
     return found
 
 
-def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> PlanValue | None:
+def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
     source = state.source
     handle = state.loop.loaded.get(state.logical.get(stored.axis, -1))
@@ -91,15 +91,15 @@ def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> PlanValu
 
 
 class WantedArray(NamedTuple):
-    """A new array: the number of its elements, its dtype, and what places of no element hold; None if each
-    place has one."""
+    """A new array: the number of its elements, its dtype, and what slots without an element hold; None
+    if each slot has one."""
 
-    size: int | PlanValue
+    size: int | RecordedValue
     dtype: str
     unused: int | None
 
 
-def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str, PlanValue]:
+def allocate(recorder: Recorder, wanted: Mapping[str, WantedArray]) -> dict[str, RecordedValue]:
     """Return new arrays by name."""
     if not wanted:
         return {}

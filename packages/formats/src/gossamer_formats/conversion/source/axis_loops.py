@@ -18,7 +18,7 @@ from gossamer_formats.conversion.recording.array_scalars import (
 from gossamer_formats.conversion.source.source_axes import (
     SourceAxes,
     add_array,
-    length_of,
+    length_in,
     width_in,
 )
 from gossamer_formats.storage import ancestors
@@ -72,11 +72,11 @@ def _add_fixed(axes: SourceAxes, axis: Axis) -> None:
     if width.value == 1:
         axes.elements[name], axes.coordinates[name] = parent, ZERO
         return
-    place = index_var(f"x_{name}")
-    axes.nest.append(loop(place.name, ZERO, width.expr, []))
-    axes.coordinates[name] = place
-    axes.elements[name] = element = digits(parent, width.expr, place)
-    if element != place:
+    position = index_var(f"x_{name}")
+    axes.nest.append(loop(position.name, ZERO, width.expr, []))
+    axes.coordinates[name] = position
+    axes.elements[name] = element = digits(parent, width.expr, position)
+    if element != position:
         axes.elements[name] = index_var(f"e_{name}")
         axes.nest.append(let(f"e_{name}", element))
 
@@ -88,12 +88,12 @@ def _bind_stored(axes: SourceAxes, axis: Axis, indices: Indices) -> None:
     if indices.is_mask:
         axes.nest.append(let(coordinate.name, _bit(axes, axis, indices)))
         return
-    length, last = length_of(axes, axis).expr, ONE if indices.padded else ZERO
+    length, last = length_in(axes, axis).expr, ONE if indices.padded else ZERO
     array = f"S_{indices.handle}"
     facts = (InRange(array, ZERO, add(length, last)),)
     add_array(axes, indices.handle, indices.dtype, axes.counts[name].expr, facts)
     axes.nest.append(let(coordinate.name, load(array, axes.elements[name], indices.dtype)))
-    axes.at_position[name] = indices.handle
+    axes.at_value_index[name] = indices.handle
     if indices.padded:
         axes.nest.append(when(compare("lt", coordinate, length), []))
         axes.visits_all = False
@@ -120,9 +120,9 @@ def _sorted_slot(axes: SourceAxes, name: str, slot: Expr) -> Expr:
 
 
 def _bit(axes: SourceAxes, axis: Axis, indices: Indices) -> Expr:
-    """Add an array of words, and return the coordinate: the position of a bit."""
+    """Add an array of words, and return the coordinate: the index of a bit."""
     count = axes.counts[axis.parent].expr
     add_array(axes, indices.handle, indices.dtype, count)
     word = load(f"S_{indices.handle}", axes.elements[axis.parent], indices.dtype)
     bit = Call("find_nth_bit", (word, index_var(f"s_{axis.name}")), "int64")
-    return operation("min", bit, sub(length_of(axes, axis).expr, ONE))
+    return operation("min", bit, sub(length_in(axes, axis).expr, ONE))

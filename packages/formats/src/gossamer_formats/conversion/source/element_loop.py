@@ -15,21 +15,21 @@ from gossamer_formats.conversion.kernels.loop_nest import (
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments, Size
 from gossamer_formats.conversion.kernels.statements import compare, let, loop, when
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
-from gossamer_formats.conversion.recording.branch import PlanValue
-from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.recording.branch import RecordedValue
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.axis_loops import add_axis
 from gossamer_formats.conversion.source.loop_order import (
     SolvedAxis,
     layout_sizes,
     lexicographic_loops,
 )
-from gossamer_formats.conversion.source.map_results import bounds_of, in_program
+from gossamer_formats.conversion.source.map_results import bounds_of, in_kernel
 from gossamer_formats.conversion.source.solved_axis import add_solved_axis, ascending_axis
 from gossamer_formats.conversion.source.source_axes import (
     SourceAxes,
     axis_of,
-    length_of,
-    position_of,
+    length_in,
+    value_index_of,
 )
 from gossamer_ir.analysis.logical_elements import map_results
 from gossamer_ir.core.build import ZERO, index_var, zero_of
@@ -38,21 +38,21 @@ from gossamer_ir.nodes import Expr, For, Load, Stmt
 VALUES = "S_values"
 """The array of the values of the source."""
 
-POSITION_VAR = index_var("p")
-"""The position of an element's value."""
+VALUE_INDEX = index_var("p")
+"""The value index of an element."""
 
-_NOTHING: Mapping[str, PlanValue] = MappingProxyType({})
+_NOTHING: Mapping[str, RecordedValue] = MappingProxyType({})
 
 
 class ElementLoop(NamedTuple):
-    """A nest that binds, for each element, `p` (the position of its value) and `l0`, `l1`, ... (its logical
+    """A nest that binds, for each element, `p` (its value index) and `l0`, `l1`, ... (its logical
     coordinates, which are less than `d0`, `d1`, ...).
 
     `axes`: those of the loops, from the outermost. `solved`: the axis without a loop, whose coordinate
-    follows from the others. `is_in_order`: positions ascend. `visits_all`: every value is that of an element.
-    `loaded`: the handles of index arrays that have a logical coordinate at `p`, by its number. `size`: the
-    number of values; `value`: that of the element. `condition` is true for the elements that are wanted;
-    None: all are. `whole` is that of `SourceAxes`.
+    follows from the others. `is_in_order`: value indices ascend. `visits_all`: every value is that of an
+    element. `loaded`: the handles of index arrays that have a logical coordinate at `p`, by dimension.
+    `size`: the number of values; `value`: that of the element. `condition` is true for the elements that
+    are wanted; None: all are. `whole` is that of `SourceAxes`.
     """
 
     nest: tuple[Stmt, ...]
@@ -69,7 +69,7 @@ class ElementLoop(NamedTuple):
 
     @property
     def counts_values(self) -> bool:
-        """Positions of elements are 0, 1, 2, ..."""
+        """Value indices of elements are 0, 1, 2, ..."""
         return self.visits_all and self.is_in_order
 
     def around(self, body: Sequence[Stmt], tail: Tail | None = None) -> tuple[Stmt, ...]:
@@ -83,15 +83,15 @@ class ElementLoop(NamedTuple):
 
 def element_loop(
     arguments: SharedArguments,
-    storage: PlannedStorage,
+    storage: RecordedStorage,
     *,
     drop_zeros: bool,
     in_storage_order: bool = False,
-    sorted_slots: Mapping[str, PlanValue] = _NOTHING,
+    sorted_slots: Mapping[str, RecordedValue] = _NOTHING,
 ) -> ElementLoop:
     """Return the loops over the elements of a checked storage.
 
-    Positions ascend if elements are wanted `in_storage_order`. Otherwise loops over dense axes are moved
+    Value indices ascend if elements are wanted `in_storage_order`. Otherwise loops over dense axes are moved
     outwards, as that over the rows within a block, if the elements are sorted by coordinates then.
     `sorted_slots` has the slots of an axis in the order in which they are visited; those of other axes are
     visited in their own order.
@@ -104,15 +104,15 @@ def element_loop(
         solved = ascending_axis(arguments, storage, layout)
     axes = SourceAxes(storage, arguments, sorted_slots)
     _open_loops(axes, loops, solved)
-    position, size = position_of(axes)
-    axes.nest.append(let(POSITION_VAR.name, position))
+    value_index, size = value_index_of(axes)
+    axes.nest.append(let(VALUE_INDEX.name, value_index))
     _bind_logical(axes, solved)
     value = _value_of(axes, solved, size)
     handles = {
-        number: axes.at_position[name]
-        for number, result in enumerate(map_results(storage.description))
-        if (name := axis_of(storage.description, result)) in axes.at_position
-        and position == axes.elements[name]
+        dimension: axes.at_value_index[name]
+        for dimension, result in enumerate(map_results(storage.description))
+        if (name := axis_of(storage.description, result)) in axes.at_value_index
+        and value_index == axes.elements[name]
     }
     is_zero = zero_of(storage.description.buffer.dtype)
     return ElementLoop(
@@ -133,8 +133,8 @@ def element_loop(
 
 
 def _open_loops(axes: SourceAxes, loops: Sequence[str], solved: SolvedAxis | None) -> None:
-    for number, length in enumerate(axes.storage.shape):
-        axes.arguments.integer(f"d{number}", length)
+    for dimension, length in enumerate(axes.storage.shape):
+        axes.arguments.integer(f"d{dimension}", length)
     if solved is None:
         for name in loops:
             add_axis(axes, axes.by_name[name])
@@ -148,13 +148,13 @@ def _open_loops(axes: SourceAxes, loops: Sequence[str], solved: SolvedAxis | Non
 def _value_of(axes: SourceAxes, solved: SolvedAxis | None, size: Size) -> Expr:
     """Add the array of values, and return the value of an element."""
     dtype = axes.storage.description.buffer.dtype
-    indices: tuple[Expr, ...] = (POSITION_VAR,)
+    indices: tuple[Expr, ...] = (VALUE_INDEX,)
     shape: tuple[Expr, ...] = (size.expr,)
     if solved is not None:
-        # Both coordinates are known to be in bounds, but not the position that is made of them.
+        # Both coordinates are known to be in bounds, but not the value index that is made of them.
         names = solved.outer, solved.axis
         indices = tuple(axes.coordinates[name] for name in names)
-        shape = tuple(length_of(axes, axes.by_name[name]).expr for name in names)
+        shape = tuple(length_in(axes, axes.by_name[name]).expr for name in names)
     axes.arguments.by_name[VALUES] = ArrayArgument(axes.storage.values, dtype, shape)
     return Load(VALUES, indices, dtype)
 
@@ -162,19 +162,19 @@ def _value_of(axes: SourceAxes, solved: SolvedAxis | None, size: Size) -> Expr:
 def _bind_logical(axes: SourceAxes, solved: SolvedAxis | None) -> None:
     """Bind the logical coordinates, and skip slots that are beyond the shape."""
     results = {
-        number: result
-        for number, result in enumerate(map_results(axes.storage.description))
-        if solved is None or number != solved.dimension
+        dimension: result
+        for dimension, result in enumerate(map_results(axes.storage.description))
+        if solved is None or dimension != solved.dimension
     }
-    for number, result in results.items():
-        axes.nest.append(let(logical_variable(number).name, in_program(axes, result)))
-    for number, result in results.items():
-        coordinate = logical_variable(number)
+    for dimension, result in results.items():
+        axes.nest.append(let(logical_variable(dimension).name, in_kernel(axes, result)))
+    for dimension, result in results.items():
+        coordinate = logical_variable(dimension)
         low, high = bounds_of(axes.storage, result)
         conditions = []
         if low is None or low < 0:
             conditions.append(compare("ge", coordinate, ZERO))
-        if high is None or high >= axes.storage.shape[number]:
-            conditions.append(compare("lt", coordinate, index_var(f"d{number}")))
+        if high is None or high >= axes.storage.shape[dimension]:
+            conditions.append(compare("lt", coordinate, index_var(f"d{dimension}")))
         axes.nest += [when(condition, []) for condition in conditions]
         axes.visits_all &= not conditions

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.element_loop import ElementLoop
 from gossamer_formats.conversion.source.loop_order import digit_dimensions, layout_sizes
 from gossamer_formats.storage import axes_by_name
@@ -71,14 +71,14 @@ def declared_order(
 
 
 def order_of_loop(
-    loop: ElementLoop, source: PlannedStorage, *, are_sorted: bool = False
+    loop: ElementLoop, source: RecordedStorage, *, are_sorted: bool = False
 ) -> ElementOrder:
     """Return what is known about the order in which loops visit the elements; `are_sorted` is that of
     `declared_order`."""
     if loop.solved is not None:
         dimensions = (loop.solved.dimension, 1 - loop.solved.dimension)
         return ElementOrder(
-            tuple(NextDigit(number, ascends=True) for number in dimensions), are_distinct=True
+            tuple(NextDigit(dimension, ascends=True) for dimension in dimensions), are_distinct=True
         )
     layout = layout_sizes(source.description, source.sizes)
     return declared_order(source.description, layout, loop.axes, are_sorted=are_sorted)
@@ -89,10 +89,10 @@ def can_ascend(order: ElementOrder, dimensions: Sequence[int]) -> bool:
     the fibers of all axes are sorted."""
     # The loops over digits of other coordinates have one iteration each among such elements. A dimension
     # without digits has a single coordinate.
-    numbers = [digit.dimension for digit in order.digits]
-    wanted = [number for number in dimensions if number in numbers]
-    is_known = bool(numbers) or not dimensions
-    return is_known and without_repetitions([n for n in numbers if n in wanted]) == wanted
+    digits = [digit.dimension for digit in order.digits]
+    wanted = [dimension for dimension in dimensions if dimension in digits]
+    is_known = bool(digits) or not dimensions
+    return is_known and without_repetitions([each for each in digits if each in wanted]) == wanted
 
 
 def ascends(order: ElementOrder, dimensions: Sequence[int]) -> bool:
@@ -105,9 +105,9 @@ def ascends(order: ElementOrder, dimensions: Sequence[int]) -> bool:
 def is_grouped_by(order: ElementOrder, dimensions: Sequence[int]) -> bool:
     """Return whether elements that agree in these dimensions are known to be together, and all to be sorted
     lexicographically by these dimensions."""
-    numbers = [digit.dimension for digit in order.digits]
-    count = sum(number in dimensions for number in numbers)
-    are_first = all(number in dimensions for number in numbers[:count])
+    digits = [digit.dimension for digit in order.digits]
+    count = sum(each in dimensions for each in digits)
+    are_first = all(each in dimensions for each in digits[:count])
     return are_first and ascends(order, dimensions)
 
 
@@ -140,6 +140,6 @@ def is_unordered_list(description: FormatDescription) -> bool:
     return False
 
 
-def without_repetitions(numbers: Sequence[int]) -> list[int]:
-    """Return numbers with one of several equal ones that follow each other."""
-    return [number for number, _ in groupby(numbers)]
+def without_repetitions(values: Sequence[int]) -> list[int]:
+    """Return integers with one of several equal ones that follow each other."""
+    return [value for value, _ in groupby(values)]

@@ -62,7 +62,7 @@ def digit_dimensions(
         if lengths[variable] == 1 and is_full(axes[name])
     }
     dimensions: dict[str, int] = {}
-    for number, result in enumerate(map_results(description)):
+    for dimension, result in enumerate(map_results(description)):
         base, before = 1, len(names)
         for atom, coefficient in sorted(
             affine_of(with_sizes(result, sizes)).terms.items(), key=lambda term: term[1]
@@ -74,7 +74,7 @@ def digit_dimensions(
             if variables.index(atom.name) > before:
                 return None
             before = variables.index(atom.name)
-            dimensions[atom.name] = number
+            dimensions[atom.name] = dimension
             base = coefficient * lengths[atom.name]
     if any(variable not in dimensions and lengths[variable] > 1 for variable in variables):
         return None
@@ -104,24 +104,25 @@ def lexicographic_loops(
         return None
     # Consecutive digits of one coordinate count once.
     order = [
-        number for number, _ in groupby(dimensions[name] for name in names if name in dimensions)
+        dimension
+        for dimension, _ in groupby(dimensions[name] for name in names if name in dimensions)
     ]
     if len(set(order)) == len(order):
         return None
-    ranks = {number: order.index(number) for number in order}
+    ranks = {dimension: order.index(dimension) for dimension in order}
     # Axes with one coordinate stay in front: the sort is stable.
     loops = sorted(names, key=lambda name: ranks[dimensions[name]] if name in dimensions else -1)
     axes = axes_by_name(description)
     is_nested = all(
-        axes[name].parent is None or axes[name].parent in loops[:place]
-        for place, name in enumerate(loops)
+        axes[name].parent is None or axes[name].parent in loops[:depth]
+        for depth, name in enumerate(loops)
     )
     return tuple(loops) if is_nested else None
 
 
 class SolvedAxis(NamedTuple):
     """A dense axis whose coordinate is that of logical dimension `dimension`, less `rest`: a loop over this
-    dimension can take the place of that over the axis.
+    dimension can replace that over the axis.
 
     It is the other logical coordinate as well. It ascends with the contents of index array `array`, which the
     coordinate along axis `outer` indexes: if they ascend, the elements are sorted lexicographically by
@@ -153,8 +154,8 @@ def solved_axis(
         return None
     if description.buffer.extra_storage:
         return None
-    for number, other in ((0, results[1]), (1, results[0])):
-        form = affine_of(with_sizes(results[number], dict(layout)))
+    for dimension, other in ((0, results[1]), (1, results[0])):
+        form = affine_of(with_sizes(results[dimension], dict(layout)))
         terms = dict(form.terms)
         if not isinstance(other, Var) or terms.pop(other, 0) != 1 or len(terms) != 1:
             continue
@@ -165,7 +166,7 @@ def solved_axis(
         (at,) = load.indices
         if isinstance(at, Var) and at != other and at.name in names:
             rest = expr_of(Affine(terms, form.constant))
-            return SolvedAxis(names[other.name], names[at.name], number, rest, load.buffer)
+            return SolvedAxis(names[other.name], names[at.name], dimension, rest, load.buffer)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Results of the map of a source in programs, and their bounds."""
+"""Results of the map of a source in kernels, and their bounds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.source_axes import (
     SourceAxes,
     add_array,
-    length_of,
+    length_in,
 )
 from gossamer_formats.conversion.target.dtypes import index_dtypes
 from gossamer_formats.storage import axes_by_name, evaluate
@@ -21,8 +21,8 @@ from gossamer_ir.nodes import Expr, Load, Var
 from gossamer_ir.traversal.rewrite import rewrite
 
 
-def in_program(axes: SourceAxes, result: Expr) -> Expr:
-    """Return a result of the map with the coordinates, sizes and arrays of the program."""
+def in_kernel(axes: SourceAxes, result: Expr) -> Expr:
+    """Return a result of the map with the coordinates, sizes and arrays of the kernel."""
     description, sizes = axes.storage.description, axes.storage.sizes
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     shapes = {buffer.name: buffer.shape for buffer in description.index_arrays}
@@ -30,8 +30,8 @@ def in_program(axes: SourceAxes, result: Expr) -> Expr:
     def rule(node: object) -> Expr | None:
         if isinstance(node, Load):
             at: Expr = ZERO
-            for number, length in zip(node.indices, shapes[node.buffer], strict=True):
-                at = add(mul(at, index(evaluate(length, sizes))), number)
+            for coordinate, length in zip(node.indices, shapes[node.buffer], strict=True):
+                at = add(mul(at, index(evaluate(length, sizes))), coordinate)
             return Load(_add_map_array(axes, node.buffer), (at,), node.dtype)
         if isinstance(node, Var):
             name = names.get(node.name)
@@ -42,7 +42,7 @@ def in_program(axes: SourceAxes, result: Expr) -> Expr:
     return found
 
 
-def bounds_of(storage: PlannedStorage, result: Expr) -> tuple[int | None, int | None]:
+def bounds_of(storage: RecordedStorage, result: Expr) -> tuple[int | None, int | None]:
     """Return the least and the largest value of a result of the map, None where it is not known."""
     axes, description = axes_by_name(storage.description), storage.description
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
@@ -58,13 +58,13 @@ def bounds_of(storage: PlannedStorage, result: Expr) -> tuple[int | None, int | 
 
 
 def _add_map_array(axes: SourceAxes, name: str) -> str:
-    """Add an array of the map, and return its name in programs."""
+    """Add an array of the map, and return its name in kernels."""
     description = axes.storage.description
     buffer = next(array for array in description.index_arrays if array.name == name)
     handle = buffer.handle or buffer.name
     indexing = [axis for axis in description.axes if buffer.shape == (axis.length,)]
     if indexing:
-        size = length_of(axes, indexing[0])
+        size = length_in(axes, indexing[0])
     else:
         count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[handle])
         size = axes.arguments.integer(f"k_{handle}", count)

@@ -1,4 +1,4 @@
-"""The order of elements that declarations do not tell: a program compares each with the one before."""
+"""The order of elements that declarations do not tell: a kernel compares each with the one before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.kernels.run_kernel import run_conversion_program
+from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
     both,
     cell,
@@ -55,7 +55,7 @@ def observed_order(order: ElementOrder, elements: ElementLoop) -> ElementOrder:
     if not _is_ascending(elements, dimensions):
         return UNKNOWN
     return ElementOrder(
-        tuple(NextDigit(number, ascends=True) for number in dimensions), are_distinct=True
+        tuple(NextDigit(dimension, ascends=True) for dimension in dimensions), are_distinct=True
     )
 
 
@@ -65,28 +65,30 @@ def _is_ascending(elements: ElementLoop, dimensions: Sequence[int]) -> bool:
     body = _compare_in_vectors(elements, dimensions) or _compare_in_turn(elements, dimensions)
     flags = recorder.compute(np.zeros, COMPARED_LANES, FLAG_DTYPE)
     argument = ArrayArgument(flags, FLAG_DTYPE, (index(COMPARED_LANES),))
-    run_conversion_program(recorder, body, {**elements.arguments.by_name, FLAGS: argument})
+    run_kernel(recorder, body, {**elements.arguments.by_name, FLAGS: argument})
     return not recorder.decide(has_flag, flags)
 
 
 def _compare_in_turn(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt]:
-    """Return the program that keeps the coordinates of the element before in local variables."""
+    """Return the kernel that keeps the coordinates of the element before in local variables."""
     starts = [*cell("UNSORTED", ZERO)]
-    for number in dimensions:
-        starts += cell(_last_name(number), index(-1))
+    for dimension in dimensions:
+        starts += cell(_last_name(dimension), index(-1))
     # No branch: what is stored depends on all elements.
     is_after = _is_after(
-        [logical_variable(number) for number in dimensions],
-        [get_cell(_last_name(number)) for number in dimensions],
+        [logical_variable(dimension) for dimension in dimensions],
+        [get_cell(_last_name(dimension)) for dimension in dimensions],
     )
     unsorted = select(is_after, get_cell("UNSORTED"), ONE)
-    updates = [set_cell(_last_name(number), logical_variable(number)) for number in dimensions]
+    updates = [
+        set_cell(_last_name(dimension), logical_variable(dimension)) for dimension in dimensions
+    ]
     loops = elements.around([set_cell("UNSORTED", unsorted), *updates])
     return [*starts, *loops, store(FLAGS, ZERO, get_cell("UNSORTED"), FLAG_DTYPE)]
 
 
 def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt] | None:
-    """Return the program that loads each element and the one before, several pairs at once; None unless all
+    """Return the kernel that loads each element and the one before, several pairs at once; None unless all
     elements are visited by one loop that only binds variables."""
     match elements.nest:
         case (For(start=start) as outer, *bindings) if start == ZERO:
@@ -101,10 +103,10 @@ def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> lis
     values = {each.var.name: each.value for each in bindings if isinstance(each, Let)}
 
     def compare_next(before: Expr, at: Expr) -> Store:
-        first, second = ({**values, outer.var: place} for place in (before, add(before, ONE)))
+        first, second = ({**values, outer.var: at} for at in (before, add(before, ONE)))
         is_after = _is_after(
-            [resolve(logical_variable(number), second) for number in dimensions],
-            [resolve(logical_variable(number), first) for number in dimensions],
+            [resolve(logical_variable(dimension), second) for dimension in dimensions],
+            [resolve(logical_variable(dimension), first) for dimension in dimensions],
         )
         flag = Select(is_after, Load(FLAGS, (at,), FLAG_DTYPE), Const(FLAG_DTYPE, "1"))
         return Store(FLAGS, (at,), flag)

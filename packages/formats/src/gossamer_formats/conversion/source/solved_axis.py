@@ -5,9 +5,9 @@ from __future__ import annotations
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.kernels.statements import compare, let, when
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
-from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.loop_order import SolvedAxis, solved_axis
-from gossamer_formats.conversion.source.map_results import in_program
+from gossamer_formats.conversion.source.map_results import in_kernel
 from gossamer_formats.conversion.source.source_axes import SourceAxes, width_in
 from gossamer_formats.storage import Array, axes_by_name, evaluate
 from gossamer_ir.core.build import ZERO, index_var, sub
@@ -18,7 +18,7 @@ a matrix with few columns may have very many rows."""
 
 
 def ascending_axis(
-    arguments: SharedArguments, storage: PlannedStorage, layout: tuple[tuple[str, int], ...]
+    arguments: SharedArguments, storage: RecordedStorage, layout: tuple[tuple[str, int], ...]
 ) -> SolvedAxis | None:
     """Return the axis that is solved for, so that the elements are sorted; None if they would not be."""
     solved = solved_axis(storage.description, layout)
@@ -42,7 +42,7 @@ def add_solved_axis(axes: SourceAxes, solved: SolvedAxis) -> None:
     axes.counts[axis.name] = width = width_in(axes, axis)
     coordinate = index_var(f"x_{axis.name}")
     axes.elements[axis.name] = axes.coordinates[axis.name] = coordinate
-    value = sub(logical_variable(solved.dimension), in_program(axes, solved.rest))
+    value = sub(logical_variable(solved.dimension), in_kernel(axes, solved.rest))
     axes.nest += [
         let(coordinate.name, value),
         when(compare("ge", coordinate, ZERO), []),

@@ -8,10 +8,10 @@ from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
+from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import (
-    PlannedStorage,
+    RecordedStorage,
     is_list,
 )
 from gossamer_formats.conversion.recording.recorder import Recorder
@@ -21,10 +21,10 @@ from gossamer_ir.nodes import Axis
 from gossamer_ir.support.index_arrays import first_unsorted, segments_of
 
 MAX_HALF = 2**31 - 1
-"""The largest number in one half of an int64."""
+"""The largest integer in one half of an int64."""
 
 
-def sorted_slots(recorder: Recorder, source: PlannedStorage) -> dict[str, PlanValue]:
+def sorted_slots(recorder: Recorder, source: RecordedStorage) -> dict[str, RecordedValue]:
     """Return the slots of axes, fiber by fiber, in the order of their coordinates, which must be distinct.
 
     An axis whose fibers are sorted is left out. Only slots are sorted: those of a blocked format are much
@@ -41,8 +41,8 @@ def sorted_slots(recorder: Recorder, source: PlannedStorage) -> dict[str, PlanVa
 
 
 def _slots_in_order(
-    recorder: Recorder, source: PlannedStorage, axis: Axis, indices: Indices
-) -> PlanValue | None:
+    recorder: Recorder, source: RecordedStorage, axis: Axis, indices: Indices
+) -> RecordedValue | None:
     """Return the slots of an axis in order; None if they are in order."""
     indptr, length = indptr_of(axis), evaluate(axis.length, source.sizes)
     coordinates = source.arrays[indices.handle]
@@ -58,10 +58,10 @@ def _slots_in_order(
         return None
     if length > MAX_HALF or not recorder.decide(_is_small, coordinates):
         raise NotDirectError("the slots are not sorted", needs_order=True)
-    numbers = recorder.compute(_with_positions, coordinates)
+    pairs = recorder.compute(_with_slots, coordinates)
     count = recorder.compute(size_of, coordinates)
-    sort_fibers(recorder, (numbers, count), "int64", (offsets, indptr.dtype))
-    return recorder.compute(_low_halves, numbers)
+    sort_fibers(recorder, (pairs, count), "int64", (offsets, indptr.dtype))
+    return recorder.compute(_low_halves, pairs)
 
 
 def _are_sorted(coordinates: Array, offsets: Array, pad: int | None) -> bool:
@@ -78,14 +78,14 @@ def _is_small(coordinates: Array) -> bool:
     return coordinates.size <= MAX_HALF
 
 
-def _with_positions(coordinates: Array) -> Array:
-    """Return numbers with the coordinate in the high half and the position in the low one, so that both are
+def _with_slots(coordinates: Array) -> Array:
+    """Return integers with the coordinate in the high half and the slot in the low one, so that both are
     moved together."""
-    numbers = coordinates.astype(np.int64)
-    numbers <<= 32
-    numbers |= np.arange(numbers.size)
-    return numbers
+    pairs = coordinates.astype(np.int64)
+    pairs <<= 32
+    pairs |= np.arange(pairs.size)
+    return pairs
 
 
-def _low_halves(numbers: Array) -> Array:
-    return numbers.astype(np.int32)
+def _low_halves(pairs: Array) -> Array:
+    return pairs.astype(np.int32)

@@ -15,8 +15,8 @@ from gossamer_formats.conversion.kernels.statements import digits
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.recording.branch import PlanValue
-from gossamer_formats.conversion.recording.recorded_storage import PlannedStorage
+from gossamer_formats.conversion.recording.branch import RecordedValue
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.storage import axes_by_name, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
@@ -28,18 +28,18 @@ class SourceAxes(msgspec.Struct, eq=False):
     """The loops so far.
 
     `elements` and `coordinates` are those of an axis, `counts` the numbers of elements of all its fibers.
-    `at_position`: the handles of arrays that have the coordinates of an axis at its elements. `whole`: for
+    `at_value_index`: the handles of arrays that have the coordinates of an axis at its elements. `whole`: for
     the variable of a loop, that over the elements of all fibers, which are visited in the same order.
     """
 
-    storage: PlannedStorage
+    storage: RecordedStorage
     arguments: SharedArguments
-    sorted_slots: Mapping[str, PlanValue]
+    sorted_slots: Mapping[str, RecordedValue]
     nest: list[Stmt] = []
     elements: dict[str | None, Expr] = msgspec.field(default_factory=lambda: {None: ZERO})
     coordinates: dict[str, Expr] = {}
     counts: dict[str | None, Size] = msgspec.field(default_factory=lambda: {None: SINGLE})
-    at_position: dict[str, str] = {}
+    at_value_index: dict[str, str] = {}
     visits_all: bool = True
     whole: dict[str, For] = {}
 
@@ -52,7 +52,7 @@ class SourceAxes(msgspec.Struct, eq=False):
 def add_array(
     axes: SourceAxes, handle: str, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
 ) -> str:
-    """Add an array of the source, and return its name in programs."""
+    """Add an array of the source, and return its name in kernels."""
     name = f"S_{handle}"
     axes.arguments.array(name, axes.storage.arrays[handle], dtype, size, facts)
     return name
@@ -62,22 +62,22 @@ def width_in(axes: SourceAxes, axis: Axis) -> Size:
     """Return the number of slots of a fiber of fixed width."""
     indices, width, name = indices_of(axis), width_of(axis), f"s_{axis.name}"
     if indices is None:
-        return length_of(axes, axis)
+        return length_in(axes, axis)
     if isinstance(width, Var) and width.name not in axes.storage.sizes:
         count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[indices.handle])
         return axes.arguments.integer(name, count)
     return axes.arguments.constant(name, evaluate(width, axes.storage.sizes))
 
 
-def length_of(axes: SourceAxes, axis: Axis) -> Size:
+def length_in(axes: SourceAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
     length = evaluate(axis.length, axes.storage.sizes)
     if length == 1:
         return SINGLE
     description = axes.storage.description
-    for number, result in enumerate(map_results(description)):
-        if axis_of(description, result) == axis.name and length == axes.storage.shape[number]:
-            return Size(index_var(f"d{number}"), length)
+    for dimension, result in enumerate(map_results(description)):
+        if axis_of(description, result) == axis.name and length == axes.storage.shape[dimension]:
+            return Size(index_var(f"d{dimension}"), length)
     return axes.arguments.constant(f"n_{axis.name}", length)
 
 
@@ -89,20 +89,20 @@ def axis_of(description: FormatDescription, result: Expr) -> str | None:
     return description.buffer.axes[at]
 
 
-def position_of(axes: SourceAxes) -> tuple[Expr, Size]:
-    """Return the position of the value, and the number of values."""
-    position: Expr = ZERO
+def value_index_of(axes: SourceAxes) -> tuple[Expr, Size]:
+    """Return the index of the value, and the number of values."""
+    value_index: Expr = ZERO
     count = SINGLE
     arguments, buffer = axes.arguments, axes.storage.description.buffer
     for name in buffer.axes:
         axis = axes.by_name[name]
-        if indptr_of(axis) is not None or position == axes.elements[axis.parent]:
-            position, count = axes.elements[name], axes.counts[name]
+        if indptr_of(axis) is not None or value_index == axes.elements[axis.parent]:
+            value_index, count = axes.elements[name], axes.counts[name]
             continue
         width = width_in(axes, axis)
         if width.value != 1:
-            position = digits(position, width.expr, index_var(f"x_{name}"))
+            value_index = digits(value_index, width.expr, index_var(f"x_{name}"))
             count = arguments.product(f"k_values_{name}", count, width)
     if not buffer.extra_storage:
-        return position, count
-    return position, arguments.integer("k_stored", axes.storage.value_count)
+        return value_index, count
+    return value_index, arguments.integer("k_stored", axes.storage.value_count)

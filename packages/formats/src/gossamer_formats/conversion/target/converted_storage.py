@@ -9,7 +9,7 @@ from gossamer_ir.errors import FormatError
 
 
 class ConvertedStorage(NamedTuple):
-    """A converted storage. `permutation` has for each of its values the position of the value in the source,
+    """A converted storage. `permutation` has for each of its values its value index in the source,
     or `UNSTORED`; None if duplicates were added, or if it was not asked for."""
 
     storage: Storage

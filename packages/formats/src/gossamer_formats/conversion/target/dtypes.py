@@ -42,7 +42,7 @@ def with_dtypes_of(
 
 @lru_cache(maxsize=16)
 def limits_of(dtype: str) -> tuple[int, int]:
-    """Return the least and the largest number of an integer dtype.
+    """Return the least and the largest integer of a dtype.
 
     >>> limits_of("uint8")
     (0, 255)
@@ -52,7 +52,7 @@ def limits_of(dtype: str) -> tuple[int, int]:
 
 
 def native_index_dtype(largest: int) -> str:
-    """Return the dtype of indices up to a number.
+    """Return the dtype of indices up to an integer.
 
     >>> native_index_dtype(2**31)
     'int64'

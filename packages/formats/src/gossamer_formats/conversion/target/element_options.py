@@ -1,4 +1,4 @@
-"""Options of a conversion by programs."""
+"""Options of a conversion by kernels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 class ElementOptions(NamedTuple):
     """`drop_zeros` leaves out elements whose value is zero; `requires_order` refuses elements that are not
-    sorted as the target says; `index_dtype=None` is int32; `in_one_program` refuses storages that need
-    several programs."""
+    sorted as the target says; `index_dtype=None` is int32; `in_one_kernel` refuses storages that need
+    several kernels."""
 
     drop_zeros: bool
     index_dtype: str | None
     wants_permutation: bool
     requires_order: bool = True
-    in_one_program: bool = False
+    in_one_kernel: bool = False

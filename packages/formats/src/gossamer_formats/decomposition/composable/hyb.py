@@ -64,18 +64,18 @@ def hyb(matrix: SparseTensor, *, c: int = 1, k: int | None = None) -> Iterator[P
     partitions = min(c, max(matrix.shape[1], 1))
     segments, of_partitions = _segments(matrix, partitions, compile)
     buckets = widest + 1
-    numbers = of_partitions.astype(np.min_scalar_type(partitions * buckets), copy=False) * buckets
-    numbers += np.searchsorted(1 << np.arange(widest), segments.lengths).astype(numbers.dtype)
-    for number, members in enumerate(_members(numbers, partitions * buckets)):
+    parts = of_partitions.astype(np.min_scalar_type(partitions * buckets), copy=False) * buckets
+    parts += np.searchsorted(1 << np.arange(widest), segments.lengths).astype(parts.dtype)
+    for part, members in enumerate(_members(parts, partitions * buckets)):
         if members.size:
-            partition, bucket = divmod(number, buckets)
+            partition, bucket = divmod(part, buckets)
             own = segments.select(members)
             yield _bucket(source, f"p{partition}b{bucket}", own, width=1 << bucket)
 
 
 class _Source(NamedTuple):
     """A matrix: its shape, its columns and values. If NumPy stores its parts, each array has one more element
-    at the end, for unused slots; otherwise programs do, which `compile` returns."""
+    at the end, for unused slots; otherwise kernels do, which `compile` returns."""
 
     shape: tuple[int, ...]
     columns: Array
@@ -110,17 +110,17 @@ class _Source(NamedTuple):
                 width=width,
                 unused=self.shape[1],
             )
-        positions = segments.starts[:, np.newaxis] + np.arange(width)
+        value_indices = segments.starts[:, np.newaxis] + np.arange(width)
         if segments.lengths.min() < width:
-            positions[np.arange(width) >= segments.lengths[:, np.newaxis]] = UNSTORED
-        permutation = positions.reshape(-1)
+            value_indices[np.arange(width) >= segments.lengths[:, np.newaxis]] = UNSTORED
+        permutation = value_indices.reshape(-1)
         columns, values = self.columns[permutation], self.values[permutation]
         return StoredSegments(columns, values, permutation)
 
 
 class _Segments(NamedTuple):
-    """Consecutive elements of a row that belong to one partition: the row, the position of the first element
-    and their number."""
+    """Consecutive elements of a row that belong to one partition: the row, the value index of the first
+    element and their number."""
 
     rows: Array
     starts: Array
@@ -147,11 +147,11 @@ def _segments(
         counted = segment_lengths(compile, offsets, columns, span=span, partitions=partitions)
         # The segments of a row follow each other, so that their starts are the sums of lengths before.
         ends = np.cumsum(counted, dtype=offsets.dtype)
-        numbers = np.flatnonzero(counted).astype(native_index_dtype(counted.size), copy=False)
-        lengths = counted[numbers]
+        segments = np.flatnonzero(counted).astype(native_index_dtype(counted.size), copy=False)
+        lengths = counted[segments]
         # NumPy divides in vectors, but not by `divmod`.
-        rows = numbers // partitions
-        return _Segments(rows, ends[numbers] - lengths, lengths), numbers - rows * partitions
+        rows = segments // partitions
+        return _Segments(rows, ends[segments] - lengths, lengths), segments - rows * partitions
     of_columns = columns // columns.dtype.type(max(-(-matrix.shape[1] // partitions), 1))
     begins = np.empty(columns.size + 1, bool)
     np.not_equal(of_columns[1:], of_columns[:-1], out=begins[1:-1])
@@ -164,15 +164,15 @@ def _segments(
     return _Segments(rows, starts, ends - starts), of_columns[starts]
 
 
-def _members(numbers: Array, count: int) -> Iterator[Array]:
-    """Yield the positions of each number below `count`, in ascending order.
+def _members(parts: Array, count: int) -> Iterator[Array]:
+    """Yield the indices of the segments of each of `count` parts, in ascending order.
 
     >>> [found.tolist() for found in _members(np.array([1, 0, 1]), 3)]
     [[1], [0, 2], []]
     """
-    # A stable sort of 16 bits is a radix sort, so that this takes one pass for all numbers.
-    order = np.argsort(numbers.astype(np.uint16 if count <= 1 << 16 else np.int64), kind="stable")
-    ends = np.cumsum(np.bincount(numbers, minlength=count))
+    # A stable sort of 16 bits is a radix sort, so that this takes one pass for all parts.
+    order = np.argsort(parts.astype(np.uint16 if count <= 1 << 16 else np.int64), kind="stable")
+    ends = np.cumsum(np.bincount(parts, minlength=count))
     return iter(np.split(order, ends[:-1]))
 
 

@@ -16,7 +16,7 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
 
-def decomposed(
+def decomposition_from_csr(
     tensor: SparseTensor, name: str, parts_of: Callable[[SparseTensor], Sequence[Part]]
 ) -> Decomposition:
     """Return a matrix in parts, made by a function of the matrix in CSR with sorted and unique columns.
@@ -27,7 +27,7 @@ def decomposed(
     >>> import numpy as np
     >>> from scipy.sparse import eye_array
     >>> tensor = SparseTensor(eye_array(2))
-    >>> decomposed(tensor, "whole", lambda matrix: [Part("all", matrix, np.arange(2))])
+    >>> decomposition_from_csr(tensor, "whole", lambda matrix: [Part("all", matrix, np.arange(2))])
     Decomposition(whole, 2 by 2, 2 nonzeros, float64, 36 bytes, 1 part: all)
     """
     if tensor.ndim != 2:
@@ -35,15 +35,15 @@ def decomposed(
             "format.dimensions",
             f"The tensor has {counted(tensor.ndim, 'dimension')}; expected 2.",
         )
-    matrix, positions = _sorted_csr(tensor)
+    matrix, permutation = _sorted_csr(tensor)
     parts = parts_of(matrix)
-    if positions is not None:
-        parts = [_of_source(part, positions) for part in parts]
+    if permutation is not None:
+        parts = [_of_source(part, permutation) for part in parts]
     return Decomposition(name, tensor.shape, tensor.dtype, parts, value_count=tensor.nnz)
 
 
 def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
-    """Return the matrix in CSR with sorted and unique columns, and the positions of its values in the tensor;
+    """Return the matrix in CSR with sorted and unique columns, and the indices of its values in the tensor;
     None if these are the same."""
     indices = indices_of(tensor.description.axes[-1])
     if (
@@ -57,8 +57,8 @@ def _sorted_csr(tensor: SparseTensor) -> tuple[SparseTensor, Array | None]:
     return convert(tensor, "csr", duplicates="error")
 
 
-def _of_source(part: Part, positions: Array) -> Part:
-    """Return a part of a converted tensor as a part of the tensor, where values have other positions."""
-    permutation = compose(positions, part.permutation)
-    permutation.flags.writeable = False
-    return part._replace(permutation=permutation)
+def _of_source(part: Part, permutation: Array) -> Part:
+    """Return a part of a converted tensor as a part of the tensor, where values have other indices."""
+    of_source = compose(permutation, part.permutation)
+    of_source.flags.writeable = False
+    return part._replace(permutation=of_source)

@@ -8,8 +8,8 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Module
 
 
-class InterpretedProgram:
-    """A program that the reference interpreter runs."""
+class InterpretedKernel:
+    """A kernel that the reference interpreter runs."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
