@@ -356,6 +356,6 @@ def test_a_bitmask_cannot_keep_duplicates():
     arrays = {"indices_0": np.array([0, 0]), "indices_1": np.array([1, 1])}
     tensor = from_arrays("coo", (1, 2), data=np.ones(2, F32), **arrays)
     assert convert(tensor, "bitmask").tensor.arrays["data"].tolist() == [2.0]
-    with pytest.raises(FormatError, match="one place for each element") as caught:
+    with pytest.raises(FormatError, match="one slot for each element") as caught:
         convert(tensor, "bitmask", duplicates="keep")
     assert caught.value.code == "format.duplicate"
