@@ -338,21 +338,6 @@ def test_the_layering_contracts_know_every_package(distributions, root):
     assert {name for layer in layers for name in layer.split(" | ")} == packages
 
 
-def test_every_folder_of_helpers_is_private_to_its_folder(distributions, root):
-    linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
-    private = {
-        tuple(found["protected_modules"]): found["allowed_importers"]
-        for found in linter["contracts"]
-        if found["type"] == "protected"
-    }
-    folders = [
-        ".".join(path.relative_to(found.folder / "src").parts)
-        for found in distributions
-        for path in (found.folder / "src").rglob("helpers")
-    ]
-    assert private == {(name,): [name.removesuffix(".helpers")] for name in folders}
-
-
 KERNEL_MAKERS = (
     "gossamer.kernel_cache",
     "gossamer.operator_calls.program",

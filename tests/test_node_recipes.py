@@ -41,6 +41,27 @@ TABLES = {
     },
 }
 """The tables that have an entry for each type, by the list that names their files."""
+NODE_TABLES = {
+    "gossamer_ir.core.expression_kinds": {"EXPRESSION_KINDS": EXPRESSIONS},
+    "gossamer_ir.traversal.statement_kinds": {"STATEMENT_KINDS": STATEMENTS},
+    "gossamer_ir.script.printer.expressions": {"EXPRESSION_PRINTERS": EXPRESSIONS},
+    "gossamer_ir.script.printer.statements": {"STATEMENT_PRINTERS": STATEMENTS},
+    "gossamer_ir.verify.stages.node_checks": {
+        "EXPRESSION_RULES": EXPRESSIONS,
+        "STATEMENT_RULES": STATEMENTS,
+    },
+    "gossamer_ir.interpret.expressions.expression_translators": {
+        "EXPRESSION_TRANSLATIONS": EXPRESSIONS
+    },
+    "gossamer_ir.interpret.statements.statement_translators": {
+        "STATEMENT_TRANSLATIONS": STATEMENTS
+    },
+    "gossamer_llvm.dispatch": {
+        "EXPRESSION_EMITTERS": EXPRESSIONS,
+        "STATEMENT_EMITTERS": STATEMENTS,
+    },
+}
+"""The tables of the list "Add a node", each with the types that it covers."""
 TYPES = {"Add an axis": AXES, "Add an iteration axis": ITERATION_AXES, "Add a fact": FACTS}
 KNOWN_BY_A_PROPERTY = {"Let", "Allocate", "Guard", "While", "Prefetch", "Atomic", "Combine"}
 """Types of statements that code can find by what `STATEMENT_KINDS` says of them."""
@@ -65,6 +86,13 @@ def test_a_table_covers_every_type_and_fails_for_a_new_one(recipe, module, name)
     table = getattr(importlib.import_module(module), name)
     assert lacking(table, TYPES[recipe]) == set()
     assert lacking(table, (*TYPES[recipe], Unknown)) == {Unknown}
+
+
+@pytest.mark.parametrize("module", NODE_TABLES)
+def test_all_tables_of_expressions_and_of_statements_have_the_same_types(root, module):
+    home = importlib.import_module(module)
+    assert all(set(getattr(home, name)) == {*types} for name, types in NODE_TABLES[module].items())
+    assert _path_of(module) in _listed(root, "Add a node")
 
 
 @pytest.mark.parametrize("recipe", ["Add a node", *TABLES])

@@ -1,1 +1,0 @@
-"""The range of indices of each buffer."""

@@ -1,1 +1,0 @@
-"""The vector form of expressions and statements."""
