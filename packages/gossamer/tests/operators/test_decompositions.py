@@ -196,6 +196,20 @@ def test_rows_are_stored_by_one_part_or_set_to_zero():
     assert coverage["cut rows"].adding != ()
 
 
+def test_the_kernel_of_the_first_part_sets_rows_to_zero_if_no_part_stores_any():
+    stored, decompositions = with_rows_left()
+    dense = integers((40, 8))
+    for name, A in decompositions.items():
+        bound = gs.spmm.bind(A, dense, out=np.full((50, 8), np.nan, np.float32))
+        first = bound.calls[0]
+        first.arguments["c"][...] = np.nan
+        first()
+        assert np.isfinite(first.arguments["c"]).all() == (A.coverage().left.size in (0, 50)), name
+        if A.coverage().left.size == 50:
+            bound()
+            assert np.array_equal(bound.arguments["c"], stored @ dense), name
+
+
 @pytest.mark.parametrize("operator", ["spmm", "spmv"])
 def test_a_rewritten_program_initializes_each_row_once(operator):
     script = {"spmm": SCRIPT, "spmv": SPMV}[operator]

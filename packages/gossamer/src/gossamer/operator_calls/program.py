@@ -17,8 +17,8 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
     values of the matrix ("" if only its structure is read). If it `sums_rows`, its output has the sums of
     products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
-    `adds`, it adds the sums to what the output contains. The script does neither: see
-    `scaled_products`."""
+    `adds`, it adds the sums to what the output contains (see `scaled_products`). If it `separates_init`, it
+    initializes the output before it adds the first sum. The script does none of these."""
 
     name: str
     script: str
@@ -28,6 +28,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     sums_rows: bool = False
     scales: bool = False
     adds: bool = False
+    separates_init: bool = False
 
     @property
     def dense_dimensions(self) -> int:
@@ -77,6 +78,7 @@ def module_of(
     """Return a variant of a program at the coordinate stage, for a matrix in CSR or in another format."""
     from gossamer.operator_calls.rewrites.remove_inits import remove_inits
     from gossamer.operator_calls.rewrites.scale_values import scale_values
+    from gossamer.operator_calls.rewrites.separate_inits import separate_inits
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
@@ -88,6 +90,8 @@ def module_of(
         module = scale_values(module, handle=program.values, factor=FACTOR)
     if program.adds:
         module = remove_inits(module)
+    elif program.separates_init:
+        module = separate_inits(module)
     functions = tuple(_with_options(function, variant) for function in module.functions)
     module = msgspec.structs.replace(module, functions=functions)
     return module if format is None else _over_format(module, format)

@@ -9,6 +9,7 @@ from scipy import sparse
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operator_calls.rewrites.remove_inits import remove_inits
 from gossamer.operator_calls.rewrites.scale_values import scale_values
+from gossamer.operator_calls.rewrites.separate_inits import separate_inits
 from gossamer.operators.spmm import PROGRAM as SPMM
 from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_ir.interpret import run
@@ -41,3 +42,10 @@ def test_without_inits_the_sums_are_added_to_the_output(program):
     given, (operand, out) = arguments(program)
     run(remove_inits(module_of(program, Variant())), given)
     np.testing.assert_array_equal(out, 7 + DENSE @ operand)
+
+
+@pytest.mark.parametrize("program", [SPMM, SPMV])
+def test_separate_inits_set_all_rows_to_zero_first(program):
+    given, (operand, out) = arguments(program)
+    run(separate_inits(module_of(program, Variant())), given)
+    np.testing.assert_array_equal(out, DENSE @ operand)

@@ -1,0 +1,39 @@
+"""Moves the inits of a program to iterations of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Function, Iteration, Module, Stmt
+from gossamer_ir.transform.split_init import split_init
+from gossamer_ir.traversal.names import namer_of
+
+
+def separate_inits(module: Module) -> Module:
+    """Return the module with each init in an iteration before that of its updates.
+
+    The kernel of a part then initializes all rows in a parallel loop, and its schedule is that of a part that
+    adds: formats that visit a row several times, such as tiles, have no schedule with an init.
+
+    >>> from gossamer.operator_calls.program import Variant, module_of
+    >>> from gossamer.operators.spmv import PROGRAM
+    >>> init, updates = separate_inits(module_of(PROGRAM, Variant())).functions[0].body
+    >>> init.kinds, updates.kinds, updates.init
+    ('S', 'SR', ())
+    """
+    return replace(module, functions=tuple(map(_with_separate_inits, module.functions)))
+
+
+def _with_separate_inits(function: Function) -> Function:
+    return replace(function, body=tuple(_statements(function)))
+
+
+def _statements(function: Function) -> Iterator[Stmt]:
+    axes, namer = {axis.name: axis for axis in function.axes}, namer_of(function)
+    for stmt in function.body:
+        if isinstance(stmt, Iteration) and stmt.init:
+            yield from split_init(stmt, axes, namer)
+        else:
+            yield stmt
