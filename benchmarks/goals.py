@@ -38,11 +38,11 @@ class Goal:
     least: float
     contenders: tuple[str, ...] = LIBRARIES
     expected: tuple[str, ...] = LIBRARIES
-    who: str = ""
-    on: str = ""
+    who: str | None = None
+    on: str | None = None
     matrices: tuple[str, ...] = ()
     features: tuple[int, ...] = ()
-    vendor: str = ""
+    vendor: str | None = None
 
     def is_about(self, cell: Cell) -> bool:
         """Return whether a cell counts."""
@@ -202,7 +202,7 @@ PREPARED_GOALS = (
 
 def goals_for(vendor: str) -> tuple[Goal, ...]:
     """Return the goals for processors of a vendor."""
-    return tuple(goal for goal in (*GOALS, *PREPARED_GOALS) if goal.vendor in ("", vendor))
+    return tuple(goal for goal in (*GOALS, *PREPARED_GOALS) if goal.vendor in (None, vendor))
 
 
 def main_goal(op: str) -> Goal:

@@ -28,20 +28,31 @@ anywhere, and identical code is up to 2.5 times as fast if an array happens to b
 
 @dataclass(frozen=True, eq=False)
 class OperatorCase:
-    """An operator, its matrix in CSR (and in blocks, if it has any), its dense operands, and the shape of
-    its result."""
+    """A measured operator, the operator of gossamer that computes it, its matrix in CSR (and in blocks, if
+    it has any), its dense operands, and the shape of its result."""
 
     op: str
+    operator: str
     csr: sparse.csr_matrix
     operands: tuple[Array, ...]
     result_shape: tuple[int, ...]
     bsr: sparse.bsr_matrix | None = None
 
     @property
+    def stored(self) -> sparse.csr_matrix | sparse.bsr_matrix:
+        """The matrix in the format of the problem: in blocks, if it has any."""
+        return self.csr if self.bsr is None else self.bsr
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the dense operands; None for vectors."""
+        first = self.operands[0]
+        return int(first.shape[1]) if first.ndim == 2 else None
+
+    @property
     def features(self) -> int:
         """Columns of the dense operands; 1 for vectors."""
-        first = self.operands[0]
-        return int(first.shape[1]) if first.ndim == 2 else 1
+        return 1 if self.width is None else self.width
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -75,6 +86,7 @@ def write_case(case: OperatorCase, folder: Path) -> Description:
         np.save(folder / f"operand{number}.npy", operand)
     return {
         "op": case.op,
+        "operator": case.operator,
         "shape": list(case.csr.shape),
         "operands": len(case.operands),
         "result_shape": list(case.result_shape),
@@ -88,6 +100,7 @@ def read_case(folder: Path, description: Description) -> OperatorCase:
     has_blocks = description["has_blocks"]
     return OperatorCase(
         op=description["op"],
+        operator=description["operator"],
         csr=sparse.csr_matrix(load(folder, "csr"), shape=shape),
         operands=tuple(
             aligned_copy(np.load(folder / f"operand{number}.npy"), offset=OPERAND_OFFSET)

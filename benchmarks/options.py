@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,7 +41,9 @@ QUICK_PARTS = ("roofline", "kernels", "calls", "startup")
 PLACES = ("command", "output", "python", "variants", "no_save")
 """Options that are not stored: they are about this machine."""
 
-MAX_NAME_LENGTH = 80
+REPEATED = {"parts", "rounds", "budget", "machine"}
+"""Options that do not select what is measured in a part. A run with them replaces an earlier one without."""
+
 Value = TypeVar("Value")
 
 
@@ -110,7 +110,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="further contenders: VARIANTS of this Python file",
     )
-    add("--machine", default="", metavar="NAME", help="the machine's name in the results")
+    add("--machine", metavar="NAME", help="the machine's name in the results")
     add("--output", type=Path, default=RESULTS, metavar="FOLDER", help="where results are stored")
     add("--no-save", action="store_true", help="print only, store nothing")
 
@@ -195,18 +195,17 @@ def settings(chosen: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def run_name(chosen: argparse.Namespace) -> str:
-    """Return the options in the name of a stored run; none for the defaults.
+def run_name(chosen: argparse.Namespace) -> str | None:
+    """Return what the name of a stored run says besides that of the machine: the parts, unless the operators
+    were measured; "selected" if other options than the numbers of measurements were given.
 
-    >>> run_name(parse(["--op", "spmm", "spmv", "--quick", "--no-save"]))
-    'op-spmm-spmv-quick'
+    >>> run_name(parse([])), run_name(parse(["--parts", "conversions", "first"]))
+    (None, 'first-conversions')
+    >>> run_name(parse(["--op", "spmm", "--quick"]))
+    'selected'
     """
-    parts = [
-        key if text == "True" else f"{key}-{text}"
-        for key, text in settings(chosen).items()
-        if key != "machine"
-    ]
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
-    if len(name) <= MAX_NAME_LENGTH:
-        return name
-    return f"{name[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    parts = parts_of(chosen)
+    words = [] if "kernels" in parts else [name for name in PARTS if name in parts]
+    if not settings(chosen).keys() <= REPEATED:
+        words.append("selected")
+    return "-".join(words) or None

@@ -17,17 +17,15 @@ FAILED = "FAILED"
 RESULTS = Path(__file__).parent / "results"
 
 
-class Figure(msgspec.Struct, frozen=True):
-    """One contender's times in milliseconds (median, quartiles, samples), its largest error, its shares of
-    the measured bandwidth and peak, and the time in which it converts the matrix from CSR once, before."""
+class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One contender's median time in milliseconds, its largest error, its shares of the measured bandwidth
+    and peak, and the time in which it converts the matrix from CSR once, before (None: it does not)."""
 
     median_ms: float
-    quartiles_ms: tuple[float, float]
-    samples_ms: tuple[float, ...]
     max_rel_error: float
     of_bandwidth: float | None = None
     of_peak: float | None = None
-    conversion_ms: float = 0.0
+    conversion_ms: float | None = None
 
     @property
     def of_bound(self) -> float | None:
@@ -151,7 +149,6 @@ class Startup(msgspec.Struct, frozen=True):
 
     what: str
     median_ms: float
-    samples_ms: tuple[float, ...]
     limit_ms: float | None
     loads_llvm: bool | None
 
@@ -232,7 +229,6 @@ class ProgramTime(msgspec.Struct, frozen=True):
     is_ours: bool
     threads: int
     median_ms: float
-    samples_ms: tuple[float, ...]
     prepare_seconds: float
     relative_error: float
 
@@ -267,8 +263,8 @@ class ChoiceTime(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run of the benchmark. `name` is that of its options in names of files, none for the defaults;
-    `foreign` is the mean of processors that other processes used (None: not recorded)."""
+    """One run of the benchmark. `name` is what the name of its file says besides that of the machine (None:
+    nothing); `foreign` is the mean of processors that other processes used (None: not recorded)."""
 
     date: str
     machine: MachineDescription
@@ -287,13 +283,13 @@ class Run(msgspec.Struct, frozen=True):
     program_times: tuple[ProgramTime, ...] = ()
     choice_times: tuple[ChoiceTime, ...] = ()
     missing: dict[str, str] = {}
-    name: str = ""
+    name: str | None = None
     foreign: float | None = None
 
 
 def file_name(run: Run) -> str:
-    """Return a name of machine and options, so that a run replaces the last one of the same CPU."""
-    return f"{run.machine.name}{run.name and '-'}{run.name}.json"
+    """Return a name of machine and run, so that a run replaces the last such one of the same CPU."""
+    return "-".join(filter(None, (run.machine.name, run.name))) + ".json"
 
 
 def save(run: Run, folder: Path = RESULTS) -> Path:
@@ -327,8 +323,12 @@ def load(path: Path) -> Run:
     return msgspec.json.decode(path.read_bytes(), type=Run)
 
 
-def default_runs(folder: Path = RESULTS) -> dict[Path, Run]:
-    """Return the stored runs with default options, one for each CPU, in the order of vendors."""
-    runs = {path: load(path) for path in sorted(folder.glob("*.json"))}
-    chosen = [(path, run) for path, run in runs.items() if not run.name]
-    return dict(sorted(chosen, key=lambda pair: (pair[1].machine.vendor, pair[0])))
+def stored_runs(folder: Path = RESULTS) -> dict[Path, Run]:
+    """Return all stored runs in the order of vendors and names."""
+    runs = ((path, load(path)) for path in folder.glob("*.json"))
+    return dict(sorted(runs, key=lambda pair: (pair[1].machine.vendor, *_names(pair[1]))))
+
+
+def _names(run: Run) -> tuple[str, bool, str]:
+    """Return the key by which the runs of a vendor are sorted; the one without a name comes first."""
+    return run.machine.name, run.name is not None, str(run.name)

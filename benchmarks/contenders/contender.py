@@ -30,7 +30,7 @@ class Prepared:
     call: Call
     activate: Call = lambda: None
     result: Callable[[], Array] | None = None
-    conversion: float = 0.0
+    conversion: float | None = None
 
 
 Prepare: TypeAlias = Callable[[OperatorCase, int], Prepared]

@@ -36,7 +36,7 @@ def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
     begin = time.perf_counter()
     converted = tensor.asformat("sell")
     seconds = time.perf_counter() - begin
-    call = operator_named(case.op).bind(converted, *case.operands, out=case.out)
+    call = operator_named(case.operator).bind(converted, *case.operands, out=case.out)
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
 
 
@@ -44,16 +44,15 @@ def prepare_chosen(case: OperatorCase, threads: int) -> Prepared:
     """Bind the operator to its arrays, with the matrix in the format that `gossamer.prepare` chooses for many
     calls. The time of the conversion is that of the second one, as the first compiles it."""
     # A matrix of blocks is given in CSR, so that its blocks must be found.
-    op = "spmv" if case.op == "spmv" else "spmm"
-    convert = partial(gossamer.prepare, case.csr, op, calls=MANY_CALLS)
-    if op == "spmm":
-        convert = partial(convert, features=case.features)
+    convert = partial(
+        gossamer.prepare, case.csr, case.operator, features=case.width, calls=MANY_CALLS
+    )
     gossamer.set_num_threads(threads)
     convert()
     begin = time.perf_counter()
     matrix = convert()
     seconds = time.perf_counter() - begin
-    call = operator_named(op).bind(matrix, *case.operands, out=case.out)
+    call = operator_named(case.operator).bind(matrix, *case.operands, out=case.out)
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
 
 
@@ -68,11 +67,13 @@ def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Ca
 
 def bound(case: OperatorCase) -> Call:
     """Return the operator bound to its arrays."""
-    if case.op == "bsr_spmm":
-        return operator_named("spmm").bind(case.bsr, *case.operands, out=case.out)
-    return operator_named(case.op).bind(from_scipy(case.csr), *case.operands, out=case.out)
+    # A matrix in blocks is passed as it is, since `spmm` computes with SciPy's blocks.
+    matrix = from_scipy(case.csr) if case.bsr is None else case.bsr
+    return operator_named(case.operator).bind(matrix, *case.operands, out=case.out)
 
 
 def operator(case: OperatorCase) -> Call:
     """Return the operator on a tensor that was checked once."""
-    return partial(operator_named(case.op), from_scipy(case.csr), *case.operands, out=case.out)
+    return partial(
+        operator_named(case.operator), from_scipy(case.csr), *case.operands, out=case.out
+    )

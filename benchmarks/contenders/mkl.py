@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.contenders import numba
-from benchmarks.contenders.contender import Prepared
+from benchmarks.contenders.contender import PRODUCTS, Prepare, Prepared
 from benchmarks.contenders.mkl_blocks import MklBlocks
 from benchmarks.contenders.mkl_library import MklHandle, MklMatrix, set_num_threads
 from benchmarks.operator_case import OperatorCase
@@ -19,15 +19,17 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
 
 def prepare_plain(case: OperatorCase, threads: int) -> Prepared:
     """Return the product of a matrix in CSR, with the handle only; also attention, of which it is a part."""
-    if case.op == "attention":
-        return prepare_attention(case, threads)
-    return prepared(case, threads, lambda: matrix_of(case, optimize=False))
+    return PLAIN[case.op](case, threads)
 
 
 def matrix_of(case: OperatorCase, *, optimize: bool) -> MklMatrix:
     """Return the handle of the matrix."""
-    features = case.features if case.operands[0].ndim > 1 else None
-    return MklMatrix(case.csr, features=features, optimize=optimize)
+    return MklMatrix(case.csr, features=case.width, optimize=optimize)
+
+
+def prepare_product(case: OperatorCase, threads: int) -> Prepared:
+    """Return the product of a matrix in CSR, with the handle only."""
+    return prepared(case, threads, lambda: matrix_of(case, optimize=False))
 
 
 def prepare_attention(case: OperatorCase, threads: int) -> Prepared:
@@ -60,3 +62,10 @@ def prepared(case: OperatorCase, threads: int, make: Callable[[], MklHandle]) ->
     set_num_threads(threads)
     call = make().product(case.operands[0], case.out)
     return Prepared(call, partial(set_num_threads, threads))
+
+
+PLAIN: dict[str, Prepare] = {
+    **dict.fromkeys(PRODUCTS, prepare_product),
+    "attention": prepare_attention,
+}
+"""The operators of `prepare_plain`."""

@@ -15,16 +15,26 @@ from benchmarks.operator_case import Array, OperatorCase
 def prepare(case: OperatorCase, threads: int) -> Prepared:
     """`matrix @ operand`, with the matrix in the format of the problem."""
     del threads
-    call = product(case)
+    call = CALLS[case.op](case)
     return Prepared(call, result=call)
 
 
-def product(case: OperatorCase) -> Callable[[], Array]:
-    """Return the product of the case."""
-    if case.op == "attention":
-        from gossamer.cli.bench.baselines.attention import prepare_attention
-
-        return prepare_attention(sparse.csr_array(case.csr), *case.operands)
-    (operand,) = case.operands
-    matrix = case.csr if case.bsr is None else case.bsr
+def product_of(case: OperatorCase) -> Callable[[], Array]:
+    """Compute the product with a matrix or a vector."""
+    (operand,), matrix = case.operands, case.stored
     return lambda: np.asarray(matrix @ operand)
+
+
+def attention_of(case: OperatorCase) -> Callable[[], Array]:
+    """Compute attention as the command `gossamer run` does beside gossamer."""
+    from gossamer.cli.bench.baselines.attention import prepare_attention
+
+    return prepare_attention(sparse.csr_array(case.csr), *case.operands)
+
+
+CALLS: dict[str, Callable[[OperatorCase], Callable[[], Array]]] = {
+    "spmm": product_of,
+    "spmv": product_of,
+    "bsr_spmm": product_of,
+    "attention": attention_of,
+}

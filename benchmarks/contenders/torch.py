@@ -33,7 +33,7 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
 
 def call_of(case: OperatorCase) -> tuple[Call, Callable[[], Array] | None]:
     """Return the call, and a function that makes it and returns the result (None: `case.out`)."""
-    stored: Any = case.csr if case.bsr is None else case.bsr
+    stored: Any = case.stored
     arrays = map(torch.from_numpy, (stored.indptr, stored.indices, stored.data))
     make = torch.sparse_csr_tensor if case.bsr is None else torch.sparse_bsr_tensor
     matrix = make(*arrays, size=stored.shape)

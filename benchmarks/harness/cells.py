@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.process import Remote, memory_folder
 from benchmarks.harness.progress import Bar
-from benchmarks.harness.rounds import Entry, Samples, SamplingPlan, measure, quartiles
+from benchmarks.harness.rounds import Entry, Samples, SamplingPlan, measure
 from benchmarks.harness.tasks import Batch, Task
 from benchmarks.machine.machine_description import cache_share
 from benchmarks.machine.roofline import Roofline
@@ -48,7 +49,7 @@ class Draft:
     working_bytes: int
     threads: int
     errors: dict[str, float] = field(default_factory=dict)
-    conversions: dict[str, float] = field(default_factory=dict)
+    conversions: dict[str, float | None] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
@@ -177,7 +178,7 @@ def cell_of(
         seconds, disturbed = samples.chosen(name, (key, threads))
         is_disturbed |= disturbed
         found = figure(seconds, error, work, bounds)
-        figures[name] = replace(found, conversion_ms=in_ms(draft.conversions[name]))
+        figures[name] = replace(found, conversion_ms=_conversion_ms(draft.conversions[name]))
     rows, columns = task.matrix.csr.shape
     return Cell(
         op=task.op,
@@ -210,15 +211,17 @@ def bounds_of(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:
 
 def figure(seconds: list[float], error: float, work: Work, bounds: MachineBounds | None) -> Figure:
     """Return a contender's times and its share of the machine's bounds."""
-    lower, median, upper = quartiles(seconds)
+    median = statistics.median(seconds)
     return Figure(
         median_ms=in_ms(median),
-        quartiles_ms=(in_ms(lower), in_ms(upper)),
-        samples_ms=tuple(map(in_ms, seconds)),
         max_rel_error=float(f"{error:.3g}"),
         of_bandwidth=None if bounds is None else share(work.bytes / median / bounds.bandwidth),
         of_peak=None if bounds is None else share(work.operations / median / bounds.peak),
     )
+
+
+def _conversion_ms(seconds: float | None) -> float | None:
+    return None if seconds is None else in_ms(seconds)
 
 
 def share(value: float) -> float:

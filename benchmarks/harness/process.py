@@ -179,9 +179,9 @@ class Remote:
         )["skipped"]
         return {int(count): reason for count, reason in skipped.items()}
 
-    def conversion(self, key: str, threads: int) -> float:
+    def conversion(self, key: str, threads: int) -> float | None:
         """Return the seconds in which the matrix of a case was converted from CSR, before all calls."""
-        seconds: float = self.ask("conversion", key=key, threads=threads)["seconds"]
+        seconds: float | None = self.ask("conversion", key=key, threads=threads)["seconds"]
         return seconds
 
     def result(self, key: str, threads: int) -> Array:

@@ -7,7 +7,6 @@ other processes used the processors during the turn; nothing waits for a quiet m
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -178,17 +177,3 @@ def take_turn(
     for entry, one in zip(calls, seconds, strict=True):
         samples.by_name[name][entry].append(Sample(one, foreign))
     return foreign
-
-
-def quartiles(seconds: Sequence[float]) -> tuple[float, float, float]:
-    """Return the lower quartile, the median and the upper quartile.
-
-    >>> quartiles([4.0, 1.0, 3.0, 2.0, 5.0])
-    (2.0, 3.0, 4.0)
-    >>> quartiles([1.0])
-    (1.0, 1.0, 1.0)
-    """
-    if len(seconds) == 1:
-        return seconds[0], seconds[0], seconds[0]
-    lower, median, upper = statistics.quantiles(seconds, n=4, method="inclusive")
-    return lower, median, upper

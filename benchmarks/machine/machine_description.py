@@ -27,7 +27,7 @@ class MachineDescription(msgspec.Struct, frozen=True):
     python: str
 
 
-def describe_machine(name: str = "") -> MachineDescription:
+def describe_machine(name: str | None = None) -> MachineDescription:
     """Describe this machine; its name is by default that of its processor."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     processors = len(os.sched_getaffinity(0))

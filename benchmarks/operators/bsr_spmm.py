@@ -14,6 +14,7 @@ class BsrSpmm(Problem):
     """A in BSR; contenders without support for blocks get it in CSR."""
 
     op = "bsr_spmm"
+    operator = "spmm"
     title = "block-sparse matrix times dense matrix, BSR"
     color, marker = "#cc79a7", "diamond"
     matrices = BLOCKS

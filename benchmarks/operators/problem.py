@@ -34,6 +34,9 @@ class Problem(ABC):
     numbers in [-1, 1) of the matrix's dtype."""
 
     op: ClassVar[str]
+    operator: ClassVar[str | None] = None
+    """The operator of gossamer that computes it; None: the one with the same name."""
+
     title: ClassVar[str]
     color: ClassVar[str]
     marker: ClassVar[Marker]
@@ -74,7 +77,14 @@ class Problem(ABC):
 
     def case(self) -> OperatorCase:
         """Return the arrays for contenders."""
-        return OperatorCase(self.op, self.csr, self.operands, self.result_shape(), self.matrix.bsr)
+        return OperatorCase(
+            self.op,
+            self.operator or self.op,
+            self.csr,
+            self.operands,
+            self.result_shape(),
+            self.matrix.bsr,
+        )
 
     @classmethod
     def estimated_bytes(cls, matrix: BenchmarkMatrix, features: int) -> int:

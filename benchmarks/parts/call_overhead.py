@@ -21,6 +21,8 @@ from scipy import sparse
 import gossamer as gs
 from benchmarks.harness.progress import Bar
 from benchmarks.records import CallCost
+from gossamer.operators import operator_named
+from gossamer_backend import BoundCall
 from gossamer_backend.call.abi import Workspace
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED
@@ -64,10 +66,11 @@ def calls_of(op: str) -> dict[str, Call]:
     gs.set_num_threads(1)
     matrix = sparse.csr_array(np.array([[2.0]], dtype=np.float32))
     tensor = from_scipy(matrix)
-    shape = (1,) if op == "spmv" else (1, 1)
+    operator = operator_named(op)
+    shape = (1,) * operator.program.dense_dimensions
     given, out = np.full(shape, 3.0, np.float32), np.zeros(shape, np.float32)
-    operator = getattr(gs, op)
     bound = operator.bind(tensor, given, out=out)
+    assert isinstance(bound, BoundCall), "a matrix of one element has one kernel"
     workspace = Workspace(1, None, NOT_GUARDED)
     bare = partial(bound.kernel.function, *bound.prepared_arguments, ctypes.byref(workspace))
     calls: dict[str, Call] = {

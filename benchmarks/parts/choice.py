@@ -21,9 +21,10 @@ from benchmarks.harness.progress import Bar
 from benchmarks.matrices import BLOCKS, IN_CSR, RARE, available, load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, Array, aligned_copy
 from benchmarks.parts.fresh_process import run_fresh
+from benchmarks.parts.measured_operators import takes_vectors
 from benchmarks.records import ChoiceTime
 from gossamer.operator_calls.chosen_format import Stored, in_format
-from gossamer.operators import operator_named
+from gossamer.operators import operator_named, product_names
 from gossamer_formats import SparseTensor
 from gossamer_tune import Estimate, MatrixProperties, properties_of
 
@@ -87,13 +88,14 @@ def cases_of(
     >>> [case.features for case in cases_of(["spmm", "spmv"], None, None, None)]
     [32, 128, 512, 1]
     """
-    sizes = {"spmm": tuple(features or FEATURES), "spmv": (1,)}
+    sizes = tuple(features or FEATURES)
     return [
         Case(op, size, dtype, count)
         for count in threads or (1,)
         for dtype in dtypes or ("float32",)
         for op in ops
-        for size in sizes.get(op, ())
+        if op in product_names()
+        for size in ((1,) if takes_vectors(op) else sizes)
     ]
 
 
@@ -122,7 +124,7 @@ def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
     """Yield the formats in which the library computes an operator, whatever the model thinks of them."""
     yield candidate("csr")
     yield candidate("hyb", c=1)
-    yield from _vector_formats(found) if op == "spmv" else _matrix_formats(found)
+    yield from _vector_formats(found) if takes_vectors(op) else _matrix_formats(found)
     for size in _filled_blocks(found):
         if not found.rows % size and not found.columns % size:
             yield candidate("bsr", block_rows=size, block_columns=size)
@@ -178,7 +180,7 @@ def time_case(formats: StoredFormats, case: Case) -> dict[str, Any]:
     """Time the calls of a case with the matrix in all formats, as the fields of a `ChoiceTime`."""
     matrix = formats.matrix
     gs.set_num_threads(case.threads)
-    features = case.features if case.op == "spmm" else None
+    features = None if takes_vectors(case.op) else case.features
     choice = gs.explain(gs.prepare(matrix, case.op, features=features, calls=MANY_CALLS))
     rows, columns = matrix.shape
     found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
@@ -203,7 +205,7 @@ def time_case(formats: StoredFormats, case: Case) -> dict[str, Any]:
 def operands_of(matrix: SparseTensor, case: Case) -> tuple[Array, Array]:
     """Return the dense operand and the output of a case."""
     rows, columns = matrix.shape
-    width = (case.features,) if case.op == "spmm" else ()
+    width = () if takes_vectors(case.op) else (case.features,)
     dense = np.random.default_rng(0).random((columns, *width)).astype(case.dtype)
     out = np.zeros((rows, *width), case.dtype)
     return aligned_copy(dense, offset=OPERAND_OFFSET), aligned_copy(out, offset=0)

@@ -16,8 +16,8 @@ from typing import TypeAlias, get_args
 
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.fresh_process import run_fresh
+from benchmarks.parts.measured_operators import another_operator, features_of, known
 from benchmarks.records import CompileTime, DoneBefore
-from gossamer.operators import NAMES
 
 PROCESSES = 5
 FEW_PROCESSES = 3
@@ -32,7 +32,7 @@ import importlib, json, pkgutil, sys, time
 start = time.perf_counter()
 import gossamer
 
-op, features, done_before = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+op, another, features, done_before = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 if done_before != "import gossamer":
     import llvmlite.binding
 
@@ -56,7 +56,7 @@ def script_to_callable(name):
 
 
 if done_before == "another kernel":
-    script_to_callable("spmv" if op == "spmm" else "spmm")
+    script_to_callable(another)
 begin = time.perf_counter()
 built = script_to_callable(op)
 done = time.perf_counter()
@@ -71,7 +71,8 @@ print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": buil
 
 def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
     """Build a kernel in a fresh process, with its cache in a folder."""
-    command = (sys.executable, "-c", PROBE, op, str(FEATURES), done_before)
+    another = another_operator(op)
+    command = (sys.executable, "-c", PROBE, op, another, str(FEATURES), done_before)
     times: Times = json.loads(run_fresh(*command, GOSSAMER_CACHE_DIR=cache).splitlines()[-1])
     return times
 
@@ -92,7 +93,7 @@ def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> Co
     first, second = zip(*(probe_pair(op, done_before) for _ in range(processes)), strict=True)
     return CompileTime(
         op=op,
-        features=1 if op == "spmv" else FEATURES,
+        features=features_of(op, FEATURES),
         done_before=done_before,
         before_ms=median(first, "before"),
         uncached_ms=median(first, "total"),
@@ -116,8 +117,3 @@ def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple
             times.append(measure_compile_time(op, done_before, processes))
             bar.advance(2 * processes * SECONDS_PER_PROCESS)
     return tuple(times)
-
-
-def known(ops: Sequence[str]) -> list[str]:
-    """Return the operators that the probe can build."""
-    return [op for op in ops if op in NAMES]

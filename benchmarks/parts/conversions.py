@@ -33,24 +33,44 @@ from gossamer_ir.nodes import FormatDescription
 
 
 class BenchmarkFormat(NamedTuple):
-    """A format of gossamer and its parameters, and SciPy's method and arguments for it."""
+    """A format of gossamer and its parameters, and SciPy's method and arguments for it.
+
+    SciPy keeps the zeros that fill blocks when it converts from a format that `is_filled`, and does not sort
+    the rows of CSR that it makes of it. A matrix takes part in a format that it `suits`.
+    """
 
     format: str | FormatDescription
     parameters: Mapping[str, Any]
     method: str
     arguments: Mapping[str, Any]
+    is_filled: bool = False
+    suits: Callable[[Any], bool] = lambda matrix: True
+
+
+DIAGONAL_SLOTS = 20
+"""The most slots of DIA for each nonzero with which a matrix is stored in DIA."""
+
+
+def suits_diagonals(matrix: Any) -> bool:
+    """Return whether the diagonals with nonzeros have few slots."""
+    coordinates = matrix.tocoo()
+    diagonals = np.unique(coordinates.col - coordinates.row).size
+    return bool(diagonals * matrix.shape[1] <= DIAGONAL_SLOTS * matrix.nnz)
+
+
+def blocks_of(size: int) -> BenchmarkFormat:
+    """Return square blocks of a size."""
+    parameters = {"block_rows": size, "block_columns": size}
+    arguments = {"blocksize": (size, size)}
+    return BenchmarkFormat(bsr(sorted=False), parameters, "tobsr", arguments, is_filled=True)
 
 
 FORMATS = {
     "csr": BenchmarkFormat("csr", {}, "tocsr", {}),
     "csc": BenchmarkFormat("csc", {}, "tocsc", {}),
-    "bsr 2x2": BenchmarkFormat(
-        bsr(sorted=False), {"block_rows": 2, "block_columns": 2}, "tobsr", {"blocksize": (2, 2)}
-    ),
-    "bsr 4x4": BenchmarkFormat(
-        bsr(sorted=False), {"block_rows": 4, "block_columns": 4}, "tobsr", {"blocksize": (4, 4)}
-    ),
-    "dia": BenchmarkFormat("dia", {}, "todia", {}),
+    "bsr 2x2": blocks_of(2),
+    "bsr 4x4": blocks_of(4),
+    "dia": BenchmarkFormat("dia", {}, "todia", {}, suits=suits_diagonals),
     "coo": BenchmarkFormat(coo(sorted=False), {}, "tocoo", {}),
 }
 """The formats of which each is converted to each other."""
@@ -71,9 +91,6 @@ USUAL = (
 
 BLOCK = 4
 """Rows and columns are filled up to a multiple of this: SciPy's blocks must divide the matrix."""
-
-DIAGONAL_SLOTS = 20
-"""The most slots of DIA for each nonzero with which a matrix is stored in DIA."""
 
 UNSORTED_CSR = FORMATS["csr"]._replace(format=csr(sorted=False))
 """The target instead of CSR for blocks."""
@@ -151,9 +168,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
     """Time all pairs of formats."""
     matrix = filled_up(matrix)
     tensor = gs.from_scipy(matrix)
-    formats = {
-        key: form for key, form in FORMATS.items() if key != "dia" or suits_diagonals(matrix)
-    }
+    formats = {key: form for key, form in FORMATS.items() if form.suits(matrix)}
     tensors = {
         key: tensor.asformat(form.format, **form.parameters) for key, form in formats.items()
     }
@@ -163,8 +178,9 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
         for target, form in formats.items():
             if source == target:
                 continue
-            options: dict[str, Any] = {"zeros": "keep"} if source.startswith("bsr") else {}
-            if source.startswith("bsr") and target == "csr":
+            is_filled = formats[source].is_filled
+            options: dict[str, Any] = {"zeros": "keep"} if is_filled else {}
+            if is_filled and target == "csr":
                 form = UNSORTED_CSR
             ours = partial(tensors[source].asformat, form.format, **options, **form.parameters)
             theirs = partial(convert_by_scipy, matrices[source], form)
@@ -189,13 +205,6 @@ def filled_up(matrix: Any) -> Any:
     filled: Any = sparse.csr_matrix(matrix, copy=True)
     filled.resize([-(-size // BLOCK) * BLOCK for size in matrix.shape])
     return filled
-
-
-def suits_diagonals(matrix: Any) -> bool:
-    """Return whether the diagonals with nonzeros have few slots."""
-    coordinates = matrix.tocoo()
-    diagonals = np.unique(coordinates.col - coordinates.row).size
-    return bool(diagonals * matrix.shape[1] <= DIAGONAL_SLOTS * matrix.nnz)
 
 
 def of_scipy(matrix: Any, form: BenchmarkFormat) -> Any:

@@ -11,20 +11,21 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
 
 from benchmarks.goals import FIRST_CALLS
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.fresh_process import run_fresh
+from benchmarks.parts.measured_operators import another_operator, features_of, known
 from benchmarks.records import FirstCall, FirstCallState
-from gossamer.operators import NAMES
+from gossamer.cli.bench.baselines import baseline_of
 
 SECONDS_PER_PROCESS = 1.0
 """Used only to estimate the duration."""
 FEATURES = 64
-STATES: Mapping[FirstCallState, str] = {"first call": "", "second kernel": "another"}
-"""The states of a process, and the argument of the probe for each."""
+ROWS = 500
+"""The rows and columns of the matrix; `PROBE` makes one with as many."""
 
 PROBE = """
 import json, sys, time
@@ -34,21 +35,20 @@ import scipy.sparse
 
 import gossamer as gs
 
-op, features, is_second = sys.argv[1], int(sys.argv[2]), bool(sys.argv[3])
+rows, calls = int(sys.argv[1]), json.loads(sys.argv[2])
 rng = np.random.default_rng(0)
-matrix = scipy.sparse.random(500, 500, 0.01, format="csr", dtype=np.float32, random_state=1)
-dense = [rng.random((500, features), dtype=np.float32) for _ in range(3)]
-dense_operands = {"spmm": dense[:1], "spmv": [dense[0][:, 0].copy()], "sddmm": dense[:2], "attention": dense}
+matrix = scipy.sparse.random(rows, rows, 0.01, format="csr", dtype=np.float32, random_state=1)
+*before, timed = [(name, [rng.random(shape, dtype=np.float32) for shape in shapes]) for name, shapes in calls]
 
 
-def call(name):
-    getattr(gs, name)(matrix, *dense_operands[name])
+def call(name, dense):
+    getattr(gs, name)(matrix, *dense)
 
 
-if is_second:
-    call("spmv" if op == "spmm" else "spmm")
+for name, dense in before:
+    call(name, dense)
 begin, cpu = time.perf_counter(), time.process_time()
-call(op)
+call(*timed)
 print(json.dumps([time.perf_counter() - begin, time.process_time() - cpu]))
 """
 
@@ -62,8 +62,10 @@ class Seconds(NamedTuple):
 
 def probe(op: str, state: FirstCallState) -> Seconds:
     """Measure a call in a fresh process."""
+    called = {"first call": (op,), "second kernel": (another_operator(op), op)}[state]
+    calls = [(name, baseline_of(name).operand_shapes((ROWS, ROWS), FEATURES)) for name in called]
     with tempfile.TemporaryDirectory() as folder:
-        command = (sys.executable, "-c", PROBE, op, str(FEATURES), STATES[state])
+        command = (sys.executable, "-c", PROBE, str(ROWS), json.dumps(calls))
         output = run_fresh(*command, GOSSAMER_CACHE_DIR=folder)
     return Seconds(*json.loads(output.splitlines()[-1]))
 
@@ -73,7 +75,7 @@ def measure_first_call(op: str, state: FirstCallState, processes: int) -> FirstC
     samples = [probe(op, state) for _ in range(processes)]
     return FirstCall(
         op=op,
-        features=1 if op == "spmv" else FEATURES,
+        features=features_of(op, FEATURES),
         state=state,
         median_ms=round(1e3 * statistics.median(sample.wall for sample in samples), 1),
         least_cpu_ms=round(1e3 * min(sample.cpu for sample in samples), 1),
@@ -83,20 +85,15 @@ def measure_first_call(op: str, state: FirstCallState, processes: int) -> FirstC
 
 def estimated_seconds(ops: Sequence[str], processes: int) -> float:
     """Return the estimated duration."""
-    return len(known(ops)) * len(STATES) * processes * SECONDS_PER_PROCESS
+    return len(known(ops)) * len(get_args(FirstCallState)) * processes * SECONDS_PER_PROCESS
 
 
 def measure_first_calls(ops: Sequence[str], bar: Bar, processes: int) -> tuple[FirstCall, ...]:
     """Measure the given operators that gossamer offers, in both states."""
     calls = []
     for op in known(ops):
-        for state in STATES:
+        for state in get_args(FirstCallState):
             bar.says(f"{op}: {state} in {processes} fresh processes")
             calls.append(measure_first_call(op, state, processes))
             bar.advance(processes * SECONDS_PER_PROCESS)
     return tuple(calls)
-
-
-def known(ops: Sequence[str]) -> list[str]:
-    """Return the operators that the probe can call."""
-    return [op for op in ops if op in NAMES]

@@ -71,7 +71,6 @@ def measure_case(
             is_ours=name in example.programs,
             threads=threads,
             median_ms=float(f"{statistics.median(found):.4g}"),
-            samples_ms=tuple(float(f"{one:.4g}") for one in found),
             prepare_seconds=round(ready[name]["prepare_seconds"], 3),
             relative_error=float(f"{ready[name]['relative_error']:.2g}"),
         )

@@ -60,7 +60,7 @@ def measure_startup(start: StartupProbe) -> Startup:
     seconds, loads = zip(*(start.measure() for _ in range(PROCESSES)), strict=True)
     samples = tuple(round(1e3 * second, 1) for second in seconds)
     loads_llvm = None if loads[0] is None else any(loads)
-    return Startup(start.what, statistics.median(samples), samples, start.limit_ms, loads_llvm)
+    return Startup(start.what, statistics.median(samples), start.limit_ms, loads_llvm)
 
 
 def measure_statement(statement: str) -> tuple[float, bool]:

@@ -19,7 +19,7 @@ def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
     disturbed = any(cell.is_disturbed for cell in cells)
     note = "* too few samples without other processes; disturbed ones are counted"
     sheet = Sheet(
-        f"{op}: median ms (fraction of the bound)", columns, note=note if disturbed else ""
+        f"{op}: median ms (fraction of the bound)", columns, note=note if disturbed else None
     )
     for cell in cells:
         work = (
@@ -62,11 +62,11 @@ def conversion_pays_sheet(op: str, cells: Sequence[Cell], converted: str) -> She
         if ratio is None:
             continue
         ours, figure = cell.figures[OURS].median_ms, cell.figures[converted]
-        gained = ours - figure.median_ms
-        calls = f"{math.ceil(figure.conversion_ms / gained)} calls" if gained > 0 else "never"
+        conversion, gained = figure.conversion_ms or 0.0, ours - figure.median_ms
+        calls = f"{math.ceil(conversion / gained)} calls" if gained > 0 else "never"
         times = (f"{ours:.3g}", f"{figure.median_ms:.3g}", f"{ratio:.2f}")
         best = "-" if other is None else f"{other:.2f}"
-        row = (*times, best, f"{figure.conversion_ms:.3g}", calls)
+        row = (*times, best, f"{conversion:.3g}", calls)
         sheet.rows.append((*problem_columns(cell), *row))
     return sheet
 

@@ -14,7 +14,7 @@ def goals_sheet(cells: Sequence[Cell], ours: Sequence[str], goals: Sequence[Goal
     columns = ("who", "op", "on", "best of", "cells", "mean", "wanted", "least", "wanted", "in", "")
     sheet = Sheet("goals", columns, words=4)
     for goal in goals:
-        for name in (goal.who,) if goal.who else ours:
+        for name in ours if goal.who is None else (goal.who,):
             outcome = goal.outcome(cells, name)
             # The first one has each operator; others have some of them.
             if outcome is None and name != ours[0]:

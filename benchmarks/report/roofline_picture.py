@@ -226,7 +226,7 @@ def legend(cells: Sequence[Cell], y: float) -> Iterator[str]:
     yield label(LEFT, y + 26, text)
 
 
-def label(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
+def label(x: float, y: float, text: str, *, anchor: str = "start", kind: str | None = None) -> str:
     """Return a text."""
     styled = f' class="{kind}"' if kind else ""
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'

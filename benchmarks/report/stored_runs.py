@@ -1,4 +1,4 @@
-"""The part of benchmarks/README.md that shows the stored runs with default options, one for each CPU."""
+"""The part of benchmarks/README.md that shows the stored runs, one of the operators for each CPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.records import RESULTS, Run, default_runs
+from benchmarks import records
+from benchmarks.records import RESULTS, Run
 from benchmarks.report.run_report import summary
 
 README = Path(__file__).parents[1] / "README.md"
@@ -18,7 +19,7 @@ def show_in_readme(readme: Path = README, results: Path = RESULTS) -> None:
     """Replace the text between the marks by the stored runs, whose pages and pictures must exist."""
     before, _, rest = readme.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    text = shown(default_runs(results), readme.parent)
+    text = shown(records.stored_runs(results), readme.parent)
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
@@ -28,16 +29,20 @@ def shown(runs: Mapping[Path, Run], folder: Path) -> str:
 
 
 def parts_of(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
-    """Yield the summary of each run, and the vendors without a run."""
+    """Yield the summary of the runs of the operators, links to the others, and the vendors without a run."""
     for path, run in runs.items():
         base = os.path.relpath(path.resolve(), folder.resolve())
         base = Path(base).as_posix().removesuffix(".json")
+        links = f"[all figures]({base}.md), [data]({base}.json)"
+        if run.name is not None:
+            yield f"\n{run.machine.cpu}, other parts ({run.name}), {run.date[:10]}: {links}"
+            continue
         yield f"\n### {run.machine.vendor}: {run.machine.cpu}\n"
-        yield f"{run.date[:10]}: [all figures]({base}.md), [data]({base}.json)\n"
+        yield f"{run.date[:10]}: {links}\n"
         if run.rooflines and run.cells:
             yield f"![roofline]({base}.svg)\n"
         yield summary(run).replace("\n### ", "\n#### ").replace("### ", "#### ", 1)
-    vendors = {run.machine.vendor for run in runs.values()}
+    vendors = {run.machine.vendor for run in runs.values() if run.name is None}
     for vendor in VENDORS:
         if vendor not in vendors:
             yield f"\n### {vendor}\n\nNo run is stored yet.\n"

@@ -18,12 +18,12 @@ class Sheet:
     columns: Row
     words: int = 1
     rows: list[Row] = field(default_factory=list)
-    note: str = ""
+    note: str | None = None
 
 
 def to_rich(sheet: Sheet) -> Table:
     """Return the table of a terminal."""
-    table = Table(title=sheet.title, title_justify="left", caption=sheet.note or None)
+    table = Table(title=sheet.title, title_justify="left", caption=sheet.note)
     for number, column in enumerate(sheet.columns):
         table.add_column(column, justify="left" if number < sheet.words else "right")
     for row in sheet.rows:
@@ -48,7 +48,7 @@ def to_markdown(sheet: Sheet) -> str:
     rule = ["---" if number < sheet.words else "--:" for number in range(len(sheet.columns))]
     lines = [line_of(sheet.columns), f"|{'|'.join(rule)}|"]
     lines += [line_of(row) for row in sheet.rows if row]
-    note = f"\n{sheet.note}\n" if sheet.note else ""
+    note = "" if sheet.note is None else f"\n{sheet.note}\n"
     return f"### {sheet.title}\n\n" + "\n".join(lines) + f"\n{note}"
 
 

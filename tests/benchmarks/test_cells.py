@@ -66,8 +66,6 @@ def test_a_cell_holds_verified_times(op):
     assert found.operations == 2 * given.csr.nnz * given.features
     assert found.fits_cache == (given.working_bytes() <= found.cache_bytes)
     assert times.max_rel_error <= given.allowed_error()
-    assert times.quartiles_ms[0] <= times.median_ms <= times.quartiles_ms[1]
-    assert min(times.samples_ms) <= times.median_ms <= max(times.samples_ms)
     assert times.of_bound == pytest.approx(found.bound_ms / times.median_ms, rel=0.01)
     assert contenders["scipy"].worker.cases == {}
 
@@ -76,7 +74,7 @@ def test_the_time_of_a_conversion_is_kept():
     names = ("gossamer", "gossamer_sell")
     contenders = {name: Local(name, load_prepare(name)) for name in names}
     found, _ = measured(task("spmv", names=names), contenders=contenders)
-    assert found.figures["gossamer"].conversion_ms == 0
+    assert found.figures["gossamer"].conversion_ms is None
     assert found.figures["gossamer_sell"].conversion_ms > 0
 
 
@@ -84,7 +82,7 @@ def test_a_contender_without_threads_is_timed_once_for_all_numbers():
     contenders = {"scipy": Local("scipy", load_prepare("scipy"), threaded=False)}
     found = measured(task(), task(features=2), contenders=contenders)
     assert [(one.features, one.threads) for one in found] == [(3, 1), (3, 2), (2, 1), (2, 2)]
-    times = [one.figures["scipy"].samples_ms for one in found]
+    times = [one.figures["scipy"] for one in found]
     assert times[0] == times[1]
     assert times[2] == times[3]
 

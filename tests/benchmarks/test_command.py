@@ -31,7 +31,7 @@ def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):
     assert "pubmed" in run.missing
     assert run.settings["features"] == "4"
     assert str(tmp_path) not in str(run.settings)
-    assert path.stem.startswith(f"{run.machine.name}-op-spmm-sddmm-matrix-cora")
+    assert path.stem == f"{run.machine.name}-selected"
     assert __main__.main([*words.split(), str(tmp_path / "out")]) == 0  # replaces the first run
     assert list((tmp_path / "out").glob("*.json")) == [path]
     assert __main__.main(["report", str(path)]) == 0

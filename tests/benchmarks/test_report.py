@@ -87,7 +87,7 @@ def test_a_run_is_the_same_after_it_was_stored(tmp_path):
     assert records.load(path) == run
     quick = msgspec.structs.replace(run, name="quick")
     assert records.save(quick, tmp_path).name == "some-machine-quick.json"
-    assert records.default_runs(tmp_path) == {path: run}
+    assert list(records.stored_runs(tmp_path).values()) == [run, quick]
 
 
 def test_the_tables_say_time_bound_ratio_and_verdict():
@@ -192,10 +192,11 @@ def test_the_page_shows_what_is_stored():
     """`python -m benchmarks report FILE --readme` after the tables have changed."""
     text = stored_runs.README.read_text()
     shown = text.partition(stored_runs.BEGIN)[2].partition(stored_runs.END)[0]
-    runs = records.default_runs()
+    runs = records.stored_runs()
     assert shown.strip() == stored_runs.shown(runs, stored_runs.README.parent).strip()
     for path, run in runs.items():
-        assert path.with_suffix(".svg").read_text() == roofline_picture.draw(run)
+        if run.name is None:
+            assert path.with_suffix(".svg").read_text() == roofline_picture.draw(run)
 
 
 def test_stored_runs_have_one_file_for_each_processor_and_options():

@@ -40,7 +40,7 @@ def task(op="spmm", features=3, threads=(1, 2), names=("scipy",)):
 
 
 def figure(ms):
-    return records.Figure(ms, (ms, ms), (ms,), 0.0, of_bandwidth=1.0 / ms, of_peak=0.25 / ms)
+    return records.Figure(ms, 0.0, of_bandwidth=1.0 / ms, of_peak=0.25 / ms)
 
 
 def cell(**changes):
@@ -66,7 +66,7 @@ def run_of(*found):
         cells=found,
         compile_times=(records.CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),),
         python_shares=(records.PythonShare("200 nodes, lowering", 6.0, 12.0, 1.0),),
-        startups=(records.Startup("import gossamer", 90.0, (90.0,), 200.0, loads_llvm=False),),
+        startups=(records.Startup("import gossamer", 90.0, 200.0, loads_llvm=False),),
         call_costs=(records.CallCost("spmv", "bound()", 1.25, 3.0),),
         mini_batches=(records.MiniBatches("cora", 500, 1000, 0.5, 0, 20.0, 60.0),),
         missing={"cora": "the file does not exist"},
