@@ -33,7 +33,7 @@ MAY_NEED = {
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
 TESTED_IN = {
-    "gossamer": {"cli/bench/baselines": "cli/bench/test_accuracy_and_timing.py"},
+    "gossamer": {"cli/comparison/baselines": "cli/comparison/test_accuracy_and_timing.py"},
     "gossamer-formats": {
         "counterparts": "tensors/test_scipy_conversion.py",
         **{

@@ -33,7 +33,6 @@ SAME = {
     "Options": "options of a case of the corpus",
     "SYMBOL": "the symbol of the function that runs a parallel region",
     "Statements": "statements of a body",
-    "VECTOR_BYTES": "bytes of a vector in programs that check arrays",
     "WEIGHT_ROUNDINGS": "roundings of a weight of attention",
     "WIDTH": "columns of output that is not shown in a terminal",
 }

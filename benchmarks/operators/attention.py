@@ -13,7 +13,7 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
-from gossamer.cli.bench.baselines.attention import (
+from gossamer.cli.comparison.baselines.attention import (
     WEIGHT_ROUNDINGS,
     attention_bound,
     prepare_attention,

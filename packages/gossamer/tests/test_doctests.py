@@ -17,7 +17,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 @pytest.mark.parametrize("name", modules_with_examples(gossamer))
 def test_examples_of_docstrings(name):
-    if name == "gossamer.api.spy":
+    if name == "gossamer.pictures.spy":
         pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     run_docstrings(name, np=np)
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gossamer.api.export import export
     from gossamer.api.prepare import prepare
     from gossamer.api.schedule import schedule
-    from gossamer.api.spy import spy
     from gossamer.operators.attention import attention
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
+    from gossamer.pictures.spy import spy
     from gossamer_backend import get_num_threads, set_num_threads
     from gossamer_formats import (
         Decomposition,
@@ -88,7 +88,7 @@ _HOMES = {
     "set_num_threads": "gossamer_backend",
     "spmm": "gossamer.operators.spmm",
     "spmv": "gossamer.operators.spmv",
-    "spy": "gossamer.api.spy",
+    "spy": "gossamer.pictures.spy",
     "to_scipy": "gossamer_formats",
     "to_torch": "gossamer_formats",
     "write": "gossamer_formats",

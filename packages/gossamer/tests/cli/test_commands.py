@@ -17,10 +17,10 @@ from scipy import sparse
 
 from gossamer.cli import commands
 from gossamer.cli.app import app
-from gossamer.cli.bench.accuracy import Comparison
-from gossamer.cli.bench.operator_run import OperatorRun
 from gossamer.cli.commands.run import REPORTED_FIELDS, require_within
 from gossamer.cli.commands.show import SHOWN_STAGES
+from gossamer.cli.comparison.accuracy import Comparison
+from gossamer.cli.comparison.operator_run import OperatorRun
 from gossamer.operators import NAMES
 
 

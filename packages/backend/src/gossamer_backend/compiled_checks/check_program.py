@@ -6,6 +6,10 @@ element of a segment, where they are allowed. Every segment is sorted if and onl
 no loop runs over single segments, and the cost does not depend on their lengths. Distinct values are marked
 in a list of all possible values, on one thread. If a test fails, the program returns `OUT_OF_BOUNDS` with the
 index of the array; the caller finds the element.
+
+It reads whole arrays before a kernel runs, and lowering schedules it. The tests that the pass
+`check_index_arrays` puts into a kernel read the rows of one block just before they are computed; they are
+flat statements, because the loop over blocks has no earlier stage.
 """
 
 from __future__ import annotations
@@ -18,12 +22,10 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.index_arrays import TESTED_BYTES
 
 VECTORS_PER_PIECE = 64
 """Vectors in a piece: it stays in the L1 cache while several tests read it."""
-
-VECTOR_BYTES = 256
-"""Bytes of a vector: several registers, to amortize the overhead of the loop over more elements."""
 
 MIN_THREAD_ELEMENTS = 524_288
 """Minimum number of elements per thread: some 30 microseconds of work."""
@@ -42,7 +44,7 @@ class ArrayTest(msgspec.Struct, frozen=True):
 
     dtype: str
     in_range: bool = False
-    order: Literal["", "sorted", "unique"] = ""
+    order: Literal["sorted", "unique"] | None = None
     offsets: int | None = None
     in_rows: bool = False
     padded: bool = False
@@ -51,7 +53,7 @@ class ArrayTest(msgspec.Struct, frozen=True):
     @property
     def in_segments(self) -> bool:
         """True if the order is tested within segments or rows."""
-        return bool(self.order) and (self.in_rows or self.offsets is not None)
+        return self.order is not None and (self.in_rows or self.offsets is not None)
 
 
 @lru_cache(maxsize=64)
@@ -236,7 +238,7 @@ def _position(test: ArrayTest) -> str:
 
 
 def _lanes(test: ArrayTest) -> int:
-    return VECTOR_BYTES // _itemsize(test)
+    return TESTED_BYTES // _itemsize(test)
 
 
 def _itemsize(test: ArrayTest) -> int:

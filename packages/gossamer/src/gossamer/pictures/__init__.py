@@ -1,1 +1,1 @@
-"""Contents of pictures of matrices: the elements of each part, and the pixels that they fall into."""
+"""Pictures of matrices: `spy`, the elements of each part, and the pixels that they fall into."""

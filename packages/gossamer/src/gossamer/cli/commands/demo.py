@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gossamer.cli.bench.graphs import power_law
-from gossamer.cli.bench.operator_run import OperatorRun, operator_run
-from gossamer.cli.bench.timing import TimedCall, interleaved
+from gossamer.cli.comparison.graphs import power_law
+from gossamer.cli.comparison.operator_run import OperatorRun, operator_run
+from gossamer.cli.comparison.timing import TimedCall, interleaved
 from gossamer.cli.options import (
     FEATURES,
     Features,

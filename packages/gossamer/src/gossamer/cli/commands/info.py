@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gossamer.cli.info.matrix_properties import bandwidth_of, row_histogram
+from gossamer.cli.matrix_properties import bandwidth_of, row_histogram
 from gossamer.cli.options import (
     FEATURES,
     MaxBytes,
@@ -92,7 +92,7 @@ def info(
 
 
 def _print_tables(record: dict[str, Any], choices: list[tuple[int, FormatChoice]]) -> None:
-    from gossamer.cli.info.matrix_tables import print_choice, print_matrix
+    from gossamer.cli.matrix_tables import print_choice, print_matrix
 
     print_matrix(record)
     for count, choice in choices:

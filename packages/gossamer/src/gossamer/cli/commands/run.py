@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from gossamer.cli.bench.accuracy import Comparison
-from gossamer.cli.bench.baselines import baseline_of
-from gossamer.cli.bench.operator_run import OperatorRun, operator_run
-from gossamer.cli.bench.timing import interleaved
+from gossamer.cli.comparison.accuracy import Comparison
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.operator_run import OperatorRun, operator_run
+from gossamer.cli.comparison.timing import interleaved
 from gossamer.cli.options import (
     FEATURES,
     OPERATOR_NAMES,

@@ -8,12 +8,10 @@ from typing import Any
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Stmt
 from gossamer_ir.script import parse_module, print_expr
+from gossamer_ir.support.index_arrays import TESTED_BYTES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.host.helpers.row_loop import CompressedArrays
-
-VECTOR_BYTES = 256
-"""Bytes of a vector of indices: several registers, to amortize the overhead of the loop."""
 
 OFFSET_LANES = 16
 """Lanes of a vector of offsets: few, since a range of long rows has few of them."""
@@ -26,7 +24,7 @@ def row_tests(arrays: CompressedArrays, first: str, last: str, *, namer: Namer) 
     The last vector of a range overlaps the one before it, which costs less than a mask."""
     bits = DType.parse(arrays.indices.dtype).bits
     names = {name: namer.fresh(name) for name in _LOCAL_NAMES}
-    lanes, wide = OFFSET_LANES, 8 * VECTOR_BYTES // bits
+    lanes, wide = OFFSET_LANES, 8 * TESTED_BYTES // bits
     texts = {
         **names,
         "first": first,

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.cli.bench import accuracy
-from gossamer.cli.bench.accuracy import CHECKED_PRODUCTS, compare
-from gossamer.cli.bench.baselines import baseline_of
-from gossamer.cli.bench.graphs import power_law
-from gossamer.cli.bench.operator_run import operator_run
-from gossamer.cli.bench.timing import SAMPLE_SECONDS, interleaved
+from gossamer.cli.comparison import accuracy
+from gossamer.cli.comparison.accuracy import CHECKED_PRODUCTS, compare
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.graphs import power_law
+from gossamer.cli.comparison.operator_run import operator_run
+from gossamer.cli.comparison.timing import SAMPLE_SECONDS, interleaved
 from gossamer.operators import NAMES
 from gossamer_formats import from_scipy, to_scipy
 from gossamer_ir.errors import UserError

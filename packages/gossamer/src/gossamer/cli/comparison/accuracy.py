@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.cli.bench.baselines import baseline_of
-from gossamer.cli.bench.baselines.baseline import Baseline, Bound
-from gossamer.cli.bench.baselines.row_blocks import row_blocks
+from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.cli.comparison.baselines.baseline import Baseline, Bound
+from gossamer.cli.comparison.baselines.row_blocks import row_blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 CHECKED_PRODUCTS = 1 << 21

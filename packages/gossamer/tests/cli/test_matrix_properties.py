@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.cli.info.matrix_properties import Bandwidth, bandwidth_of, row_histogram
+from gossamer.cli.matrix_properties import Bandwidth, bandwidth_of, row_histogram
 
 SHAPES = [(0, 0), (0, 5), (5, 0), (1, 1), (40, 3), (3, 40), (50, 50)]
 

@@ -1,0 +1,104 @@
+"""The tests of a program that check facts, one for each buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias, Union
+
+import msgspec
+import numpy as np
+
+from gossamer_backend.compiled_checks.check_program import ArrayTest
+from gossamer_ir.nodes import Distinct, InRange, Monotone, PaddedSlots, SortedSegments
+from gossamer_ir.traversal.fact_index import FactIndex, stated_fact_index
+
+LocalFact: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
+"""A fact about one buffer."""
+
+ArrayLayout: TypeAlias = "tuple[str, np.dtype[Any], int]"
+"""A buffer, the dtype of its array and its number of dimensions."""
+
+
+class BufferCheck(NamedTuple):
+    """The test of one buffer, and the facts that give its parameters."""
+
+    buffer: str
+    test: ArrayTest
+    ranges: tuple[InRange, ...]
+    pad: PaddedSlots | None
+    offsets: str | None
+
+
+class _Order(NamedTuple):
+    """An order of values: within segments, or within rows if there is no `indptr`."""
+
+    indptr: str | None
+    unique: bool
+
+
+@lru_cache(maxsize=256)
+def buffer_checks(
+    facts: tuple[LocalFact, ...], layouts: tuple[ArrayLayout, ...]
+) -> tuple[BufferCheck, ...] | None:
+    """Return a check for each buffer, offsets first; None if one cannot be tested."""
+    index = stated_fact_index(facts)
+    checks: list[BufferCheck] = []
+    for layout in sorted(layouts, key=lambda layout: _is_cut(layout[0], index)):
+        check = _buffer_check(index, layout, before=checks)
+        if check is None:
+            return None
+        checks.append(check)
+    return tuple(checks)
+
+
+def _is_cut(buffer: str, index: FactIndex) -> bool:
+    return any(fact.indptr is not None for fact in index.about(buffer, SortedSegments))
+
+
+def _buffer_check(
+    index: FactIndex, layout: ArrayLayout, *, before: Sequence[BufferCheck]
+) -> BufferCheck | None:
+    """Return the check for a buffer, or None. At most one order can be tested; if it is within segments,
+    their offsets must have been tested before."""
+    name, dtype, dimensions = layout
+    segments = index.about(name, SortedSegments)
+    orders = [
+        *(_Order(None, unique=False) for _ in index.about(name, Monotone)),
+        *(_Order(fact.indptr, fact.unique) for fact in segments),
+    ]
+    ranges = index.about(name, InRange)
+    is_distinct = index.holds(name, Distinct)
+    is_testable = dtype.kind in "iu" and not (is_distinct and dtype == np.uint64)
+    if not is_testable or len(orders) > 1:
+        return None
+    # Repeated values of padding matter only where values must differ.
+    has_unique = is_distinct or any(order.unique for order in orders)
+    pad = next(iter(index.about(name, PaddedSlots)), None) if has_unique else None
+    test = ArrayTest(
+        dtype.name, in_range=bool(ranges), padded=pad is not None, distinct=is_distinct
+    )
+    check = BufferCheck(name, test, ranges, pad, None)
+    return _with_order_test(check, orders[0], dimensions, before=before) if orders else check
+
+
+def _with_order_test(
+    check: BufferCheck, order: _Order, dimensions: int, *, before: Sequence[BufferCheck]
+) -> BufferCheck | None:
+    """Return the check with the test of an order; None if that is within segments whose offsets were not
+    tested before."""
+    kind: Literal["unique", "sorted"] = "unique" if order.unique else "sorted"
+    offsets = order.indptr
+    if offsets is None:
+        in_rows = msgspec.structs.replace(check.test, order=kind, in_rows=dimensions > 1)
+        return check._replace(test=in_rows)
+    tested = [
+        number
+        for number, earlier in enumerate(before)
+        if earlier.buffer == offsets and earlier.test.order and not earlier.test.in_segments
+    ]
+    # Unchecked offsets could make the kernel read out of bounds.
+    if not tested:
+        return None
+    in_segments = msgspec.structs.replace(check.test, order=kind, offsets=tested[0])
+    return check._replace(test=in_segments, offsets=offsets)

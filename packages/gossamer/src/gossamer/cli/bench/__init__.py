@@ -1,1 +1,0 @@
-"""Workloads, baselines and timings for `gossamer run` and `gossamer demo`."""

@@ -1,1 +1,0 @@
-"""Contents of `gossamer info`: properties of a matrix, and tables of them."""
