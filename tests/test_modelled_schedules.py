@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import msgspec
 import numpy as np
 import pytest
@@ -14,11 +16,10 @@ from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.script import parse_module
+from gossamer_ir.sizing.csr_form import CsrForm, csr_form
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import schedule_report
 from gossamer_testkit import script
-from gossamer_tune import Workload
-from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
@@ -45,9 +46,15 @@ def test_the_model_of_slices_has_the_fill_of_conversions(rows):
 
 
 MACHINE = Target.parse("generic-cpu:l2=2097152,l3=16777216,cores=2")
-MACHINE_LANES = hardware_params(MACHINE).lanes("float32")
-FORMS = {"partial sums of a row": "added to several sums", "packed for each tile": "is packed"}
-"""Schedules of CSR, by words of their decisions, with words of the reason that the model gives."""
+STEPS_OF_FORMS = {
+    "packed_sums": {"rfactor", "cache_region"},
+    "sums": {"rfactor"},
+    "packed_tiles": {"cache_region"},
+    "selected_rows": set(),
+}
+"""The steps that make partial sums and that pack, of the schedule of each form."""
+ALIGNED_SUMS = {"rfactor", "align"}
+"""Sums of aligned vectors load as much as one sum: the model has one form for both."""
 
 
 def matrix_properties(rows, columns, mean):
@@ -69,14 +76,25 @@ def matrix_properties(rows, columns, mean):
 @pytest.mark.parametrize("features", [16, 32, 64, 128, 512, 520])
 @pytest.mark.parametrize(("rows", "columns"), [(512, 2047), (2048, 512), (4884, 4884)])
 @pytest.mark.parametrize("mean", [10, 31, 63, 70, 200])
-def test_the_model_of_csr_has_its_default_schedule(rows, columns, mean, features):
-    matrix = matrix_properties(rows, columns, mean)
+def test_the_default_schedule_of_csr_has_the_form_that_the_model_expects(
+    rows, columns, mean, features
+):
+    stats = scheduled_stats(matrix_properties(rows, columns, mean))
     module = specialize(parse_module(script("csr_spmm")), {"feat_size": features})
-    decisions = schedule_report(module, MACHINE, scheduled_stats(matrix)).decisions
-    (found,) = csr_times_dense(matrix, Workload(features, hardware=hardware_params(MACHINE)))
-    made = {decision.what for decision in decisions}
-    # Aligned sums of several vectors load as much as one sum: the model has one form for both.
-    if features > MACHINE_LANES and "the dense operand is read where it is" in made:
-        made = {what for what in made if "partial sums of a row" not in what}
-    for what, reason in FORMS.items():
-        assert any(what in each for each in made) == (reason in found.reason)
+    steps = {step.op for step in schedule_report(module, MACHINE, stats).schedule.loop}
+    form = csr_form(features, "float32", hardware_params(MACHINE), stats)
+    made = steps & {"rfactor", "cache_region"}
+    is_aligned = form == "selected_rows" and steps >= ALIGNED_SUMS
+    assert made == ({"rfactor"} if is_aligned else STEPS_OF_FORMS[form])
+
+
+def test_the_sizes_of_the_test_above_have_every_form():
+    machine = hardware_params(MACHINE)
+    sizes = [(512, 2047), (2048, 512), (4884, 4884)]
+    matrices = [matrix_properties(*size, mean) for size in sizes for mean in (10, 31, 70, 200)]
+    forms = {
+        csr_form(features, "float32", machine, scheduled_stats(matrix))
+        for features in (16, 32, 512)
+        for matrix in matrices
+    }
+    assert forms == {*STEPS_OF_FORMS} == {*get_args(CsrForm)}

@@ -16,16 +16,17 @@ vector, 1.15 to 1.6 for two, 0.9 to 1.2 for four). Two vectors keep the units ha
 gain nothing unless the operand is packed."""
 
 
-def summed_vectors(
+def has_partial_sums(
     features: int, dtype: str, hardware: HardwareParams, stats: Stats, *, is_packed: bool
-) -> int | None:
-    """Return the number of vectors of features of rows with partial sums; None if these do not pay.
+) -> bool:
+    """Return whether partial sums of rows pay: of whole vectors of features, from an operand that is packed
+    or not.
 
     >>> matrix = Stats(rows=1000, columns=1000, nnz=32_000, longest_row=40, empty_rows=0)
     >>> operand = 32, "float32", HardwareParams(), matrix
-    >>> [summed_vectors(*operand, is_packed=is_packed) for is_packed in (True, False)]
-    [2, None]
+    >>> [has_partial_sums(*operand, is_packed=is_packed) for is_packed in (True, False)]
+    [True, False]
     """
     vectors, rest = divmod(features, hardware.lanes(dtype))
     most = MAX_SUMMED_VECTORS if is_packed else 1
-    return None if stats.mean_row < MIN_TERMS or rest or not 1 <= vectors <= most else vectors
+    return stats.mean_row >= MIN_TERMS and not rest and 1 <= vectors <= most

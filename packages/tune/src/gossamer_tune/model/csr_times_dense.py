@@ -1,15 +1,14 @@
 """The cost of CSR times a dense matrix, with the schedule that its sizes select.
 
-The default schedule has one of three forms (`gossamer_schedule/rules/library/row_spmm.py`). Long rows of one
-or two vectors are added to several sums, tiles of features of a large operand are packed, and in other cases
-rows are selected from the operand where it is. Which one runs is decided here as there.
+The default schedule has one of several forms (`gossamer_schedule/rules/library/row_spmm.py`). Long rows of
+one or two vectors are added to several sums, tiles of features of a large operand are packed, and in other
+cases rows are selected from the operand where it is. Rule and model both ask `csr_form` which one it is.
 """
 
 from __future__ import annotations
 
-from gossamer_ir.sizing.operand_copies import row_packing
-from gossamer_ir.sizing.row_sums import summed_vectors
-from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
+from gossamer_ir.sizing.csr_form import csr_form
+from gossamer_ir.sizing.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
 from gossamer_tune.model.workload import Workload
@@ -29,8 +28,16 @@ def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estim
     """Return the estimate of the matrix as it is."""
     if workload.columns == 1:
         return ()
-    found = _summed_rows(matrix, workload) or _packed_tiles(matrix, workload)
-    return (found or _selected_rows(matrix, workload),)
+    stats, hardware = scheduled_stats(matrix), workload.hardware
+    match csr_form(workload.columns, workload.dtype, hardware, stats):
+        case "packed_sums":
+            return (_summed_rows(matrix, workload, is_packed=True),)
+        case "sums":
+            return (_summed_rows(matrix, workload, is_packed=False),)
+        case "packed_tiles":
+            return (_packed_tiles(matrix, workload),)
+        case "selected_rows":
+            return (_selected_rows(matrix, workload),)
 
 
 def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
@@ -50,16 +57,12 @@ def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
     return Estimate("csr", {}, selected_rows_cycles(matrix, workload), 0.0, reason)
 
 
-def _summed_rows(matrix: MatrixProperties, workload: Workload) -> Estimate | None:
-    """Return the estimate if the elements of a row are added to several sums; otherwise None."""
-    hardware, row_bytes = workload.hardware, workload.row_bytes
-    features, stats = workload.columns, scheduled_stats(matrix)
-    is_packed = row_packing(row_bytes, hardware, stats).pays
-    vectors = summed_vectors(features, workload.dtype, hardware, stats, is_packed=is_packed)
-    if vectors is None:
-        return None
-    load = gather_cycles(matrix, row_bytes, hardware) * (1.0 if is_packed else UNPACKED_SUM_LOADS)
-    cycles = _row_cycles(matrix, vectors, load=load, row_bytes=row_bytes)
+def _summed_rows(matrix: MatrixProperties, workload: Workload, *, is_packed: bool) -> Estimate:
+    """Return the estimate for rows whose elements are added to several sums."""
+    row_bytes = workload.row_bytes
+    load = gather_cycles(matrix, row_bytes, workload.hardware)
+    load *= 1.0 if is_packed else UNPACKED_SUM_LOADS
+    cycles = _row_cycles(matrix, workload.vectors, load=load, row_bytes=row_bytes)
     if is_packed:
         cycles += _pack_cycles(matrix, workload)
     rows = "packed rows" if is_packed else "rows"
@@ -67,13 +70,10 @@ def _summed_rows(matrix: MatrixProperties, workload: Workload) -> Estimate | Non
     return Estimate("csr", {}, cycles, 0.0, reason)
 
 
-def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate | None:
-    """Return the estimate if tiles of features are packed; otherwise None."""
-    hardware, dtype = workload.hardware, workload.dtype
-    packing = thread_tile_packing(workload.columns, dtype, hardware, scheduled_stats(matrix))
-    if not packing.pays:
-        return None
-    vectors = packed_vectors(dtype, hardware)
+def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate:
+    """Return the estimate for tiles of features that are packed."""
+    hardware = workload.hardware
+    vectors = packed_vectors(workload.dtype, hardware)
     tiles = workload.vectors // vectors
     row_bytes = workload.row_bytes // tiles
     load = gather_cycles(matrix, row_bytes, hardware)

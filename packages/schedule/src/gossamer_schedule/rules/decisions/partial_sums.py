@@ -13,7 +13,8 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.sizing.row_sums import MIN_TERMS, summed_vectors
+from gossamer_ir.sizing.csr_form import CsrForm
+from gossamer_ir.sizing.row_sums import MIN_TERMS
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.made_names import (
     cache_name,
@@ -63,31 +64,31 @@ class PartialSums(NamedTuple):
 
 
 def partial_sums(
-    gather: Gather, hardware: HardwareParams, stats: Stats | None
+    gather: Gather, form: CsrForm, hardware: HardwareParams, stats: Stats | None
 ) -> PartialSums | None:
-    """Return the partial sums of a row of whole vectors; None if they do not pay."""
-    packing = row_packing_verdict(gather, hardware, stats)
-    if stats is None:
-        return None
-    features, dtype = gather.features or 0, gather.dtype
-    lanes = hardware.lanes(dtype)
-    vectors = summed_vectors(features, dtype, hardware, stats, is_packed=packing.pays)
-    if packing.pays and vectors is not None:
+    """Return the partial sums of a row of whole vectors; None if they do not pay.
+
+    They have the form that sizes select. Rows that are selected where they are may have sums of aligned
+    vectors, too, which load as much as one sum does.
+    """
+    packing, lanes = row_packing_verdict(gather, hardware, stats), hardware.lanes(gather.dtype)
+    vectors = (gather.features or 0) // lanes
+    if form == "packed_sums":
         aligning = pays_not("the copy begins at a cache line")
         return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
-    packing = packing if not packing.pays else pays_not("a copy of more vectors gains little")
+    if packing.pays:
+        packing = pays_not("a copy of more vectors gains little")
     aligning = _alignment(gather, hardware, stats)
     if aligning.pays:
-        tile = _tile(features // lanes + 1, lanes)
-        return PartialSums(ALIGNED_SUMS, tile, packing, aligning)
-    if vectors is None:
+        return PartialSums(ALIGNED_SUMS, _tile(vectors + 1, lanes), packing, aligning)
+    if form != "sums":
         return None
     return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
 
 
-def _alignment(gather: Gather, hardware: HardwareParams, stats: Stats) -> Verdict:
+def _alignment(gather: Gather, hardware: HardwareParams, stats: Stats | None) -> Verdict:
     """Decide whether partial sums are of aligned vectors."""
-    if stats.mean_row < MIN_TERMS:
+    if stats is None or stats.mean_row < MIN_TERMS:
         return pays_not(f"rows have fewer than {MIN_TERMS} elements on average")
     most = min(MAX_ALIGNED_VECTORS, hardware.accumulators // ALIGNED_SUMS - 1)
     least = least_of_sums(hardware)

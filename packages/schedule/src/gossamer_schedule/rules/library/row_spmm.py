@@ -18,6 +18,7 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_ir.sizing.csr_form import CsrForm, csr_form
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
@@ -66,11 +67,12 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
     hardware, trace = hardware_params(target), context.new_trace()
+    form = _form(pattern, hardware, context)
     # Before the other cases, since none of them can use vectors.
     if not pattern.is_regular:
         trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
         vectors = 1
-    elif sums := _partial_sums(*program, pattern, hardware, context):
+    elif sums := _partial_sums(*program, pattern, form, hardware, context):
         vectors = sums.tile.vectors
         stored_by = add_side_by_side(trace, pattern, sums, hardware)
         if sums.aligning.pays:
@@ -81,7 +83,7 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
         # Of a sibling, the row is an iterator of the block around all of them.
         has_rows = not context.is_sibling and has_rows_and_init(*program)
         packed = _thread_tiles(*program, pattern, hardware, context) if has_rows else None
-        if packed and packed.packing.pays:
+        if packed and form == "packed_tiles":
             _accumulate_packed_tiles(trace, pattern, packed, hardware, context)
             return PatternMatch(pattern.text, trace)
         vectors = _accumulate_tiles(trace, pattern, hardware, context, has_rows=has_rows)
@@ -211,13 +213,23 @@ def _thread_tiles(
     return packed
 
 
+def _form(pattern: RowReduction, hardware: HardwareParams, context: RuleContext) -> CsrForm:
+    """Return the form that the sizes select."""
+    gather = pattern.gather
+    may_pack = gather.operand is not None
+    return csr_form(gather.features, gather.dtype, hardware, context.stats, may_pack=may_pack)
+
+
 def _partial_sums(
     function: Function,
     iteration: Iteration,
     pattern: RowReduction,
+    form: CsrForm,
     hardware: HardwareParams,
     context: RuleContext,
 ) -> PartialSums | None:
     """Return the partial sums of a row that run side by side; None if they do not pay or are not possible."""
-    sums = None if context.is_sibling else partial_sums(pattern.gather, hardware, context.stats)
+    sums = (
+        None if context.is_sibling else partial_sums(pattern.gather, form, hardware, context.stats)
+    )
     return sums if sums and may_add_side_by_side(function, iteration, pattern) else None
