@@ -262,7 +262,6 @@ LEFT_ALONE = {
     "elements looked up": scaled("csr", "A[j, j]"),
     "elements at an expression": scaled("csr", "X[j // 2]"),
     "a column of elements": scaled("csr", "A[i, j]").replace("C[i, j] =", "X[j] ="),
-    "a taken loop": scaled("csr", "A[i, j]").replace("X =", "i_j ="),
     "no reduction": CSR
     + SUM.replace("C[i] + A[i, j]", "A[i, j] + A[i, j]").replace('"SR"', '"SS"'),
     "a sum of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] + C[i] * A"),
@@ -272,11 +271,6 @@ LEFT_ALONE = {
     "another element": CSR + SUM.replace("C[i]", "C[i + 0]"),
     "all rows at once": CSR + SUM.replace("C[i]", "C[0]"),
     "a taken name": CSR.replace("J =", "J_indptr = T.sp.dense_fixed(n)\n    J =") + SUM,
-    "a loop's taken name": CSR.replace("J =", "k_0 = T.sp.dense_fixed(n)\n    J =") + PRODUCT,
-    "a position's taken name": CSR.replace("J =", "j_1 = T.sp.dense_fixed(n)\n    J =") + DOT,
-    "a copy's taken name": CSR.replace("J =", "C_data_local = T.sp.dense_fixed(n)\n    J =") + SUM,
-    "a block's taken name": CSR.replace("J =", "total_C_data_local = T.sp.dense_fixed(n)\n    J =")
-    + SUM,
     "no features": CSR + PRODUCT,
     "rows twice": STORED.replace("(o, s)", "(o, s), unique=False"),
     "rows in no order": STORED.replace("(o, s)", "(o, s), sorted=False"),
@@ -497,9 +491,6 @@ NOT_SLICED = {
     "several elements of a row in a slot": SLICED.replace("(n, 1)", "(n, 2)"),
     "another place of the row": SLICED.replace("ROWS[s, r]", "ROWS[s, r - r]"),
     "no reduction": SLICED.replace("Y[T.int64(ROWS[s, r])] + A", "A"),
-    "a name that lowering makes": SLICED.replace("T.match_buffer", "T.sp.match_buffer").replace(
-        "x: T.handle", "x: T.handle, Y_data_local: T.int64"
-    ),
 }
 
 

@@ -32,7 +32,7 @@ def csr_form(
 
     >>> matrix = Stats(rows=4096, columns=4096, nnz=64 * 4096, longest_row=80, empty_rows=0)
     >>> machine = HardwareParams(cores=2)
-    >>> [csr_form(features, "float32", machine, matrix) for features in (16, 32, 512)]
+    >>> [csr_form(features, "float32", machine, matrix) for features in (16, 64, 512)]
     ['packed_sums', 'selected_rows', 'packed_tiles']
     >>> [csr_form(features, "float32", machine, matrix, may_pack=False) for features in (16, 512)]
     ['sums', 'selected_rows']

@@ -1,18 +1,13 @@
 """Names that primitives give to the loops, blocks and buffers that they make.
 
 A number is appended to names that are taken (`Namer.fresh`). Rules, which address loops before they exist,
-use the same functions, and decline programs that use one of the names (`is_made_from`).
+use the same functions, and number names in the same way (`TraceBuilder`).
 """
 
 from __future__ import annotations
 
-import re
-
 INIT_SUFFIX = "init"
 """The suffix of the loops, block and iterators that `decompose_reduction` makes."""
-
-_LOOP_SUFFIXES = re.compile(rf"(_(\d+|{INIT_SUFFIX}|c))+")
-"""One or more of the suffixes of `split_loop_names`, `init_name` and `copy_name`."""
 
 
 def split_loop_names(loop: str, count: int) -> tuple[str, ...]:
@@ -90,12 +85,3 @@ def copy_block_name(block: str, cache: str) -> str:
 def copy_name(name: str) -> str:
     """Return the name of a loop or iterator of a block that copies."""
     return f"{name}_c"
-
-
-def is_made_from(name: str, loop: str) -> bool:
-    """Return whether splits, inits and copies of a loop may make a loop of this name.
-
-    >>> is_made_from("k_c_0", "k"), is_made_from("k_scale", "k")
-    (True, False)
-    """
-    return name.startswith(loop) and _LOOP_SUFFIXES.fullmatch(name, len(loop)) is not None

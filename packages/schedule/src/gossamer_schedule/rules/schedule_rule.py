@@ -14,6 +14,10 @@ import msgspec
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.analysis.program_names import (
+    addresses_taken_names,
+    loop_stage_names,
+)
 from gossamer_schedule.rules.decisions.prefetching import PREFETCH, PrefetchThresholds
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -41,8 +45,8 @@ class RuleContext(msgspec.Struct, frozen=True):
 
     `stats` are those of the data, None if unknown. `is_sibling` is true if the program is one of several
     iterations over the same rows, which share a loop; the `thresholds` are then those for siblings. `taken`
-    are names that the schedules of other iterations make. The rules for siblings, and the rules for programs
-    of one iteration, are in the order in which they are tried.
+    are names of the program, and those that the schedules of other iterations make. The rules for siblings,
+    and the rules for programs of one iteration, are in the order in which they are tried.
     """
 
     stats: Stats | None = None
@@ -76,7 +80,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A rule and what it declares, from which the table of rules in `docs/architecture.md` is generated."""
 
     name: str
-    match: RuleFunction
+    plan: RuleFunction
     """The function that was decorated."""
     pattern: str
     """The form of the programs that it recognizes."""
@@ -91,6 +95,15 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     """True if the rule schedules several iterations, by the rules in its context."""
     replaces_conversion: bool = False
     """The field of the same name of its reports (`ScheduleReport`)."""
+
+    def match(self, module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
+        """Return the match of the rule, with names that are free in the program; None if it does not match,
+        or if the program takes a name of lowering that a step addresses."""
+        taken = context.taken | loop_stage_names(module)
+        found = self.plan(module, target, msgspec.structs.replace(context, taken=taken))
+        if found is None or addresses_taken_names(found.trace.steps, module):
+            return None
+        return found
 
     def report(self, pattern: str, decisions: tuple[Decision, ...]) -> ScheduleReport:
         """Return a report of the rule."""
@@ -115,7 +128,7 @@ def schedule_rule(
     def decorate(implementation: RuleFunction) -> Rule:
         record = RuleRecord(
             name=implementation.__name__,
-            match=implementation,
+            plan=implementation,
             pattern=pattern,
             programs=programs,
             schedule=schedule,
@@ -128,7 +141,7 @@ def schedule_rule(
         def rule(
             module: Module, target: Target, context: RuleContext = ONLY_PROGRAM
         ) -> ScheduleReport | None:
-            match = implementation(module, target, context)
+            match = record.match(module, target, context)
             return None if match is None else record.report(match.pattern, match.trace.decisions)
 
         vars(rule)["schedule_rule"] = record

@@ -120,26 +120,6 @@ def test_aligned_sums_are_stored_around_the_caches_if_they_are_large():
     assert "C_data is stored around the caches" in {decision.what for decision in found}
 
 
-TAKEN = [
-    "C_data_rf",
-    "C_data_local",
-    "C_data_local_rf",
-    "csrmm_rf",
-    "i_unit",
-    "B_data_global",
-    "B_data_1_c",
-    "j_0",
-    "k_c",
-]
-
-
-@pytest.mark.parametrize("name", TAKEN)
-def test_rows_of_programs_that_use_the_names_have_one_sum(name):
-    taken = TEXT.replace("c: T.handle", f"{name}: T.handle").replace("(c,", f"({name},")
-    assert taken != TEXT
-    assert partial_sums(text=taken) is None
-
-
 INIT = """        with T.init():
             C[i, k] = 0.0
 """

@@ -87,8 +87,6 @@ OTHERS = {
     "features": TEXT.replace("(I,)", "(I, K)").replace("N = T", "K = T.sp.dense_fixed(n)\n    N = T")
     .replace('[I, J], "SR"', '[I, J, K], "SRS"').replace("[i, j]:", "[i, j, k]:")
     .replace("Y[i]", "Y[i, k]"),
-    "the name of the extent": TEXT.replace("m: T.int64", "j_extent: T.int64, m: T.int64"),
-    "the name of a loop": TEXT.replace("m: T.int64", "i_1: T.int64, m: T.int64"),
 }  # fmt: skip
 
 

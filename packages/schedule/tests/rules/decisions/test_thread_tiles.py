@@ -112,10 +112,3 @@ def test_parts_and_sums_without_an_init_are_not_packed():
     assert init in TEXT
     assert not is_packed(part=True)
     assert not is_packed(text=TEXT.replace(init, ""))
-
-
-@pytest.mark.parametrize("name", ["B_data_global", "csrmm_B_data_global"])
-def test_programs_that_use_a_name_of_the_copy_are_not_packed(name):
-    taken = TEXT.replace("c: T.handle", f"{name}: T.handle").replace("(c,", f"({name},")
-    assert taken != TEXT
-    assert reason(text=taken) == "the program uses a name of the copy"

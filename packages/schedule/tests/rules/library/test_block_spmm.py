@@ -140,7 +140,6 @@ OTHER = {
     "no init of the element": ("            C[io, ii, k] = 0.0", "            C[io, ii, 0] = 0.0"),
     "a plain store": ("C[io, ii, k] = C[io, ii, k] +", "C[io, ii, k] ="),
     "two inits": ("            C[io, ii, k] = 0.0\n", "            C[io, ii, k] = 0.0\n" * 2),
-    "a name that lowering would make": ("c: T.handle", "k_c: T.handle"),
     "an output in blocks": (
         "C = T.sp.match_buffer(c, (IO, II, K)",
         "C = T.sp.match_buffer(c, (IO, JO, II)",
@@ -319,14 +318,6 @@ def test_tiles_that_are_not_packed(changes, reason):
     decision, steps = packing(**changes)
     assert reason in decision.why
     assert steps == []
-
-
-@pytest.mark.parametrize("name", ["B_data_global", "B_data_0_c"])
-def test_tiles_are_not_packed_if_a_name_is_taken(name):
-    taken = COORDINATE.replace("c: T.handle", f"{name}: T.handle").replace("(c,", f"({name},")
-    assert taken != COORDINATE
-    decision, steps = packing(text=taken)
-    assert (decision.why, steps) == ("the program uses a name of the copy", [])
 
 
 @pytest.mark.parametrize("features", [100, 128])

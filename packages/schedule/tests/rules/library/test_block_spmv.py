@@ -73,8 +73,6 @@ def test_other_sizes_run_in_scalar_code(sizes):
     "text",
     [
         TEXT.replace(INIT, ""),
-        TEXT.replace("mb: T.int64", "bsrmv_rf: T.int64, mb: T.int64"),
-        TEXT.replace("mb: T.int64", "Y_data_rf: T.int64, mb: T.int64"),
         TEXT.replace("Y[io, ii] + A", "Y[io, ii] - A"),
     ],
 )

@@ -112,8 +112,6 @@ LEFT_ALONE = {
         '[I, K], "SS", "scaled") as [u, kd]', '[K, I], "SS", "scaled") as [kd, u]'
     ),
     "rows that are reduced": PROGRAM.replace('"SR", "most"', '"RR", "most"'),
-    "a name that split gives": PROGRAM.replace("jb", "ja_1"),
-    "a name that is taken": PROGRAM.replace("jb", "j_0"),
     "a store between": PROGRAM.replace(
         '    with T.sp.iteration([I, K], "SS", "scaled")',
         '    R[0] = 1.0\n    with T.sp.iteration([I, K], "SS", "scaled")',

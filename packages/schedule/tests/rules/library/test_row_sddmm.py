@@ -178,8 +178,6 @@ OTHER = {
     ),
     "numbered elements": ("[I, J, K]", "[T.sp.fuse(I, J), K]"),
     "a matrix of every pair": ("(out, (I, J)", "(out, (I, J_detach)"),
-    "a loop's name that is taken": ("indices", "j_1"),
-    "a name of the features' loop that is taken": ("nnz", "k_0"),
     "an index array's name that is taken": ("nnz", "J_indptr"),
 }
 

@@ -79,7 +79,6 @@ OTHERS = {
     "a shifted feature": COLUMNS.replace("B[j, k]", "B[j, k + 1]"),
     "a condition on features": COLUMNS.replace("if A[j, i] > 0.0", "if k > 3"),
     "a condition on the output": COLUMNS.replace("if A[j, i] > 0.0", "if C[i, 0] > 0.0"),
-    "a taken name": COLUMNS.replace("nnz", "k_0"),
     "two statements": COLUMNS + "            C[i, k] = C[i, k] + 1.0\n",
 }
 

@@ -149,12 +149,6 @@ def test_an_iteration_of_no_pattern_runs_as_written():
     assert schedule_report(parse_module(neither), TARGET).rule == ""
 
 
-@pytest.mark.parametrize("name", ["k_1", "i_init", "k_c"])
-def test_a_name_that_schedules_would_make_is_not_matched(name):
-    taken = MIXED.replace("i_other", name)
-    assert schedule_report(parse_module(taken), TARGET).rule == ""
-
-
 def test_an_iteration_with_a_buffer_of_one_thread_is_not_scheduled():
     """Another iteration stores to it, and each thread would have its own."""
     private = MIXED.replace('X = T.sp.match_buffer(x, (I, K), "float32")', "X = LOCAL")

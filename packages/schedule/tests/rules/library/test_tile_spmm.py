@@ -107,11 +107,6 @@ OTHER = {
     "a single tile": ("JO = T.sp.dense_fixed(tiles)", "JO = T.sp.dense_fixed(1)"),
     "storage after the last row": ('(N, K), "float32")', '(N, K), "float32", extra_storage=3)'),
     "a computed number of rows": ("dense_fixed(m", "dense_fixed(m * 2"),
-    "a taken cache": ("c: T.handle", "B_data_local: T.handle"),
-    "a taken loop of a copy": ("c: T.handle", "B_data_1_c: T.handle"),
-    "a taken part of a loop": ("c: T.handle", "k_0: T.handle"),
-    "a taken buffer of partial sums": ("c: T.handle", "C_data_rf: T.handle"),
-    "a taken block": ("c: T.handle", "tiledmm_rf: T.handle"),
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, fuse, get_loops
-from gossamer_schedule.definition.made_names import is_made_from, split_loop_names
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
@@ -127,12 +126,6 @@ def test_fused_variables_have_the_name_of_fused_loops():
     loop = trace.sparse_fuse("it", axes=("K", "L"), variables=("k_0", "k_1"))
     assert trace.steps == (Step("sparse_fuse", {"iteration": "it", "axes": ("K", "L")}),)
     assert fuse(module, "k_0", "k_1").names == (loop,)
-
-
-def test_names_that_primitives_make_are_recognized():
-    made = [*split_loop_names("k", 2), "k_init", "k_c", "k_1_init", "k_c_0"]
-    assert all(is_made_from(name, "k") for name in made)
-    assert not any(is_made_from(name, "k") for name in ("k", "ka_0", "k_scale", "j_0"))
 
 
 NAMELESS = {"align", "annotate", "parallel", "prefetch", "reverse_compute_at", "set_scope"}

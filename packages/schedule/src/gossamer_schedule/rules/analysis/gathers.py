@@ -12,7 +12,6 @@ from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Function, Iteration, Load, SparseBuffer
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name
-from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class Gather(NamedTuple):
@@ -45,7 +44,7 @@ def gather_of(
     feature: str | None,
 ) -> Gather:
     """Return the rows that the loop over columns gathers for an output: those of the one buffer with dense
-    axes that is read at [column, feature], if its name at the loop stage is free."""
+    axes that is read at [column, feature]."""
     if feature is None:
         return Gather(None, None, output.dtype, iteration.name, column, None)
     wanted = (index_var(column), index_var(feature))
@@ -57,8 +56,7 @@ def gather_of(
         for name, buffer in buffers_by_name(function).items()
         if name in found and dense.issuperset(buffer.axes)
     ]
-    is_one = len(names) == 1 and not has_taken(function, iteration, names=names)
     extents = dict(zip(iteration.vars, axes_of(function, iteration), strict=False))
     features = integer_value(extents[feature].length)
-    operand = names[0] if is_one else None
+    operand = names[0] if len(names) == 1 else None
     return Gather(operand, features, output.dtype, iteration.name, column, feature)

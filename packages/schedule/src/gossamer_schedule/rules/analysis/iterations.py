@@ -9,6 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from gossamer_ir.arith.prover import Prover
+from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer
@@ -30,7 +31,7 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
     function = module.functions[0]
     if len(function.body) != 1 or not isinstance(function.body[0], Iteration):
         return None
-    iteration = function.body[0]
+    iteration = _without_moved_init(function, function.body[0])
     stored = buffers_written((iteration,))
     if any(has_aliasing_indices(buffer) for buffer in function.buffers if buffer.name in stored):
         return None
@@ -57,8 +58,15 @@ def several_iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]]
     if module.stage != "coordinate" or len(module.functions) != 1:
         return None
     function = module.functions[0]
-    found = tuple(stmt for stmt in function.body if isinstance(stmt, Iteration))
+    found = tuple(
+        _without_moved_init(function, stmt) for stmt in function.body if isinstance(stmt, Iteration)
+    )
     return None if len(found) < 2 or len(found) < len(function.body) else (function, found)
+
+
+def _without_moved_init(function: Function, iteration: Iteration) -> Iteration:
+    """Return an iteration without its init if lowering lets that run before all iterations."""
+    return replace(iteration, init=()) if is_composable(function) else iteration
 
 
 def only(iteration: Iteration, *, module: Module) -> Module:

@@ -12,21 +12,17 @@ from typing import NamedTuple
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.sizing.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.analysis.taken_names import copy_names, has_taken
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
-
-_SCOPE = "global"
 
 
 class ThreadTiles(NamedTuple):
@@ -126,15 +122,6 @@ def _refusal(found: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
     return pays_not(f"{copy} would take {size}, and {room} of the {cache} are for it")
 
 
-def may_pack(function: Function, iteration: Iteration, *, block: str, operand: str | None) -> bool:
-    """Return whether the program leaves free the names that packing the operand of a block makes; without an
-    operand there are none."""
-    if operand is None:
-        return True
-    names = copy_names(block, operand, scope=_SCOPE)
-    return not has_taken(function, iteration, names=names, copied=[operand])
-
-
 def pack_operand(
     trace: TraceBuilder,
     block: str,
@@ -148,7 +135,7 @@ def pack_operand(
     """Pack what a block reads of an operand in an iteration of a loop. Its last dimension are the features of
     a tile. Threads pack a copy that they share in parallel."""
     copy = copy_in_vectors(
-        trace, block, tiles, buffer=operand, loop=loop, scope=_SCOPE, dimensions=dimensions
+        trace, block, tiles, buffer=operand, loop=loop, scope="global", dimensions=dimensions
     )
     if is_shared:
         trace.add("parallel", loop=copy.loops[0], grain=grain(tiles.vectors))

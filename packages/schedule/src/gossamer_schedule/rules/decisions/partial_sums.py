@@ -16,18 +16,12 @@ from gossamer_ir.nodes import Function, Iteration
 from gossamer_ir.sizing.csr_form import CsrForm
 from gossamer_ir.sizing.row_sums import MIN_TERMS
 from gossamer_ir.support.counted import counted
-from gossamer_schedule.definition.made_names import (
-    cache_name,
-    copy_block_name,
-    partial_name,
-    unit_loop_name,
-)
+from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate
-from gossamer_schedule.rules.analysis.taken_names import has_taken, partial_names
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, least_of_sums, row_alignment
 from gossamer_schedule.rules.decisions.block_tile import IN_FLIGHT
-from gossamer_schedule.rules.decisions.packing import may_pack, pack_operand, row_packing_verdict
+from gossamer_schedule.rules.decisions.packing import pack_operand, row_packing_verdict
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
@@ -105,18 +99,9 @@ def _tile(vectors: int, lanes: int) -> VectorTiles:
     return VectorTiles(1, vectors, lanes, is_exact=True)
 
 
-def may_add_side_by_side(function: Function, iteration: Iteration, pattern: RowReduction) -> bool:
-    """Return whether the terms of a row may be added in another order, and the program leaves free the names
-    that this makes."""
-    if not may_reassociate(iteration) or not has_rows_and_init(function, iteration):
-        return False
-    cache = cache_name(pattern.output, "local")
-    names = {*partial_names(pattern.block, pattern.output), *partial_names(pattern.block, cache)}
-    names |= {cache, copy_block_name(pattern.block, cache), unit_loop_name(pattern.row)}
-    if has_taken(function, iteration, names=names):
-        return False
-    block, operand = partial_name(pattern.block), pattern.gather.operand
-    return may_pack(function, iteration, block=block, operand=operand)
+def may_add_side_by_side(function: Function, iteration: Iteration) -> bool:
+    """Return whether the terms of a row may be added in another order."""
+    return may_reassociate(iteration) and has_rows_and_init(function, iteration)
 
 
 def add_side_by_side(

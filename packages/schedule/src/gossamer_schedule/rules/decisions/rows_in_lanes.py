@@ -11,9 +11,7 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_schedule.definition.made_names import extent_name, longest_name
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
-from gossamer_schedule.rules.analysis.taken_names import has_taken
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
@@ -87,13 +85,10 @@ def row_group(hardware: HardwareParams, dtype: str) -> RowGroup:
 
 
 def may_run_in_lanes(function: Function, iteration: Iteration, pattern: RowReduction) -> bool:
-    """Return whether vectors can gather the terms of several rows, and the program leaves free the names that
-    this makes."""
+    """Return whether vectors can gather the terms of several rows."""
     if not pattern.is_regular or pattern.is_contiguous or pattern.width is not None:
         return False
-    names = {extent_name(pattern.position), longest_name(pattern.position)}
-    is_free = not has_taken(function, iteration, names=names)
-    return is_free and has_rows_and_init(function, iteration)
+    return has_rows_and_init(function, iteration)
 
 
 def run_rows_in_lanes(

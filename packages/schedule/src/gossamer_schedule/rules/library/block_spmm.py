@@ -13,15 +13,14 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.block_tile import (
     RegisterTile,
     best_tile,
     tile_reason,
 )
-from gossamer_schedule.rules.decisions.packing import may_pack, pack_operand, shared_tile_verdict
+from gossamer_schedule.rules.decisions.packing import pack_operand, shared_tile_verdict
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays_not
+from gossamer_schedule.rules.decisions.verdict import Verdict
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
@@ -57,15 +56,13 @@ FMAS_PER_VECTOR = 4
 )
 def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks; None for any other program."""
-    program, pattern = single_iteration(module), block_reduction(module)
+    pattern = block_reduction(module)
     # Nothing is computed, so no schedule is better than another.
-    if program is None or pattern is None or pattern.height == 0 or pattern.features == 0:
+    if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
     hardware, trace = hardware_params(target), context.new_trace()
     tile = best_tile(pattern, hardware)
     packing = shared_tile_verdict(pattern, tile.features, hardware, context.stats)
-    if packing.pays and not may_pack(*program, block=pattern.block, operand=pattern.operand):
-        packing = pays_not("the program uses a name of the copy")
     loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)
     trace.decide(tile.text, tile_reason(pattern, hardware))
     nests = _accumulate_tile(trace, pattern, tile, loops, is_packed=packing.pays)

@@ -12,7 +12,6 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate
-from gossamer_schedule.rules.analysis.taken_names import has_taken, partial_names
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction, block_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
@@ -35,10 +34,8 @@ def block_spmv(module: Module, target: Target, context: RuleContext) -> PatternM
     hardware = hardware_params(target)
     if program is None or pattern is None or not _fits(pattern, hardware):
         return None
-    function, iteration = program
-    names = partial_names(pattern.block, pattern.output)
-    is_sum = bool(iteration.init) and may_reassociate(iteration)
-    if not is_sum or has_taken(function, iteration, names=names):
+    _, iteration = program
+    if not iteration.init or not may_reassociate(iteration):
         return None
     trace = context.new_trace()
     lanes = hardware.lanes(pattern.dtype, holding=pattern.width)

@@ -26,7 +26,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 )
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
 from gossamer_schedule.rules.canonical.forms import Form
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching import PREFETCH
@@ -89,18 +88,14 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
 
 
 def _are_over_same_rows(function: Function, iterations: Sequence[Iteration]) -> bool:
-    """Return whether all iterations begin with the same rows, and the program leaves free the names that
-    their schedules make."""
+    """Return whether all iterations begin with the same rows."""
     axes = [axes_of(function, iteration) for iteration in iterations]
     if not all(axes) or not is_dense_root(axes[0][0]):
         return False
     # Only a spatial loop over the same rows can be shared: results of a reduction over rows come last.
     if any(over[0] != axes[0][0] for over in axes):
         return False
-    if any(iteration.kinds[0] != "S" for iteration in iterations):
-        return False
-    loops = tuple(name for iteration in iterations for name in iteration.vars[1:])
-    return not is_clashing(names_used(function, *iterations), loops)
+    return all(iteration.kinds[0] == "S" for iteration in iterations)
 
 
 def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) -> bool:

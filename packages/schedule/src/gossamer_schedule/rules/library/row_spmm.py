@@ -24,7 +24,7 @@ from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.decisions.packing import ThreadTiles, may_pack, thread_tiles
+from gossamer_schedule.rules.decisions.packing import ThreadTiles, thread_tiles
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.partial_sums import (
     PartialSums,
@@ -37,7 +37,6 @@ from gossamer_schedule.rules.decisions.streaming import store_around_caches, str
 from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
@@ -82,7 +81,7 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     else:
         # Of a sibling, the row is an iterator of the block around all of them.
         has_rows = not context.is_sibling and has_rows_and_init(*program)
-        packed = _thread_tiles(*program, pattern, hardware, context) if has_rows else None
+        packed = thread_tiles(pattern.gather, hardware, context.stats) if has_rows else None
         if packed and form == "packed_tiles":
             _accumulate_packed_tiles(trace, pattern, packed, hardware, context)
             return PatternMatch(pattern.text, trace)
@@ -197,22 +196,6 @@ def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction, feature: str
     return 1
 
 
-def _thread_tiles(
-    function: Function,
-    iteration: Iteration,
-    pattern: RowReduction,
-    hardware: HardwareParams,
-    context: RuleContext,
-) -> ThreadTiles:
-    """Return the tiles of features that may be packed."""
-    packed = thread_tiles(pattern.gather, hardware, context.stats)
-    if packed.packing.pays and not may_pack(
-        function, iteration, block=pattern.block, operand=pattern.gather.operand
-    ):
-        return packed._replace(packing=pays_not("the program uses a name of the copy"))
-    return packed
-
-
 def _form(pattern: RowReduction, hardware: HardwareParams, context: RuleContext) -> CsrForm:
     """Return the form that the sizes select."""
     gather = pattern.gather
@@ -232,4 +215,4 @@ def _partial_sums(
     sums = (
         None if context.is_sibling else partial_sums(pattern.gather, form, hardware, context.stats)
     )
-    return sums if sums and may_add_side_by_side(function, iteration, pattern) else None
+    return sums if sums and may_add_side_by_side(function, iteration) else None

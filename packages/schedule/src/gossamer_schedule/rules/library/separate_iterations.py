@@ -16,7 +16,6 @@ from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.rules.analysis.iterations import axes_of, only, several_iterations
-from gossamer_schedule.rules.analysis.taken_names import is_clashing, names_used
 from gossamer_schedule.rules.canonical.forms import forms_of
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.first_match import first_match
@@ -36,10 +35,10 @@ def separate_iterations(
 ) -> PatternMatch | None:
     """Return the schedule for several iterations, one after the other; None for any other program."""
     found = several_iterations(module)
-    if found is None or _has_taken_names(*found):
+    if found is None:
         return None
     function, iterations = found
-    trace, rows = TraceBuilder(names_used(function, *iterations)), {}
+    trace, rows = context.new_trace(), {}
     for number, iteration in enumerate(iterations):
         if _is_private(function, iteration):
             continue
@@ -56,13 +55,6 @@ def separate_iterations(
     _fuse_rows(trace, function, iterations, rows)
     names = ", ".join(iteration.name for iteration in iterations)
     return PatternMatch(f"iterations one after the other: {names}", trace)
-
-
-def _has_taken_names(function: Function, iterations: Sequence[Iteration]) -> bool:
-    """Return whether an iteration uses a name that the schedule of another one would make."""
-    loops = [name for iteration in iterations for name in iteration.vars]
-    blocks = [iteration.name for iteration in iterations]
-    return is_clashing(names_used(function, *iterations), (*loops, *blocks))
 
 
 def _is_private(function: Function, iteration: Iteration) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -29,7 +29,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 from gossamer_schedule.rules.analysis.outputs import dense_buffer, initializes, is_within
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class BlockReduction(msgspec.Struct, frozen=True):
@@ -166,10 +165,7 @@ def _pattern(
 ) -> BlockReduction | None:
     output = dense_buffer(function, store.buffer)
     feature = roles.feature.var if roles.feature else None
-    made = accumulator_names(iteration.name, store.buffer) | {indptr_name(roles.fiber.name)}
-    if output is None or has_taken(function, iteration, names=made):
-        return None
-    if not _is_contiguous(store, feature):
+    if output is None or not _is_contiguous(store, feature):
         return None
     operand = _operand(function, store, feature)
     return BlockReduction(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
@@ -14,7 +13,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 )
 from gossamer_schedule.rules.analysis.outputs import assigned_store
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
-from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class DenseAssignment(NamedTuple):
@@ -35,8 +33,6 @@ def dense_assignment(function: Function, iteration: Iteration) -> DenseAssignmen
         return None
     *rows, feature = iteration.vars
     if not reads_regularly(function, iteration, lane=feature):
-        return None
-    if has_taken(function, iteration, names=[data_name(store.buffer)]):
         return None
     return DenseAssignment(
         row=rows[0] if rows else None,

@@ -9,7 +9,6 @@ import msgspec
 
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var
-from gossamer_ir.core.lowered_names import fused_name, indptr_name
 from gossamer_ir.nodes import (
     Axis,
     Function,
@@ -27,7 +26,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 )
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class Elementwise(msgspec.Struct, frozen=True):
@@ -73,9 +71,6 @@ def elementwise_pattern(function: Function, iteration: Iteration) -> Elementwise
     if not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
     row, position = iteration.vars
-    fused = {fused_name((row, position)), indptr_name(elements.fiber.name)}
-    if has_taken(function, iteration, names=fused):
-        return None
     return Elementwise(
         iteration=iteration.name,
         axes=(elements.row.name, elements.fiber.name),

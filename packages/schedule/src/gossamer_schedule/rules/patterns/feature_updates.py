@@ -29,7 +29,6 @@ from gossamer_schedule.rules.analysis.iterations import (
     of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
-from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class FeatureUpdates(msgspec.Struct, frozen=True):
@@ -66,9 +65,6 @@ def feature_updates(function: Function, iteration: Iteration) -> FeatureUpdates 
     if not _is_over_features(function, iteration, store, axes[-1]):
         return None
     (output,) = (buffer for buffer in function.buffers if buffer.name == store.buffer)
-    names = accumulator_names(iteration.name, store.buffer)
-    if has_taken(function, iteration, names=names):
-        return None
     *outer, feature = iteration.vars
     return FeatureUpdates(
         block=iteration.name,

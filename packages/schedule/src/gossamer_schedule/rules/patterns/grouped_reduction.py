@@ -9,7 +9,7 @@ from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Store
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import (
@@ -20,7 +20,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class GroupedReduction(msgspec.Struct, frozen=True):
@@ -67,9 +66,6 @@ def grouped_reduction(function: Function, iteration: Iteration) -> GroupedReduct
         return None
     output = buffers_by_name(function)[store.buffer]
     group, position, row, feature = iteration.vars
-    names = accumulator_names(iteration.name, store.buffer) | {indptr_name(axes[1].name)}
-    if has_taken(function, iteration, names=names):
-        return None
     return GroupedReduction(
         block=iteration.name,
         group=group,

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.lowered_names import data_name, indptr_name, words_name
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Load
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.references import free_vars
@@ -28,7 +28,6 @@ from gossamer_schedule.rules.analysis.regular_reads import (
     selects_by_ragged,
 )
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class RowReduction(msgspec.Struct, frozen=True):
@@ -156,11 +155,6 @@ def _pattern(function: Function, iteration: Iteration, roles: _Roles) -> RowRedu
     words, (position, *features) = others[: len(roles.words)], others[len(roles.words) :]
     output = accumulated_buffer(function, iteration, element=(row, *features))
     if output is None or dense_buffer(function, output.name) is None:
-        return None
-    names = accumulator_names(iteration.name, output.name)
-    names |= {indptr_name(axis.name) for axis in (*roles.roots, roles.row, roles.fiber)}
-    names |= {words_name(roles.fiber.name)} if roles.words else set()
-    if has_taken(function, iteration, names=names):
         return None
     feature = features[0] if features else None
     extent = integer_value(roles.features[0].length) if features else None

@@ -6,7 +6,6 @@ import msgspec
 
 from gossamer_ir.core.axis_kinds import is_padded, is_varied
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.core.lowered_names import indptr_name
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
@@ -17,7 +16,6 @@ from gossamer_schedule.rules.analysis.regular_reads import (
     selects_by_ragged,
 )
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import has_taken
 
 
 class SampledProducts(msgspec.Struct, frozen=True):
@@ -61,10 +59,7 @@ def sampled_products(function: Function, iteration: Iteration) -> SampledProduct
     if not is_dense_root(row) or not is_dense_root(feature):
         return None
     output = reduced_buffer(function, iteration, element=iteration.vars[:2])
-    names = {indptr_name(fiber.name)}
     if output is None or output.axes != (row.name, fiber.name):
-        return None
-    if has_taken(function, iteration, names=names):
         return None
     row_var, position, feature_var = iteration.vars
     features = integer_value(feature.length)

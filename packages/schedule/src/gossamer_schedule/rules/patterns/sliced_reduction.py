@@ -11,14 +11,13 @@ from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.analysis.reductions import Reduction, match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import ONE, integer_value
-from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_in_bounds
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.analysis.taken_names import accumulator_names, has_taken
 
 
 class SlicedReduction(msgspec.Struct, frozen=True):
@@ -89,10 +88,6 @@ def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReductio
     # The element of the output is proved to exist above; the other loads are checked here.
     terms = (replace(reduction.store, indices=(), value=reduction.value),)
     if not reads_in_bounds(function, replace(iteration, body=terms)):
-        return None
-    names = accumulator_names(iteration.name, reduction.store.buffer)
-    names |= {indptr_name(roles.axes[name].name) for name in (roles.slice, roles.slot)}
-    if has_taken(function, iteration, names=names):
         return None
     return SlicedReduction(
         block=iteration.name,

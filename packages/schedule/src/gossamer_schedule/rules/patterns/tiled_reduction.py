@@ -8,7 +8,7 @@ from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
-from gossamer_ir.core.lowered_names import data_name, indptr_name
+from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
     Axis,
     Const,
@@ -21,7 +21,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.definition.made_names import partial_name
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
     buffers_by_name,
@@ -29,7 +28,6 @@ from gossamer_schedule.rules.analysis.iterations import (
 )
 from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, may_reassociate
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
-from gossamer_schedule.rules.analysis.taken_names import copy_names, has_taken, partial_names
 
 
 class TiledReduction(msgspec.Struct, frozen=True):
@@ -99,7 +97,7 @@ def _pattern(
     features, width = integer_value(last.length), integer_value(fiber.length)
     if output is None or operand is None or not features or not width:
         return None
-    found = TiledReduction(
+    return TiledReduction(
         block=iteration.name,
         column_tile=tile,
         row=row,
@@ -112,15 +110,6 @@ def _pattern(
         operand=data_name(operand.name),
         operand_dtype=operand.dtype,
     )
-    names = _made_names(found) | {indptr_name(fiber.name)}
-    is_taken = has_taken(function, iteration, names=names, copied=[found.operand])
-    return None if is_taken else found
-
-
-def _made_names(pattern: TiledReduction) -> set[str]:
-    """Return the names of the buffers and blocks that lowering and the primitives make."""
-    names = {pattern.output, pattern.operand} | partial_names(pattern.block, pattern.output)
-    return names | copy_names(partial_name(pattern.block), pattern.operand, scope="local")
 
 
 def _selected_operand(function: Function, iteration: Iteration) -> SparseBuffer | None:

@@ -129,7 +129,7 @@ class TraceBuilder:
     def sparse_fuse(self, iteration: str, *, axes: Sequence[str], variables: Sequence[str]) -> str:
         """Fuse axes at the coordinate stage. Return the loop over the fused variables at the loop stage."""
         self.add("sparse_fuse", iteration=iteration, axes=tuple(axes))
-        return fused_name(variables)
+        return self._fresh(fused_name(variables))
 
     def split(self, loop: str, *, factors: tuple[int | None, ...]) -> tuple[str, ...]:
         """Split a loop. Return the new loops, outermost first."""
