@@ -2,9 +2,9 @@
 
 The folder `primitives` is the only list that is kept by hand: a primitive is a module with a function
 of its own name under `@primitive`. From the folder follow the names of `trace/primitive_table.py`, the
-methods of `trace/fluent_primitives.py`, the imports of the package's `__init__.py`, and the tables of its
-README. They are written out, not computed when the package is imported, so that type checkers and the
-documentation site see each of them.
+methods of `trace/fluent_primitives.py`, those by which rules record steps (`rules/steps/step_recorder.py`),
+the imports of the package's `__init__.py`, and the tables of its README. They are written out, not computed
+when the package is imported, so that type checkers and the documentation site see each of them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _IMPORTS = re.compile(r"(?: *from gossamer_schedule\.primitives\.(?:[^(\n]*|[^)]
 _LINE_LENGTH = 100
 _METHODS = re.compile(r"(?:    \w+ = fluent\(\w+\)\n)+")
 _HOMES = re.compile(r"_HOMES = \{.*?\}\n", re.DOTALL)
+_RECORDER = re.compile(r"(?<=if TYPE_CHECKING:\n).*?(?=\n\nclass )", re.DOTALL)
+_RECORDED = re.compile(r"(?<=    # --- primitives\n).*", re.DOTALL)
 _TABLES = re.compile(r"(?<=## Primitives\n\n).*?(?=\n## )", re.DOTALL)
 _STAGES = {"LOOP_STAGES": "position, loop", "STAGES": "any"}
 _COMMON_ARGUMENTS = ("function", "intrinsics")
@@ -47,10 +49,12 @@ def files() -> dict[Path, str]:
     )
     homes = _homes({name: module for module, name in named})
     table, fluent = PACKAGE / "trace/primitive_table.py", PACKAGE / "trace/fluent_primitives.py"
-    package = PACKAGE / "__init__.py"
+    package, recorder = PACKAGE / "__init__.py", PACKAGE / "rules/steps/step_recorder.py"
+    recorded = _RECORDER.sub(lambda _: _alias_imports(named), recorder.read_text())
     return {
         table: _HOMES.sub(homes, table.read_text()),
         fluent: _METHODS.sub(methods, _IMPORTS.sub(imports, fluent.read_text())),
+        recorder: _RECORDED.sub(lambda _: _recording_methods(named), recorded),
         package: _IMPORTS.sub(guarded, package.read_text()),
         README: _TABLES.sub(lambda _: tables(), README.read_text()),
     }
@@ -71,6 +75,102 @@ def _homes(modules: Mapping[str, str]) -> str:
     """Return the table of the module of each name."""
     rows = (f'    "{name}": "{module}",\n' for name, module in sorted(modules.items()))
     return "".join(["_HOMES = {\n", *rows, "}\n"])
+
+
+def _recording_methods(named: Sequence[tuple[str, str]]) -> str:
+    """Return a method for each primitive, with its arguments after the module."""
+    return "".join(_recording_method(*found) for found in sorted(named, key=lambda found: found[1]))
+
+
+def _recording_method(module: str, name: str) -> str:
+    """Return the method that records a step of a primitive. An argument that may be left out is None."""
+    given = _function_of(module, name).args
+    first, variadic = [_parameter(argument) for argument in given.args[1:]], given.vararg
+    passed = [f"{argument.arg}={argument.arg}" for argument in given.args[1:]]
+    if variadic is not None:
+        first.append(f"*{_parameter(variadic)}")
+        passed.append(f"{variadic.arg}={variadic.arg}")
+    named = []
+    for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        if argument.arg not in _COMMON_ARGUMENTS:
+            named.append(_parameter(argument, is_optional=default is not None))
+            passed.append(f"{argument.arg}={argument.arg}")
+    star = ["*"] if named and variadic is None else []
+    head = _call(f"    def {name}", ["self", *first, *star, *named], end=" -> None:")
+    return f"\n{head}" + _call("        self._record", [f'"{name}"', *passed])
+
+
+def _parameter(argument: ast.arg, *, is_optional: bool = False) -> str:
+    assert argument.annotation is not None
+    text = ast.unparse(argument.annotation).replace("'", '"')
+    if is_optional:
+        text = f"{text.removesuffix(' | None')} | None = None"
+    return f"{argument.arg}: {text}"
+
+
+def _call(head: str, arguments: Sequence[str], end: str = "") -> str:
+    """Return a call or a signature as `ruff` formats it."""
+    indent = " " * (len(head) - len(head.lstrip()))
+    listed = ", ".join(arguments)
+    if len(head) + len(listed) + len(end) + 2 <= _LINE_LENGTH:
+        return f"{head}({listed}){end}\n"
+    if len(indent) + 4 + len(listed) <= _LINE_LENGTH:
+        return f"{head}(\n{indent}    {listed}\n{indent}){end}\n"
+    lines = "".join(f"{indent}    {argument},\n" for argument in arguments)
+    return f"{head}(\n{lines}{indent}){end}\n"
+
+
+def _alias_imports(named: Sequence[tuple[str, str]]) -> str:
+    """Return the imports of the types that the arguments of primitives have."""
+    modules: dict[str, set[str]] = {}
+    for module, name in named:
+        for alias, home in _types_of_arguments(module, name):
+            if home != "typing":
+                modules.setdefault(home, set()).add(alias)
+    lines = (
+        f"    from {home} import {', '.join(sorted(names))}\n"
+        for home, names in sorted(modules.items())
+    )
+    return "".join(lines)
+
+
+def _types_of_arguments(module: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the names in annotations of a primitive's arguments that are not built in, with the module that
+    defines each."""
+    tree = _tree_of(module)
+    homes = {
+        alias.name: node.module or ""
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    own = {
+        node.target.id
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    given = _function_of(module, name).args
+    arguments = [*given.args[1:], *given.kwonlyargs]
+    for argument in arguments:
+        if argument.arg in _COMMON_ARGUMENTS or argument.annotation is None:
+            continue
+        for node in ast.walk(argument.annotation):
+            if isinstance(node, ast.Name) and node.id in homes | dict.fromkeys(own, module):
+                yield node.id, homes.get(node.id, module)
+
+
+def _tree_of(module: str) -> ast.Module:
+    path = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+    return ast.parse(path.read_text())
+
+
+def _function_of(module: str, name: str) -> ast.FunctionDef:
+    (found,) = (
+        node
+        for node in _tree_of(module).body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    return found
 
 
 def tables() -> str:

@@ -133,15 +133,27 @@ NAMELESS |= {"store_nontemporal"}
 """Primitives that make no names, for which a `TraceBuilder` has no method."""
 
 
-def test_rules_add_no_step_that_makes_names():
+def test_rules_record_no_step_that_makes_names():
     """These have a method, which knows the names, so that schedules of later iterations get others."""
     (folder,) = gossamer_schedule.rules.__path__
-    added = set()
+    recorded = set()
     for path in {*Path(folder).rglob("*.py")} - {*Path(folder).rglob("trace_builder.py")}:
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add":
-                added |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}
-    assert added == NAMELESS
+            if isinstance(node, ast.Attribute) and getattr(node.value, "attr", "") == "record":
+                recorded.add(node.attr)
+    assert recorded == NAMELESS
+
+
+def test_a_step_is_recorded_by_the_arguments_that_are_given():
+    trace = TraceBuilder()
+    trace.record.parallel("i", grain=8)
+    trace.record.fuse("i", "j")
+    trace.record.split("k", factors=(None, 4))
+    assert trace.steps == (
+        Step("parallel", {"loop": "i", "grain": 8}),
+        Step("fuse", {"loops": ("i", "j")}),
+        Step("split", {"loop": "k", "factors": (None, 4)}),
+    )
 
 
 def test_rules_append_no_suffixes_to_names():

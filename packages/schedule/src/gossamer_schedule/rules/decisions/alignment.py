@@ -66,8 +66,8 @@ def align_to_rows(
 ) -> None:
     """Let vectors begin at aligned addresses of the gathered rows, if that pays."""
     what = "vectors begin at the first feature"
-    if aligning.pays:
+    if aligning.pays and gather.feature and gather.operand:
         lanes = hardware.lanes(gather.dtype)
-        trace.add("align", loop=gather.feature, buffer=gather.operand, lanes=lanes)
+        trace.record.align(gather.feature, buffer=gather.operand, lanes=lanes)
         what = f"vectors begin at aligned addresses of {gather.operand}"
     trace.decide(what, aligning.why)

@@ -138,4 +138,4 @@ def pack_operand(
         trace, block, tiles, buffer=operand, loop=loop, scope="global", dimensions=dimensions
     )
     if is_shared:
-        trace.add("parallel", loop=copy.loops[0], grain=grain(tiles.vectors))
+        trace.record.parallel(loop=copy.loops[0], grain=grain(tiles.vectors))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Arg
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
@@ -28,14 +27,12 @@ def run_rows_in_parallel(
     the text of the number of slots before a row (None: unknown, so that all rows weigh the same).
     """
     least = grain(vectors)
-    args: dict[str, Arg] = {"loop": row, "grain": least}
+    weight = f"{before} + {per_row} * {row}" if before else None
     how = "the number of slots before a row is unknown, so all rows weigh the same"
-    if before:
-        weight = f"{before} + {per_row} * {row}"
-        args["weight"] = weight
+    if weight:
         how = f"rows differ in length, so the rows before {row} weigh {weight}: their slots, and "
         how += f"{per_row} more per row"
-    trace.add("parallel", **args)
+    trace.record.parallel(row, weight=weight, grain=least)
     trace.decide(
         f"rows {row} in parallel, a weight of {least} or more for a thread",
         f"{how}; a slot costs {counted(vectors, 'vector')} of work, and waking a thread costs as much as "

@@ -163,6 +163,6 @@ def _accumulate_sums(trace: TraceBuilder, pattern: RowReduction, sums: PartialSu
     trace.reorder(total.vector, nests.copy.row, total.lane)
     if copy is None:
         return _SummedRow(nests.all, partial.block, pattern.block)
-    trace.add("reverse_compute_at", block=copy.block, loop=pattern.row)
+    trace.record.reverse_compute_at(block=copy.block, loop=pattern.row)
     stored = trace.split_in_vectors(copy.loop(pattern.feature), sums.tile.of_one_tile)
     return _SummedRow((*nests.all, TileNest(None, stored)), partial.block, copy.block)

@@ -93,10 +93,9 @@ def prefetch_rows(
 ) -> None:
     """Prefetch rows, if that pays. The loop over nonzeros reads one of so many tiles of a row."""
     what = "no prefetching"
-    if prefetching.pays:
+    if prefetching.pays and gather.operand:
         distance = prefetch_distance(gather, tiles=tiles)
-        trace.add(
-            "prefetch",
+        trace.record.prefetch(
             block=gather.block,
             buffer=gather.operand,
             loop=gather.loop,

@@ -101,7 +101,7 @@ def run_rows_in_lanes(
     copy = trace.cache_write(
         pattern.block, buffer=pattern.output, scope="local", elements=(pattern.row,)
     )
-    trace.add("reverse_compute_at", block=copy.block, loop=group)
+    trace.record.reverse_compute_at(block=copy.block, loop=group)
     longest = trace.uniform_extent(pattern.position, over=row)
     trace.reorder(pattern.position, row)
     init = trace.decompose_reduction(pattern.block, loop=pattern.position, elements=(row,))
@@ -109,7 +109,7 @@ def run_rows_in_lanes(
     trace.decide("rows in lanes, until the longest of them ends", verdict.why)
     what = f"{size.rows} rows in lanes, which gather columns and values"
     if size.window:
-        trace.add("annotate", name=pattern.position, key="window", value=size.window)
+        trace.record.annotate(name=pattern.position, key="window", value=size.window)
         what = f"{size.rows} rows in lanes, which read windows of {size.window} columns and values"
     trace.decide(what, size.why)
     run_rows_in_parallel(trace, group, before=None, vectors=WORK_PER_GROUP)

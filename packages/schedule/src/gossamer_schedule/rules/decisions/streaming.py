@@ -34,5 +34,5 @@ def store_around_caches(
 ) -> None:
     """Let the block that copies to the output store around the caches, if that pays."""
     if streaming.pays:
-        trace.add("store_nontemporal", block=copy_block, buffer=output)
+        trace.record.store_nontemporal(block=copy_block, buffer=output)
         trace.decide(f"{output} is stored around the caches", streaming.why)

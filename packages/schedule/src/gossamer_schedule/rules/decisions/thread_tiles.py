@@ -48,7 +48,7 @@ def run_thread_tiles(trace: TraceBuilder, pattern: RowReduction, packed: ThreadT
         is_shared=False,
     )
     trace.decide(f"{operand} packed for each tile of features", packed.packing.why)
-    trace.add("parallel", loop=loops.tile, grain=1)
+    trace.record.parallel(loop=loops.tile, grain=1)
     trace.decide(
         "tiles of features in parallel",
         "each thread reads only the tile that it has packed; there are enough tiles for all cores, and each "

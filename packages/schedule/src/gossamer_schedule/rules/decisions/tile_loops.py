@@ -51,7 +51,7 @@ def run_tiles(trace: TraceBuilder, tiles: VectorTiles, loop: str | None) -> None
         return
     chosen = tile_loop(tiles)
     if chosen.form == "peeled":
-        trace.add("annotate", name=loop, key="peel", value="last")
+        trace.record.annotate(name=loop, key="peel", value="last")
     elif chosen.form == "unrolled":
         trace.unroll(loop)
     trace.decide(_TEXTS[chosen.form], chosen.why)

@@ -55,7 +55,7 @@ def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, lanes: int) -> 
     )
     vectors = _run_in_vectors(trace, pattern, lanes, loop=loop)
     least = grain(1)
-    trace.add("parallel", loop=vectors, grain=least)
+    trace.record.parallel(loop=vectors, grain=least)
     trace.decide(
         f"equal parts of vectors in parallel, {least} or more for a thread",
         f"all elements cost the same, and waking a thread costs as much as {FULL_VECTORS_PER_THREAD} vectors",

@@ -110,7 +110,7 @@ def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) 
         except ScheduleError:
             return False
         module, (into,) = result.module, result.names
-        trace.add(result.step.op, **result.step.args)
+        trace.append(result.step)
     return True
 
 

@@ -135,8 +135,7 @@ def _prefetch_results(
     if size < least:
         return
     distance = RESULT_LINES_AHEAD // max(1, row_bytes // LINE_BYTES)
-    trace.add(
-        "prefetch",
+    trace.record.prefetch(
         block=copy_block,
         buffer=pattern.output,
         loop=pattern.group,

@@ -8,7 +8,7 @@ gathers are fast, several short rows are lanes of a vector.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
@@ -24,6 +24,9 @@ from gossamer_schedule.rules.decisions.short_rows import SHORT_ROW
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+if TYPE_CHECKING:
+    from gossamer_schedule.primitives.loops.vectorize import Remainder
 
 FEW_TERMS = 3
 """Minimum mean number of gathered terms per row for vectors to pay where gathers are fast (measured: 1.3 to
@@ -102,7 +105,7 @@ class _Lanes(NamedTuple):
     One lane stands for scalar code."""
 
     lanes: int
-    rest: str | None
+    rest: Remainder | None
     why: str
 
     @property
@@ -144,7 +147,7 @@ def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | No
     return _Lanes(GATHERED_LANES, rest, f"rows have {mean:.3g} terms on average, {why}")
 
 
-def _rest(mean: float, hardware: HardwareParams) -> tuple[str | None, str]:
+def _rest(mean: float, hardware: HardwareParams) -> tuple[Remainder | None, str]:
     """Return how the remainder of a row runs, and why."""
     if hardware.gathers == "fast":
         return "masked", "and gathers are fast on this machine: the remainder is one of them"

@@ -73,5 +73,5 @@ def _run_tiles_in_parallel(trace: TraceBuilder, loops: VectorLoops) -> None:
     if not loops.tile:
         trace.decide("one thread", "there is one tile, and rows may repeat")
         return
-    trace.add("parallel", loop=loops.tile)
+    trace.record.parallel(loop=loops.tile)
     trace.decide("tiles in parallel", "rows may repeat, features do not")

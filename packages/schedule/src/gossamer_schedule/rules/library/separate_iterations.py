@@ -90,7 +90,7 @@ def _vectorize_assignment(
     trace.decide(f"vectors of {lanes} elements", "they are contiguous")
     vectors = -(-pattern.features // lanes) if pattern.row and pattern.features else 1
     loop = pattern.row or outer
-    trace.add("parallel", loop=loop, grain=grain(vectors))
+    trace.record.parallel(loop=loop, grain=grain(vectors))
     trace.decide(f"{loop} in parallel", "iterations assign elements of their own")
     return trace
 

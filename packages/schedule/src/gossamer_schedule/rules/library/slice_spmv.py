@@ -63,7 +63,7 @@ def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) ->
         elements=(pattern.slice, inner_row, row),
         over_iterators=True,
     )
-    trace.add("reverse_compute_at", block=copy.block, loop=pattern.slice)
+    trace.record.reverse_compute_at(block=copy.block, loop=pattern.slice)
     # With the columns of a block outside of its rows, an element of the vector serves all of them.
     trace.reorder(slot, element, column, inner_row, row)
     init = trace.decompose_reduction(pattern.block, loop=slot, elements=(inner_row, row))

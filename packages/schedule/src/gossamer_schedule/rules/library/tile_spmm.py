@@ -176,7 +176,7 @@ def _run_panels_in_parallel(
     per_row = 1.0 if stats is None else max(stats.mean_row, 1.0)
     work = int(tiling.panel * per_row) * tiling.features.work
     least = grain(work)
-    trace.add("parallel", loop=loops.panel, grain=least)
+    trace.record.parallel(loop=loops.panel, grain=least)
     trace.decide(
         f"panels in parallel, {least} or more for a thread",
         f"a panel costs {counted(work, 'vector')} of work",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from gossamer_ir.nodes import Scope
 from gossamer_schedule.rules.steps.trace_builder import PartialResults, RegionCopy, TraceBuilder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
 
@@ -107,8 +108,8 @@ def combine_in_registers(
     trace: TraceBuilder, pattern: Accumulated, partial: PartialResults, *, holder: str
 ) -> None:
     """Combine partial results at the end of each iteration of loop `holder`, from a local buffer."""
-    trace.add("reverse_compute_at", block=pattern.block, loop=holder)
-    trace.add("set_scope", buffer=partial.buffer, scope="local")
+    trace.record.reverse_compute_at(block=pattern.block, loop=holder)
+    trace.record.set_scope(buffer=partial.buffer, scope="local")
 
 
 def partial_tile(
@@ -150,7 +151,7 @@ def copy_in_vectors(
     *,
     buffer: str,
     loop: str,
-    scope: str,
+    scope: Scope,
     dimensions: int,
 ) -> RegionCopy:
     """Copy the region of a buffer that a block reads in an iteration of a loop, the last dimension in

@@ -8,10 +8,11 @@ that rules pass these on to later steps as they would pass on the handles of a `
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.core.lowered_names import fused_name
-from gossamer_ir.interchange.records import Arg, Decision, ScheduledStage, Step, Trace
+from gossamer_ir.interchange.records import Decision, ScheduledStage, Step, Trace
+from gossamer_ir.nodes import Scope
 from gossamer_schedule.definition.made_names import (
     cache_name,
     copy_block_name,
@@ -26,7 +27,11 @@ from gossamer_schedule.definition.made_names import (
     split_loop_names,
     unit_loop_name,
 )
+from gossamer_schedule.rules.steps.step_recorder import StepRecorder
 from gossamer_schedule.rules.steps.vector_loops import VectorLoops, VectorTiles
+
+if TYPE_CHECKING:
+    from gossamer_schedule.primitives.loops.vectorize import Remainder
 
 
 class MadeNest(NamedTuple):
@@ -106,9 +111,13 @@ class TraceBuilder:
         """The names that are taken after the steps."""
         return frozenset(self._names)
 
-    def add(self, op: str, **args: Arg) -> None:
-        """Record a step from which the rule needs no names."""
-        step = Step(op, args)
+    @property
+    def record(self) -> StepRecorder:
+        """The primitives as methods that record a step from which the rule needs no names."""
+        return StepRecorder(self.append)
+
+    def append(self, step: Step) -> None:
+        """Record a step."""
         self._steps.append(step)
         self._undecided.append(step)
 
@@ -128,12 +137,12 @@ class TraceBuilder:
 
     def sparse_fuse(self, iteration: str, *, axes: Sequence[str], variables: Sequence[str]) -> str:
         """Fuse axes at the coordinate stage. Return the loop over the fused variables at the loop stage."""
-        self.add("sparse_fuse", iteration=iteration, axes=tuple(axes))
+        self.record.sparse_fuse(iteration, axes=tuple(axes))
         return self._fresh(fused_name(variables))
 
     def split(self, loop: str, *, factors: tuple[int | None, ...]) -> tuple[str, ...]:
         """Split a loop. Return the new loops, outermost first."""
-        self.add("split", loop=loop, factors=factors)
+        self.record.split(loop, factors=factors)
         made = tuple(map(self._fresh, split_loop_names(loop, len(factors))))
         self._names.discard(loop)
         return made
@@ -154,7 +163,7 @@ class TraceBuilder:
         return VectorLoops(tile, vector, next(made))
 
     def run_in_lanes(
-        self, loop: str, *, lanes: int, vectors: int | None = None, rest: str | None = None
+        self, loop: str, *, lanes: int, vectors: int | None = None, rest: Remainder | None = None
     ) -> str:
         """Split a loop into vectors (None: as many as needed) of lanes. Return the loop over the vectors."""
         outer, lane = self.split(loop, factors=(vectors, lanes))
@@ -163,7 +172,7 @@ class TraceBuilder:
 
     def uniform_extent(self, loop: str, *, over: str) -> str:
         """Give a loop the same extent in all iterations of loop `over`. Return the loop that computes it."""
-        self.add("uniform_extent", loop=loop, over=over)
+        self.record.uniform_extent(loop, over=over)
         self._fresh(extent_name(loop))
         made = self._fresh(copy_name(over))
         self._fresh(longest_name(loop))
@@ -171,27 +180,26 @@ class TraceBuilder:
 
     def reorder(self, *loops: str | None) -> None:
         """Order loops, outermost first."""
-        self.add("reorder", loops=tuple(filter(None, loops)))
+        self.record.reorder(*filter(None, loops))
 
-    def vectorize(self, *loops: str | None, rest: str | None = None) -> None:
+    def vectorize(self, *loops: str | None, rest: Remainder | None = None) -> None:
         """Make the iterations of each loop lanes. `rest` is how a remainder runs (None: in a loop)."""
         for loop in filter(None, loops):
-            args: dict[str, Arg] = {"loop": loop, "rest": rest} if rest else {"loop": loop}
-            self.add("vectorize", **args)
+            self.record.vectorize(loop, rest=rest)
 
     def unroll(self, *loops: str | None) -> None:
         """Unroll each loop."""
         for loop in filter(None, loops):
-            self.add("unroll", loop=loop)
+            self.record.unroll(loop)
 
     def horizontal_fuse(self, *loops: str) -> str:
         """Run loops one after the other in one loop. Return it."""
-        self.add("horizontal_fuse", loops=loops)
+        self.record.horizontal_fuse(*loops)
         return self._fresh(horizontally_fused_name(loops[0]))
 
     def add_unit_loop(self, name: str) -> str:
         """Insert a loop of one iteration around a loop or block. Return it."""
-        self.add("add_unit_loop", name=name)
+        self.record.add_unit_loop(name)
         return self._fresh(unit_loop_name(name))
 
     # --- blocks and buffers
@@ -201,7 +209,7 @@ class TraceBuilder:
         block: str,
         *,
         buffer: str,
-        scope: str,
+        scope: Scope,
         elements: Sequence[str | None],
         over_iterators: bool = False,
     ) -> MadeNest:
@@ -210,8 +218,8 @@ class TraceBuilder:
         `elements` are the loops, before any split, whose iterators select an element of the buffer. The cache
         has the dimensions of the buffer, or one for each iterator.
         """
-        op = "reindex_cache_write" if over_iterators else "cache_write"
-        self.add(op, block=block, buffer=buffer, scope=scope)
+        record = self.record.reindex_cache_write if over_iterators else self.record.cache_write
+        record(block, buffer=buffer, scope=scope)
         cache = self._fresh(cache_name(buffer, scope))
         loops = self._copies(elements)
         return MadeNest(self._fresh(copy_block_name(block, cache)), loops)
@@ -223,7 +231,7 @@ class TraceBuilder:
 
         `elements` are the loops from `loop` down to the block that select an element.
         """
-        self.add("decompose_reduction", block=block, loop=loop)
+        self.record.decompose_reduction(block, loop=loop)
         loops = {name: self._fresh(init_name(name)) for name in filter(None, elements)}
         return MadeNest(self._fresh(init_name(block)), loops)
 
@@ -239,18 +247,18 @@ class TraceBuilder:
         """Compute a partial result of a block in each iteration of a loop. The block of this name then
         combines them, in loops over the `elements`, whose iterators select an element, and over the partial
         results, which are along this axis of their buffer."""
-        self.add("rfactor", loop=loop, **({"axis": axis} if axis else {}))
+        self.record.rfactor(loop, axis=axis or None)
         partial = self._fresh(partial_name(buffer))
         made = self._fresh(partial_name(block))
         combining = MadeNest(block, self._copies((*elements, loop)))
         return PartialResults(made, partial, combining)
 
     def cache_region(
-        self, block: str, *, buffer: str, loop: str, scope: str, dimensions: int
+        self, block: str, *, buffer: str, loop: str, scope: Scope, dimensions: int
     ) -> RegionCopy:
         """Copy the region of a buffer that a block reads in an iteration of a loop. Return the nest that
         copies. A dimension of the buffer along which only one element is read gets no loop."""
-        self.add("cache_region", block=block, buffer=buffer, loop=loop, scope=scope)
+        self.record.cache_region(block, buffer=buffer, loop=loop, scope=scope)
         cache = self._fresh(cache_name(buffer, scope))
         loops = (region_loop_name(buffer, dimension) for dimension in range(dimensions))
         made = tuple(map(self._fresh, loops))
@@ -277,7 +285,7 @@ class TraceBuilder:
         copy = self.cache_write(
             block, buffer=buffer, scope="local", elements=elements, over_iterators=over_iterators
         )
-        self.add("reverse_compute_at", block=copy.block, loop=holder)
+        self.record.reverse_compute_at(copy.block, loop=holder)
         init = self.decompose_reduction(block, loop=reduction, elements=inside)
         return Accumulator(init, copy)
 
