@@ -64,7 +64,7 @@ def ops(found):
         ("sddmm", 40, LONG),
         ("csr_scaled", None, LONG),
         ("sparse_softmax", None, LONG),
-        ("csr_spmm_by_blocks", 40, LONG),
+        ("mixture_of_experts", None, LONG),
     ],
 )
 def test_names_that_are_taken_are_numbered(name, features, stats):

@@ -54,13 +54,17 @@ def of_one_iteration(
 
 def several_iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:
     """Return the function and the iterations of a coordinate module that contains two or more iterations and
-    nothing else; None for others."""
+    nothing else; None for others.
+
+    Composable functions are excluded. Lowering lets their inits run before all iterations, so that what an
+    iteration adds to is not proved to exist, and vectors would have bounds checks.
+    """
     if module.stage != "coordinate" or len(module.functions) != 1:
         return None
     function = module.functions[0]
-    found = tuple(
-        _without_moved_init(function, stmt) for stmt in function.body if isinstance(stmt, Iteration)
-    )
+    if is_composable(function):
+        return None
+    found = tuple(stmt for stmt in function.body if isinstance(stmt, Iteration))
     return None if len(found) < 2 or len(found) < len(function.body) else (function, found)
 
 
