@@ -83,6 +83,16 @@ class ParseError(UserError):
 class VerifyError(UserError):
     """A module breaks a rule of its stage."""
 
+    @classmethod
+    def of_module(cls, diagnostics: tuple[Diagnostic, ...], text: str) -> VerifyError:
+        """Return the error of a module with these diagnostics, at least one; `text` shows their places.
+
+        >>> VerifyError.of_module((Diagnostic("verify.depth", "Too deep."),), "").code
+        'verify.depth'
+        """
+        first = diagnostics[0]
+        return cls(first.code, first.message, diagnostics=diagnostics, text=text)
+
 
 class ScheduleError(UserError):
     """A precondition of a primitive does not hold, or cannot be proved."""

@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
+from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import index_var, product
 from gossamer_ir.nodes import Expr, Var
 from gossamer_ir.traversal.references import free_vars
@@ -80,3 +81,19 @@ def coefficient_and_rest(form: Affine, name: str) -> tuple[Affine, Affine] | Non
     """
     split = by_variables(form, (name,))
     return None if split.opaque else (split.terms.get(name, NOTHING), split.base)
+
+
+def slack_along(condition: Expr, name: str) -> tuple[Affine, Affine] | None:
+    """Return the coefficient of a variable in the slack of a condition, and the rest of the slack; None if
+    the condition has no slack (`slack_of`), or one that is not linear in the variable.
+
+    >>> from gossamer_ir.arith.affine import expr_of
+    >>> from gossamer_ir.core.build import ONE, index_var, sub
+    >>> from gossamer_ir.nodes import Compare
+    >>> i, n = map(index_var, "in")
+    >>> step, rest = slack_along(Compare("lt", i, n), "i")
+    >>> step.constant, expr_of(rest) == sub(n, ONE)
+    (-1, True)
+    """
+    slack = slack_of(condition)
+    return None if slack is None else coefficient_and_rest(slack, name)

@@ -69,9 +69,4 @@ def verify(module: Module) -> Module:
     reported = diagnostics(module)
     if not reported:
         return module
-    raise VerifyError(
-        reported[0].code,
-        reported[0].message,
-        diagnostics=reported,
-        text=show_places(module, reported),
-    )
+    raise VerifyError.of_module(reported, show_places(module, reported))

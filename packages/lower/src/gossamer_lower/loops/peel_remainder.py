@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.linear_form import slack_along
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
@@ -214,8 +214,7 @@ class _RemainderPeeler:
 
 def _group(condition: Expr, var: str, count: int) -> _UnrolledGroup | None:
     """Return the group of `count` iterations if a condition is equivalent to `base + var < bound`."""
-    slack = slack_of(condition)
-    parts = None if slack is None else coefficient_and_rest(slack, var)
+    parts = slack_along(condition, var)
     if parts is None or parts[0] != Affine({}, -1):
         return None
     return _UnrolledGroup(parts[1], count, substitute(condition, {var: build.index(count - 1)}))

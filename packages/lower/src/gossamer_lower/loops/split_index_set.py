@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.linear_form import slack_along
 from gossamer_ir.analysis.program_point import is_invariant, is_speculatable_before
 from gossamer_ir.arith.affine import Affine, combine, expr_of
-from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Binary,
@@ -143,8 +142,7 @@ def _choice_of(loop: For) -> If | None:
 def _bound_of(condition: Expr, var: str) -> Expr | None:
     """Return the least value of a variable for which a condition fails, if it holds for all smaller values;
     None if the condition is not such a bound."""
-    slack = slack_of(condition)
-    parts = None if slack is None else coefficient_and_rest(slack, var)
+    parts = slack_along(condition, var)
     # A positive coefficient would mean that the condition holds from the bound on.
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None

@@ -34,7 +34,7 @@ from gossamer_schedule.tensorization.implementation import (
 from gossamer_schedule.tensorization.intrinsic import (
     ParsedIntrinsic,
     find_intrinsic,
-    unit_values,
+    matched_loops,
 )
 from gossamer_schedule.tensorization.outer_block import outer_block, required_single_block
 from gossamer_schedule.tensorization.unify import BufferBinding, Match, matches_of
@@ -111,9 +111,7 @@ def _required_nest(top: Cursor) -> StoreNest:
             f"Block '{block.name}' does not consist of one store.",
             place=cursor.place,
         )
-    values = {iterator.var: iterator.value for iterator in block.iters} | unit_values(loops)
-    # A loop with one iteration has a value, not a range, and would not match any loop of the description.
-    loops = tuple(loop for loop in loops if loop.var not in values)
+    loops, values = matched_loops(loops, block)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
     return StoreNest(cursor, top.node.var, loops, resolve(block.body[0], values), conditions)
 

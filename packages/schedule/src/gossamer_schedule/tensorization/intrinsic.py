@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 
@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Intrinsic
-from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
+from gossamer_ir.nodes import Block, Expr, For, Function, Search, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
@@ -69,8 +69,7 @@ def _parsed_intrinsic(intrinsic: Intrinsic) -> ParsedIntrinsic | None:
         Search, *semantics.body, *implementation.body
     ):  # a search covers a row, and a buffer binding maps single elements
         return None
-    values = {iterator.var: iterator.value for iterator in block.iters} | unit_values(loops)
-    loops = tuple(loop for loop in loops if loop.var not in values)
+    loops, values = matched_loops(loops, block)
     store = resolve(block.body[0], values)
     digest = sha256("\0".join((intrinsic.name, *texts)).encode()).hexdigest()[:16]
     sizes = {param.name for param in semantics.params if param.dtype != "handle"}
@@ -93,6 +92,11 @@ def _loops_of_nest(body: tuple[Stmt, ...]) -> tuple[For, ...]:
     return tuple(loops)
 
 
-def unit_values(loops: Iterable[For]) -> dict[str, Expr]:
-    """Return the values of the variables of loops that have one iteration."""
-    return {loop.var: loop.start for loop in loops if integer_value(loop.extent) == 1}
+def matched_loops(loops: tuple[For, ...], block: Block) -> tuple[tuple[For, ...], dict[str, Expr]]:
+    """Return the loops of a nest that take part in a match, and the values of all other variables.
+
+    A loop with one iteration has a value, not a range, and would not match any loop of the other nest.
+    """
+    values = {iterator.var: iterator.value for iterator in block.iters}
+    values |= {loop.var: loop.start for loop in loops if integer_value(loop.extent) == 1}
+    return tuple(loop for loop in loops if loop.var not in values), values

@@ -18,7 +18,11 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
-from gossamer_ir.verify.statements.statement_checks import THREAD_TAGS
+from gossamer_ir.verify.statements.statement_checks import (
+    THREAD_TAGS,
+    check_loop_range,
+    define_loop_variable,
+)
 
 MAX_CALLS = 100
 """Maximum depth of nested calls."""
@@ -35,14 +39,9 @@ def check_guard(ctx: VerifyContext, node: Guard, at: At) -> None:
 
 def check_parallel_for(ctx: VerifyContext, node: ParallelFor, at: At) -> None:
     """Check that a parallel loop has an int64 range, which its function takes as first parameters."""
-    check_size(ctx, node.start, at.down("start"))
-    check_size(ctx, node.extent, at.down("extent"))
-    if node.grain is not None:
-        check_size(ctx, node.grain, at.down("grain"))
+    check_loop_range(ctx, node, at)
     with ctx.scope():
-        ctx.define(node.var, "int64", at)
-        if node.weight is not None:
-            check_size(ctx, node.weight, at.down("weight"))
+        define_loop_variable(ctx, node, at)
     callee = _find_callee(ctx, node.function, at)
     if callee is None:
         return

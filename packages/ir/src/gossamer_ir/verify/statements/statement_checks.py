@@ -16,6 +16,7 @@ from gossamer_ir.nodes import (
     For,
     If,
     Let,
+    ParallelFor,
     Stmt,
     Store,
     ThreadTag,
@@ -93,15 +94,10 @@ def check_while(ctx: VerifyContext, node: While, at: At) -> None:
 def check_for(ctx: VerifyContext, node: For, at: At) -> None:
     """Check a loop: its range is int64, only `thread_binding` loops have a thread, and only `parallel` loops
     have a weight or grain."""
-    check_size(ctx, node.start, at.down("start"))
-    check_size(ctx, node.extent, at.down("extent"))
+    check_loop_range(ctx, node, at)
     _check_loop_kind(ctx, node, at)
-    if node.grain is not None:
-        check_size(ctx, node.grain, at.down("grain"))
     with ctx.scope():
-        ctx.define(node.var, "int64", at)
-        if node.weight is not None:
-            check_size(ctx, node.weight, at.down("weight"))
+        define_loop_variable(ctx, node, at)
         outer = ctx.bound, ctx.loops
         if node.thread is not None:
             _bind_thread(ctx, node, at)
@@ -112,6 +108,21 @@ def check_for(ctx: VerifyContext, node: For, at: At) -> None:
     check_marked_loop(ctx, node, at)
     if is_pipelined(node):
         ctx.pipelined.append((node, at))
+
+
+def check_loop_range(ctx: VerifyContext, node: For | ParallelFor, at: At) -> None:
+    """Check the start, extent and grain of a loop, which are evaluated before it."""
+    check_size(ctx, node.start, at.down("start"))
+    check_size(ctx, node.extent, at.down("extent"))
+    if node.grain is not None:
+        check_size(ctx, node.grain, at.down("grain"))
+
+
+def define_loop_variable(ctx: VerifyContext, node: For | ParallelFor, at: At) -> None:
+    """Define the variable of a loop in the present scope, and check the weight, which depends on it."""
+    ctx.define(node.var, "int64", at)
+    if node.weight is not None:
+        check_size(ctx, node.weight, at.down("weight"))
 
 
 def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:

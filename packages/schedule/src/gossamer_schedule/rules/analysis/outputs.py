@@ -32,20 +32,26 @@ def accumulated_buffer(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
     """Like `reduced_buffer`, also if the body continues from the old value of the element."""
-    if len(iteration.body) != 1 or len(iteration.init) > 1:
-        return None
-    store = iteration.body[0]
-    if not isinstance(store, Store) or not _accumulates(store):
+    store = only_store(iteration)
+    if store is None or not _accumulates(store):
         return None
     if store.indices != tuple(index_var(name) for name in element):
         return None
-    if not initializes(iteration, store) or not is_within(function, iteration, store):
+    if not is_within(function, iteration, store):
         return None
     return buffers_by_name(function).get(store.buffer)
 
 
-def initializes(iteration: Iteration, store: Store) -> bool:
-    """Return whether the init, if there is one, stores the same element as the body."""
+def only_store(iteration: Iteration) -> Store | None:
+    """Return the statement of an iteration that has one, if it is a store, into the element of the init if
+    there is an init."""
+    if len(iteration.body) != 1 or len(iteration.init) > 1:
+        return None
+    store = iteration.body[0]
+    return store if isinstance(store, Store) and _initializes(iteration, store) else None
+
+
+def _initializes(iteration: Iteration, store: Store) -> bool:
     return all(
         isinstance(init, Store) and (init.buffer, init.indices) == (store.buffer, store.indices)
         for init in iteration.init

@@ -26,7 +26,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     buffers_by_name,
     of_one_iteration,
 )
-from gossamer_schedule.rules.analysis.outputs import dense_buffer, initializes, is_within
+from gossamer_schedule.rules.analysis.outputs import dense_buffer, is_within, only_store
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
 
@@ -106,12 +106,8 @@ def block_reduction(function: Function, iteration: Iteration) -> BlockReduction 
 
 def _reduction_of(iteration: Iteration) -> Store | None:
     """Return the one statement of an iteration, if it is a reduction into the element of the init, if any."""
-    if len(iteration.body) != 1 or len(iteration.init) > 1:
-        return None
-    store = iteration.body[0]
-    if not isinstance(store, Store) or not initializes(iteration, store):
-        return None
-    return store if match_reduction(store) is not None else None
+    store = only_store(iteration)
+    return None if store is None or match_reduction(store) is None else store
 
 
 def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
