@@ -44,6 +44,34 @@ class _Chunk(NamedTuple):
     since: str
 
 
+class _Blocks(NamedTuple):
+    """The blocks of the function, in their order."""
+
+    take: str
+    """Takes the number of the next chunk, if none has failed."""
+    run: str
+    """Computes the range of the chunk."""
+    portion: str
+    """Runs a portion of it."""
+    went: str
+    """Goes on to the next portion, or to the next chunk."""
+    ask: str
+    """Asks whether to stop."""
+    fail: str
+    """Tells the other threads that one has failed."""
+    stop: str
+
+
+class _Thread(NamedTuple):
+    """The function that a thread runs, as far as it is emitted."""
+
+    emitter: FunctionEmitter
+    closure: Closure
+    whole: _ChunkRange
+    chunk: _Chunk
+    blocks: _Blocks
+
+
 UNITS_PER_SHARE = 16
 """The number of equal units of a share; chunks consist of units."""
 
@@ -61,47 +89,66 @@ def define_trampoline(
     plan = ChunkPlan(*values[: len(ChunkPlan._fields)])
     others = values[len(plan) :]
     captured, passed = others[: len(region.captures)], others[len(region.captures) :]
-    threads, first_units, portions = plan.threads, plan.first_units, plan.portions
     text = emitter.text
-    chunk = _Chunk(*(text.alloca("i64", align=8) for _ in range(3)))
-    units = Value(text.value(f"mul i64 {threads.text}, {UNITS_PER_SHARE}"), "int64")
+    chunk = _Chunk(*(text.alloca("i64", align=8) for _ in _Chunk._fields))
+    units = Value(text.value(f"mul i64 {plan.threads.text}, {UNITS_PER_SHARE}"), "int64")
     whole = _ChunkRange(plan, units, "".join(f", {value.typed}" for value in captured))
-    take, run, portion, went, ask, fail, stop = (text.new_block() for _ in range(7))
-    text.fall_into(take)
-    left = Value(text.value(f"sub i64 {UNITS_PER_SHARE}, {first_units.text}"), "int64")
-    # One first chunk per share, and one for each unit that is left of it.
-    chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {left.text}, 1"))
-    ticket = _take_ticket(emitter, closure, chunks, run, stop)
-    text.begin(run)
-    first, end_unit = _units_of(emitter, ticket, threads, first_units=first_units, left=left)
-    begin = _first_iteration(emitter, region, whole, first)
-    end = _first_iteration(emitter, region, whole, end_unit)
-    _enter_chunk(emitter, chunk, begin, end, portions)
-    text.branch(text.value(f"icmp sgt {portions.typed}, 1"), ask, portion)
-    text.begin(portion)
-    first, last = _next_portion(emitter, chunk, end)
-    arguments = ", ".join(value.typed for value in [first, last, *passed, workspace])
-    status = text.value(f"call i64 @{unit.symbols[region.function]}({arguments})")
-    text.branch(text.value(f"icmp eq i64 {status}, 0"), went, fail)
-    text.begin(went)
-    text.branch(text.value(f"icmp slt {last.typed}, {end.text}"), ask, take)
-    text.begin(ask)
-    stopped = _ask_whether_to_stop(emitter, chunk, workspace, fail)
-    _jump_if_none_failed(emitter, closure, portion, stop)
-    text.begin(fail)
-    failure = text.value(f"phi i64 [ {status}, %{portion} ], [ {INTERRUPTED}, %{stopped} ]")
+    blocks = _Blocks(*(text.new_block() for _ in _Blocks._fields))
+    thread = _Thread(emitter, closure, whole, chunk, blocks)
+    text.fall_into(blocks.take)
+    end = _begin_chunk(thread, region)
+    status = _run_portion(thread, unit.symbols[region.function], end, [*passed, workspace])
+    text.begin(blocks.ask)
+    stopped = _ask_whether_to_stop(emitter, chunk, workspace, blocks.fail)
+    _jump_if_none_failed(emitter, closure, blocks.portion, blocks.stop)
+    text.begin(blocks.fail)
+    failure = text.value(f"phi i64 [ {status}, %{blocks.portion} ], [ {INTERRUPTED}, %{stopped} ]")
     field = closure.field(emitter, "%closure", STATUS)
     text.line(f"store atomic i64 {failure}, ptr {field} monotonic, align 8")
-    text.fall_into(stop)
+    text.fall_into(blocks.stop)
     text.line("ret void")
     unit.definitions.append(text.render())
     return symbol
 
 
-def _enter_chunk(
-    emitter: FunctionEmitter, chunk: _Chunk, begin: Value, end: Value, portions: Value
-) -> None:
-    """Emit the state of a chunk before its first portion."""
+def _begin_chunk(thread: _Thread, region: ParallelRegion) -> Value:
+    """Emit the choice of the next chunk in block `take`, and its state before its first portion in block
+    `run`; return the end of the chunk."""
+    emitter, plan, blocks = thread.emitter, thread.whole.plan, thread.blocks
+    text = emitter.text
+    left = Value(text.value(f"sub i64 {UNITS_PER_SHARE}, {plan.first_units.text}"), "int64")
+    # One first chunk per share, and one for each unit that is left of it.
+    chunks = text.value(f"mul i64 {plan.threads.text}, " + text.value(f"add i64 {left.text}, 1"))
+    ticket = _take_ticket(emitter, thread.closure, chunks, blocks.run, blocks.stop)
+    text.begin(blocks.run)
+    first, end_unit = _units_of(
+        emitter, ticket, plan.threads, first_units=plan.first_units, left=left
+    )
+    begin = _first_iteration(emitter, region, thread.whole, first)
+    end = _first_iteration(emitter, region, thread.whole, end_unit)
+    _store_chunk(thread, begin, end)
+    # A chunk of several portions is long: ask before its first one, too.
+    text.branch(text.value(f"icmp sgt {plan.portions.typed}, 1"), blocks.ask, blocks.portion)
+    return end
+
+
+def _run_portion(thread: _Thread, symbol: str, end: Value, passed: list[Value]) -> str:
+    """Emit the call for the next portion of a chunk in block `portion`, and what follows one that did not
+    fail in block `went`; return the status of the call."""
+    text, blocks = thread.emitter.text, thread.blocks
+    text.begin(blocks.portion)
+    first, last = _next_portion(thread.emitter, thread.chunk, end)
+    arguments = ", ".join(value.typed for value in [first, last, *passed])
+    status = text.value(f"call i64 @{symbol}({arguments})")
+    text.branch(text.value(f"icmp eq i64 {status}, 0"), blocks.went, blocks.fail)
+    text.begin(blocks.went)
+    text.branch(text.value(f"icmp slt {last.typed}, {end.text}"), blocks.ask, blocks.take)
+    return status
+
+
+def _store_chunk(thread: _Thread, begin: Value, end: Value) -> None:
+    """Emit the stores of the state of a chunk before its first portion."""
+    emitter, chunk, portions = thread.emitter, thread.chunk, thread.whole.plan.portions
     text = emitter.text
     length = text.value(f"sub {end.typed}, {begin.text}")
     each = text.value(f"sdiv i64 {length}, {portions.text}")
