@@ -7,9 +7,9 @@ cover the language.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
 )
+
+V = TypeVar("V")
 
 
 class AxisKind(msgspec.Struct, frozen=True):
@@ -181,3 +183,14 @@ def with_declared_order(
     declared = {"sorted": sorted, "unique": unique}
     changes = {field: value for field, value in declared.items() if value is not None}
     return msgspec.structs.replace(axis, **changes)
+
+
+def of_parent(axis: Axis, values: Mapping[str, V]) -> V | None:
+    """Return the value for the parent of an axis, by the names of axes; None without a parent or a value.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> axis = DenseVaried("J", "I", index_var("n"), None, "offsets")
+    >>> of_parent(axis, {"I": 1}), of_parent(axis, {"J": 2})
+    (1, None)
+    """
+    return None if axis.parent is None else values.get(axis.parent)

@@ -10,7 +10,7 @@ from gossamer_ir.errors import GossamerError
 class InterpreterError(GossamerError):
     """The program did something undefined. `buffer` is the name of the buffer concerned, if any."""
 
-    def __init__(self, message: str, *, buffer: str = "") -> None:
+    def __init__(self, message: str, *, buffer: str | None = None) -> None:
         self.buffer = buffer
         super().__init__(message)
 
@@ -25,7 +25,7 @@ class AllocationFailed(InterpreterError):  # noqa: N818  (names the event)
         )
 
     def __reduce__(self) -> tuple[type[AllocationFailed], tuple[tuple[int, ...], int]]:
-        """Return another process gets the same message."""
+        """Return how another process makes an error with the same message."""
         return AllocationFailed, (self.shape, self.size)
 
 
@@ -36,8 +36,8 @@ class GuardFailed(InterpreterError):  # noqa: N818  (as above)
         self._why = why
         super().__init__(f"The guard of buffer '{buffer}' failed{why}.", buffer=buffer)
 
-    def __reduce__(self) -> tuple[type[GuardFailed], tuple[str, str]]:
-        """Return another process gets the same message."""
+    def __reduce__(self) -> tuple[type[GuardFailed], tuple[str | None, str]]:
+        """Return how another process makes an error with the same message."""
         return GuardFailed, (self.buffer, self._why)
 
 

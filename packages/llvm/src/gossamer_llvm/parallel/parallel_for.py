@@ -136,8 +136,8 @@ def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
 
 
 def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Value:
-    """Return the number of portions of a chunk: 1 unless there may be much work, and somebody to ask whether
-    to stop."""
+    """Return the number of portions of a chunk: 1 unless there may be much work, and the caller has given a
+    function that tells whether to stop."""
     text = emitter.text
     ask = text.value(f"load ptr, ptr {_workspace_field(emitter, 'is_interrupted')}, align 8")
     may_stop = text.value(f"icmp ne ptr {ask}, null")

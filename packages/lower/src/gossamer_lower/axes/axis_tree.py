@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from gossamer_ir.core import build
-from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_lower.axes.fiber_positions import element_number
 
@@ -66,5 +66,5 @@ class AxisTree:
 
     def start_of_fiber(self, axis: Axis, elements: Mapping[str, Expr]) -> Expr:
         """Return the first element of the fiber that the element of the parent selects; 0 without one."""
-        parent = elements.get(axis.parent or "")
+        parent = of_parent(axis, elements)
         return build.ZERO if parent is None else self.first_element(axis, parent)

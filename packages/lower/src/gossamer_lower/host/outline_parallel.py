@@ -130,11 +130,14 @@ class _LoopOutliner:
         inside = collect((Var, *BUFFER_NODES), *loop.body)
         buffers = self._captured_buffers(inside)
         variables = _captured_variables(loop, inside, buffers)
-        bound = [self._bound(buffer) for buffer in buffers]
+        handles = [
+            buffer.handle or self._namer.fresh(f"{buffer.name}_handle") for buffer in buffers
+        ]
+        bound = [_bound(*pair) for pair in zip(buffers, handles, strict=True)]
         params = (
             Param(begin, "int64"),
             Param(end, "int64"),
-            *(Param(buffer.handle or "", "handle") for buffer in bound),
+            *(Param(handle, "handle") for handle in handles),
             *(Param(var.name, var.dtype) for var in variables),
         )
         name = self._namer.fresh(f"{self._function.name}_{loop.var}")
@@ -144,18 +147,10 @@ class _LoopOutliner:
         )
         facts = _facts_about(self._function, bound, params)
         self.functions.append(Function(name, params, (serial,), buffers=tuple(bound), facts=facts))
-        handles = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
+        passed = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
         return ParallelFor(
-            name, loop.var, loop.start, loop.extent, (*handles, *variables), loop.weight, loop.grain
+            name, loop.var, loop.start, loop.extent, (*passed, *variables), loop.weight, loop.grain
         )
-
-    def _bound(self, buffer: Buffer) -> Buffer:
-        """Return the buffer as the outlined function declares it: bound to a pointer parameter."""
-        if buffer.handle is not None:
-            return buffer
-        handle = self._namer.fresh(f"{buffer.name}_handle")
-        # The buffer of another function is memory behind a pointer, whatever scope it had there.
-        return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
     def _captured_buffers(self, inside: Sequence[Any]) -> list[Buffer]:
         """Return the buffers that the nodes access, each after those from which its shape is read."""
@@ -170,6 +165,14 @@ class _LoopOutliner:
 
         add(captured.buffer for captured in inside if not isinstance(captured, Var))
         return list(captured.values())
+
+
+def _bound(buffer: Buffer, handle: str) -> Buffer:
+    """Return the buffer as the outlined function declares it: bound to a pointer parameter."""
+    if buffer.handle is not None:
+        return buffer
+    # The buffer of another function is memory behind a pointer, whatever scope it had there.
+    return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
 
 def _captured_variables(

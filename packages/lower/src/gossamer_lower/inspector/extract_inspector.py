@@ -116,7 +116,7 @@ def _block(search: ExtractedSearch, loops: list[For], *, namer: Namer) -> Block:
     value = substitute(search.value, inside)
     indices = tuple(substitute(index, inside) for index in search.indices)
     body = _result_stores(search, indices, value, namer=namer)
-    return Block(search.buffer.handle or "", tuple(iters), body)
+    return Block(search.handle, tuple(iters), body)
 
 
 def _result_stores(

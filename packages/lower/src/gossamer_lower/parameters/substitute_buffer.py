@@ -33,7 +33,7 @@ def substitute_buffer(
     *,
     buffer: str,
     indices: tuple[str, ...] = (),
-    value: str = "",
+    value: str | None = None,
     shape: tuple[int, ...] = (),
 ) -> Module:
     """Replace each load from a buffer of the entry by an expression, or fix its shape.
@@ -58,7 +58,7 @@ def substitute_buffer(
     """
     if shape:
         module = _with_shape(module, buffer, shape)
-    if not value:
+    if value is None:
         return module
     replaced = map_functions(
         module,

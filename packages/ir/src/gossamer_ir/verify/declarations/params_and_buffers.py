@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
-from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, width_of
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of, of_parent, width_of
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -106,7 +106,7 @@ def _bind_index(ctx: VerifyContext, array: Indptr | Indices, at: At, *, shape: I
 def _chain(ctx: VerifyContext, axis: Axis) -> list[Axis]:
     """Return the axis and its declared ancestors, root first."""
     chain = [axis]
-    while (parent := ctx.axes.get(chain[0].parent or "")) is not None and parent not in chain:
+    while (parent := of_parent(chain[0], ctx.axes)) is not None and parent not in chain:
         chain.insert(0, parent)
     return chain
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from gossamer_ir.core import build
-from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, Expr, SparseBuffer
 from gossamer_lower.axes.axis_tree import AxisTree
@@ -76,7 +76,7 @@ class ElementCounts:
     def count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
         """Return the number of elements of the dimension in one fiber of an axis."""
         axis = self._axes[name]
-        parent = elements.get(axis.parent or "")
+        parent = of_parent(axis, elements)
         if not self._varies(name, dimension):
             return build.mul(width_of(axis), self.below(name, dimension)[1])
         if parent is None:

@@ -63,9 +63,9 @@ class OrdinaryBuffers:
 
     def _indptr_of(self, buffer: AnyBuffer) -> SparseBuffer | None:
         """Return the indptr of an axis over the same array as an ordinary buffer; None if there is none."""
-        if not isinstance(buffer, Buffer) or len(buffer.shape) != 1:
+        if not isinstance(buffer, Buffer) or buffer.handle is None or len(buffer.shape) != 1:
             return None
-        declared = self._by_handle.get(buffer.handle or "")
+        declared = self._by_handle.get(buffer.handle)
         return declared if declared is not None and declared.extra_storage else None
 
     def _is_flat(self, buffer: AnyBuffer) -> bool:

@@ -60,6 +60,8 @@ class ExtractedSearch(msgspec.Struct, frozen=True):
 
     around: tuple[LoopOrCondition, ...]
     value: Expr
+    handle: str
+    """The parameter for the array of results, and the label of the block that computes them."""
     buffer: Buffer
     indices: tuple[Expr, ...]
     facts: tuple[InRange, ...]
@@ -73,7 +75,7 @@ class ExtractedSearches(msgspec.Struct, frozen=True):
 
     def params(self) -> tuple[Param, ...]:
         """Return the parameters for the arrays of results."""
-        return tuple(Param(search.buffer.handle or "", "handle") for search in self.searches)
+        return tuple(Param(search.handle, "handle") for search in self.searches)
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Return the arrays of results."""
@@ -234,7 +236,7 @@ class _SearchExtractor:
         buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
         indices = tuple(at for at, _ in dimensions) or (build.ZERO,)
         search = ExtractedSearch(
-            kept, value, buffer, indices, self._arrays.facts(value, kept, buffer)
+            kept, value, handle, buffer, indices, self._arrays.facts(value, kept, buffer)
         )
         self.searches.append(search)
         return search

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from gossamer_ir.core import build
-from gossamer_ir.core.axis_kinds import is_full, is_padded
+from gossamer_ir.core.axis_kinds import is_full, is_padded, of_parent
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.core.iteration_axes import iterated_axes
 from gossamer_ir.core.lowered_names import fused_name
@@ -171,7 +171,7 @@ class NestBuilder:
         tree = self._index_buffers.tree
         names_above = [ancestor.name for ancestor in tree.chain(axes[0])[:-1]]
         elements = tree.elements(names_above, dict(zip(names_above, above, strict=True)))
-        fused = FusedAxes(axes, self._index_buffers, elements.get(axes[0].parent or ""))
+        fused = FusedAxes(axes, self._index_buffers, of_parent(axes[0], elements))
         for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
             scope[name] = AxisIterator(axis, position, above)
             above = (*above, position)

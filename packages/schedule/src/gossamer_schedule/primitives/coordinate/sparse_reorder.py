@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import REASSOCIATES
+from gossamer_ir.core.axis_kinds import of_parent
 from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
 from gossamer_schedule.cursor.cursor import Cursor
@@ -122,7 +123,7 @@ def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
         axis = axes.get(name)
         if selecting is not None and axis is not None:
             yield selecting
-            axis = axes.get(axis.parent or "")
+            axis = of_parent(axis, axes)
         if axis is not None and axis.parent is not None:
             yield axis.parent
 
