@@ -66,4 +66,4 @@ def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
 
 
 def _resolved_target(probe: Probe, wanted: Target) -> Target:
-    return Target.parse(probe.resolved) if probe.resolved else wanted
+    return wanted if probe.resolved is None else Target.parse(probe.resolved)

@@ -21,21 +21,22 @@ from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL
 
 
 class Exported(NamedTuple):
-    """Paths of the files. `library` is None if it could not be linked; `no_library` is the reason."""
+    """Paths of the files. `library` is None if it could not be linked; `no_library` is the reason, None if
+    there is a library."""
 
     symbol: str
     object: Path
     header: Path
     manifest: Path
     library: Path | None
-    no_library: str
+    no_library: str | None
 
 
 def export_artifact(
     artifact: Artifact,
     directory: str | os.PathLike[str],
     *,
-    name: str = "",
+    name: str | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Exported:
     """Write `NAME.o`, `NAME.h`, `NAME.json` and, if this machine has a linker, `libNAME.so`.
@@ -71,13 +72,13 @@ def export_artifact(
     return _exported_paths(Path(directory), symbol, reason)
 
 
-def _exported_paths(folder: Path, symbol: str, no_library: str) -> Exported:
+def _exported_paths(folder: Path, symbol: str, no_library: str | None) -> Exported:
     return Exported(
         symbol,
         folder / f"{symbol}.o",
         folder / f"{symbol}.h",
         folder / f"{symbol}.json",
-        None if no_library else folder / f"lib{symbol}.so",
+        folder / f"lib{symbol}.so" if no_library is None else None,
         no_library,
     )
 
@@ -86,8 +87,10 @@ _Files = dict[str, tuple[str, bytes]]
 """The name and the contents of each file, by its role."""
 
 
-def _write_files(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]) -> str:
-    """Write all files; return why the library is missing, or "" if it was linked."""
+def _write_files(
+    folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]
+) -> str | None:
+    """Write all files; return why the library is missing, or None if it was linked."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".gossamer-export-", dir=folder) as name:
         beside = Path(name)
@@ -97,14 +100,14 @@ def _write_files(folder: Path, symbol: str, files: _Files, manifest: Callable[..
     return reason
 
 
-def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str]:
+def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str | None]:
     """Write the files and link the library; return the paths, and why the library is missing."""
     object_file, library = beside / f"{symbol}.o", beside / f"lib{symbol}.so"
     object_file.write_bytes(files["object"][1])
-    linked = link_shared(object_file, library)
-    if not linked.is_done:
-        return files, linked.reason
-    return {**files, "library": (library.name, library.read_bytes())}, ""
+    failure = link_shared(object_file, library)
+    if failure is not None:
+        return files, failure
+    return {**files, "library": (library.name, library.read_bytes())}, None
 
 
 def _move_into_place(beside: Path, folder: Path, files: _Files) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 COMMANDS = (
     ("cc", ("-shared", "-Wl,-soname,{name}")),
@@ -21,15 +20,8 @@ COMMANDS = (
 LINK_TIMEOUT_SECONDS = 60
 
 
-class Linked(NamedTuple):
-    """The outcome of linking: `is_done` if the library was written, otherwise the reason."""
-
-    is_done: bool
-    reason: str = ""
-
-
-def link_shared(object_file: Path, library: Path) -> Linked:
-    """Link one object file to a shared library in the same directory."""
+def link_shared(object_file: Path, library: Path) -> str | None:
+    """Link one object file to a shared library in the same directory. Return why that failed, or None."""
     reason = f"no linker was found ({', '.join(program for program, _ in COMMANDS)})"
     for program, options in COMMANDS:
         path = shutil.which(program)
@@ -38,11 +30,11 @@ def link_shared(object_file: Path, library: Path) -> Linked:
         named = [option.format(name=library.name) for option in options]
         failure = _link_failure([path, *named, "-o", str(library), str(object_file)])
         if failure is None and library.is_file():
-            return Linked(is_done=True)
+            return None
         # A failed linker may leave a part of the library.
         library.unlink(missing_ok=True)
         reason = f"{program} failed: {failure or 'it wrote nothing'}"
-    return Linked(is_done=False, reason=reason)
+    return reason
 
 
 def _link_failure(command: list[str]) -> str | None:

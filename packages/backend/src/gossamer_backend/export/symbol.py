@@ -27,7 +27,7 @@ _TAKEN = frozenset(
 )
 
 
-def symbol_for(artifact: Artifact, name: str = "") -> str:
+def symbol_for(artifact: Artifact, name: str | None = None) -> str:
     """Return the name, by default `gossamer_` and that of the kernel's function.
 
     `ArgumentError` (`export.name`) if it is not a valid name of a function in C and C++.
@@ -36,7 +36,7 @@ def symbol_for(artifact: Artifact, name: str = "") -> str:
     >>> symbol_for(Artifact("toy", "1.0", "toy", Signature("csrmm", (), (), ()), b""))
     'gossamer_csrmm'
     """
-    symbol = name or PREFIX + artifact.signature.entry
+    symbol = PREFIX + artifact.signature.entry if name is None else name
     if (
         isinstance(symbol, str)
         and _SYMBOL.fullmatch(symbol)

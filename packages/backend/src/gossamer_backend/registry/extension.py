@@ -134,18 +134,20 @@ def _checked_passes(
                 f"The pass '{each.name}' of the plugin '{name}' is for the stage {each.stage!r}.",
                 hint=f"Stages are {', '.join(STAGES)}.",
             )
-        if each.at:
-            _require_extension_point(name, each, points())
+        if each.at is not None:
+            _require_extension_point(name, each, each.at, points())
     return passes
 
 
-def _require_extension_point(name: str, own_pass: Pass, points: Mapping[str, StageName]) -> None:
-    stage = points.get(own_pass.at)
+def _require_extension_point(
+    name: str, own_pass: Pass, at: str, points: Mapping[str, StageName]
+) -> None:
+    stage = points.get(at)
     if stage is None:
         listed = ", ".join(f"'{point}'" for point in points) or "none"
         raise PluginError(
             "plugin.extension_point",
-            f"The pass '{own_pass.name}' of the plugin '{name}' runs at {own_pass.at!r}, which is not an "
+            f"The pass '{own_pass.name}' of the plugin '{name}' runs at {at!r}, which is not an "
             "extension point.",
             hint=f"Extension points are {listed}.",
         )
@@ -153,8 +155,8 @@ def _require_extension_point(name: str, own_pass: Pass, points: Mapping[str, Sta
         raise PluginError(
             "plugin.extension_point",
             f"The pass '{own_pass.name}' of the plugin '{name}' is for the {own_pass.stage} stage, but "
-            f"modules are of the {stage} stage at '{own_pass.at}'.",
-            hint=f"Register it as Pass({own_pass.name!r}, {stage!r}, ..., at={own_pass.at!r}).",
+            f"modules are of the {stage} stage at '{at}'.",
+            hint=f"Register it as Pass({own_pass.name!r}, {stage!r}, ..., at={at!r}).",
         )
 
 

@@ -44,7 +44,7 @@ class Pass(msgspec.Struct, frozen=True):
     name: str
     stage: StageName
     run: Callable[[Module], Module]
-    at: str = ""
+    at: str | None = None
 
 
 @hookspec

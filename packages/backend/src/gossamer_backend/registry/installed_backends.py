@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ExtensionInfo(msgspec.Struct, frozen=True):
-    """An installed extension of a backend; `reason` says why it is broken, and is empty if it is not.
+    """An installed extension of a backend; `reason` says why it is broken (None: it is not).
 
     >>> ExtensionInfo("fast", "acme-fast", "no license").reason
     'no license'
@@ -40,11 +40,12 @@ class ExtensionInfo(msgspec.Struct, frozen=True):
 
     name: str
     distribution: str
-    reason: str = ""
+    reason: str | None = None
 
 
 class BackendInfo(msgspec.Struct, frozen=True):
     """An installed backend, and whether it is usable on this machine; `reason` says why not.
+    A backend that cannot be loaded has no version.
 
     >>> Registry(group="gossamer.no_plugins").backend_infos()
     ()
@@ -54,10 +55,10 @@ class BackendInfo(msgspec.Struct, frozen=True):
 
     name: str
     distribution: str
-    version: str
+    version: str | None
     targets: tuple[str, ...]
     usable: bool
-    reason: str = ""
+    reason: str | None = None
     extensions: tuple[ExtensionInfo, ...] = ()
 
 
@@ -230,13 +231,13 @@ class Registry:
             backend = self.backend(name)
             extensions = self._extension_infos(name)
         except GossamerError as error:
-            return BackendInfo(name, owner, "", (), usable=False, reason=str(error))
+            return BackendInfo(name, owner, None, (), usable=False, reason=str(error))
         return msgspec.structs.replace(_backend_info(backend, owner), extensions=extensions)
 
     def _extension_infos(self, backend: str) -> tuple[ExtensionInfo, ...]:
         infos = []
         for point in self.extension_entry_points(backend):
-            reason = ""
+            reason = None
             try:
                 self.extension(backend, point)
             except PluginError as error:

@@ -40,7 +40,7 @@ class Plugin(msgspec.Struct, frozen=True):
     def extension_points(self) -> frozenset[str]:
         """The positions within the lowering passes at which some of the passes run."""
         passes = (item for extension in self.extensions for item in extension.passes)
-        return frozenset(item.at for item in passes if item.at)
+        return frozenset(item.at for item in passes if item.at is not None)
 
     @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:
@@ -66,7 +66,7 @@ class Plugin(msgspec.Struct, frozen=True):
         return None
 
     def run_passes(
-        self, module: Module, *, at: str = "", check: Callable[[Module], None] = no_check
+        self, module: Module, *, at: str | None = None, check: Callable[[Module], None] = no_check
     ) -> Module:
         """Run the passes for the module's stage that are registered for an extension point (by default those
         for the end of the stage). Verify their results, which are of the same stage, and which `check` may

@@ -26,15 +26,15 @@ class Probe(msgspec.Struct, frozen=True):
     """The result of probing a target: `usable` if it works on this machine, otherwise the reason.
 
     `resolved` is the target with everything explicit that depends on the machine (its CPU, its features), so
-    that cache keys differ between machines; "" if there is nothing to add.
+    that cache keys differ between machines; None if there is nothing to add.
 
     >>> Probe(usable=True, resolved="toy:cpu=x86-64-v3").resolved
     'toy:cpu=x86-64-v3'
     """
 
     usable: bool
-    reason: str = ""
-    resolved: str = ""
+    reason: str | None = None
+    resolved: str | None = None
 
 
 @runtime_checkable

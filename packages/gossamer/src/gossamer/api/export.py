@@ -24,7 +24,7 @@ def export(
     program: ProgramSource | Kernel,
     directory: str | os.PathLike[str],
     *,
-    name: str = "",
+    name: str | None = None,
     target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | ScheduleBuilder | None = None,
     specialize: Mapping[str, int] | None = None,

@@ -87,7 +87,7 @@ def _bad_usage(error: Any) -> str:
     return f"{error.format_message().rstrip('.')}; see {command} --help."
 
 
-def _fail(message: str, *, text: str = "") -> int:
+def _fail(message: str, *, text: str | None = None) -> int:
     print_to_stderr(f"error: {' '.join(message.splitlines())}")
     if text:
         print_to_stderr(text)

@@ -43,7 +43,7 @@ def operator_module(
     """Return the module of an operator; raise `ArgumentError` if it has no features but they are given."""
     program = operator_named(name).program
     if features is not None:
-        if not program.features:
+        if program.features is None:
             raise ArgumentError("option.features", f"{name} has no --features.")
         require_range("--features", features, low=1, high=2**40)
     indices = index_dtype or "int32"

@@ -14,8 +14,8 @@ from gossamer_ir.nodes import FormatDescription, Function, Module, SparseBuffer
 
 class OperatorProgram(msgspec.Struct, frozen=True):
     """The program of an operator: its `script`, the `buffers` that hold values, the parameter `features` for
-    the number of columns of its dense operands ("" if they are vectors), and the parameter `values` for the
-    values of the matrix ("" if only its structure is read). If it `sums_rows`, its output has the sums of
+    the number of columns of its dense operands (None if they are vectors), and the parameter `values` for the
+    values of the matrix (None if only its structure is read). If it `sums_rows`, its output has the sums of
     products over rows. If it `scales`, each value of the matrix is multiplied by the parameter `alpha`; if it
     `adds`, it adds the sums to what the output contains (see `scaled_products`). If it `separates_init`, it
     initializes the output before it adds the first sum. The script does none of these."""
@@ -23,8 +23,8 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     name: str
     script: str
     buffers: tuple[str, ...]
-    features: str = ""
-    values: str = "a"
+    features: str | None = None
+    values: str | None = "a"
     sums_rows: bool = False
     scales: bool = False
     adds: bool = False
@@ -33,7 +33,7 @@ class OperatorProgram(msgspec.Struct, frozen=True):
     @property
     def dense_dimensions(self) -> int:
         """The number of dimensions of its dense operands."""
-        return 2 if self.features else 1
+        return 1 if self.features is None else 2
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -82,11 +82,12 @@ def module_of(
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
-    if program.features and variant.features is not None:
+    if program.features is not None and variant.features is not None:
         sizes[program.features] = variant.features
     dtypes = dict.fromkeys(program.buffers, variant.dtype)
     module = specialize(_parse(program.script), sizes, dtypes=dtypes)
     if program.scales:
+        assert program.values is not None, "only a program that reads values scales them"
         module = scale_values(module, handle=program.values, factor=FACTOR)
     if program.adds:
         module = remove_inits(module)

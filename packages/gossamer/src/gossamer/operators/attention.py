@@ -80,7 +80,7 @@ PROGRAM = OperatorProgram(
     SCRIPT,
     buffers=("Q", "K", "V", "Scale", "Out", "P", "Most", "Total"),
     features="feat_size",
-    values="",
+    values=None,
 )
 
 
@@ -221,8 +221,10 @@ def _compute_by_heads(
     matrix = pattern if isinstance(pattern, SparseTensor) else _tensor(pattern, dense[0])
     first = dense[0].reshape(-1, *dense[0].shape[-2:])
     shape = (*heads, matrix.shape[0], first.shape[-1])
+    dtype = operand_dtype("Q", first)
+    assert dtype is not None, "operands of several heads are arrays"
     # One head is checked before `out` is written: its errors are those of all.
-    result, array = output_array(out, dtype=operand_dtype("Q", first), shape=shape, inputs=dense)
+    result, array = output_array(out, dtype=dtype, shape=shape, inputs=dense)
     for head in np.ndindex(heads):
         q, k, v = (operand[head] for operand in dense)
         attention(matrix, q, k, v, scale, out=array[head], target=target)

@@ -40,7 +40,7 @@ def sddmm(
 """
 
 PROGRAM = OperatorProgram(
-    "sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values=""
+    "sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values=None
 )
 
 

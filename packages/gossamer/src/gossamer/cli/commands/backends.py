@@ -42,7 +42,7 @@ def _describe(backend: BackendInfo) -> str:
 
 
 def _describe_extension(extension: ExtensionInfo) -> str:
-    broken = f", which is broken: {extension.reason}" if extension.reason else ""
+    broken = f", which is broken: {extension.reason}" if extension.reason is not None else ""
     return f"{extension.name} of {extension.distribution}{broken}"
 
 

@@ -32,7 +32,7 @@ def export(
         typer.Option(metavar="<name=value>", help="fix a parameter; may be repeated"),
     ] = None,
     target: TargetName = DEFAULT_TARGET,
-    name: Annotated[str, typer.Option(help="name of the files and of the symbol")] = "",
+    name: Annotated[str | None, typer.Option(help="name of the files and of the symbol")] = None,
 ) -> None:
     """Write a kernel as an object file, a C header, a manifest and a shared library.
 

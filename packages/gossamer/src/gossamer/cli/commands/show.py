@@ -63,7 +63,8 @@ def show(
     elif guards:
         print(_check_lines(module, target, stats))
     else:
-        print(_stage_text(module, stage or "", target=target, stats=stats))
+        assert stage is not None, "there is one if nothing else was asked for"
+        print(_stage_text(module, stage, target=target, stats=stats))
 
 
 def _require_one(stage: str | None, others: dict[str, bool]) -> None:
@@ -87,7 +88,7 @@ def _program_module(program: str, features: int, *, dtype: str | None) -> Module
 
         module = read_script(program)
         return specialize(module, {}, dtypes=retyped(module, dtype=dtype)) if dtype else module
-    has_features = operator_named(program).program.features != ""
+    has_features = operator_named(program).program.features is not None
     require_range("--features", features, low=1, high=2**40)
     return operator_module(program, features if has_features else None, dtype=dtype)
 

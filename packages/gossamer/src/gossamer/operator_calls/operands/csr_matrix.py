@@ -122,7 +122,7 @@ class CsrMatrix(NamedTuple):
     def arguments(self, program: OperatorProgram, dense: Mapping[str, Array]) -> dict[str, Any]:
         """Return all arguments of a kernel, with these `dense` ones."""
         arrays = self.arrays
-        if not program.values:
+        if program.values is None:
             del arrays[VALUES_PARAMETER]
         return {**arrays, **dense}
 
@@ -158,10 +158,10 @@ def csr_matrix(matrix: Any) -> CsrMatrix:
     return CsrMatrix(storage, None)
 
 
-def csr_pattern(matrix: Any, *, dtype: str) -> CsrMatrix:
+def csr_pattern(matrix: Any, *, dtype: str | None) -> CsrMatrix:
     """Like `csr_matrix`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
-    converted to this dtype ("": float32)."""
-    kind = getattr(getattr(matrix, "dtype", None), "kind", "")
+    converted to this dtype (None: float32)."""
+    kind = getattr(getattr(matrix, "dtype", None), "kind", None)
     # Only bools and integers are converted, which adjacency matrices have.
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return csr_matrix(matrix)

@@ -18,10 +18,11 @@ NATIVE: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in VALUE_DTYPE
 """The dtypes of values, in the byte order of this machine."""
 
 
-def operand_dtype(name: str, value: Any) -> str:
-    """Return the dtype of an array that kernels accept; "" if the value is not an array."""
+def operand_dtype(name: str, value: Any) -> str | None:
+    """Return the dtype of an array that kernels accept; None for anything else, which `dense_operand`
+    refuses once the matrix is known."""
     if not isinstance(value, np.ndarray):
-        return ""
+        return None
     for known, dtype in NATIVE.items():
         if value.dtype.newbyteorder("=") == dtype:
             return known

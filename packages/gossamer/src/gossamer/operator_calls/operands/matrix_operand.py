@@ -65,7 +65,7 @@ def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
     return stored_matrix(program, matrix) or csr_matrix(matrix)
 
 
-def pattern_operand(matrix: Any, *, dtype: str) -> CsrMatrix | MatrixInParts:
+def pattern_operand(matrix: Any, *, dtype: str | None) -> CsrMatrix | MatrixInParts:
     """Like `matrix_operand`, for a program that ignores the values of the matrix; see `csr_pattern`."""
     if isinstance(matrix, Decomposition):
         return MatrixInParts(matrix)
