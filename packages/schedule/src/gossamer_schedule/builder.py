@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.iteration_axes import iterated_axes
-from gossamer_ir.core.lowered_names import fused_name
-from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
-from gossamer_ir.nodes import Iteration, Module
-from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
-from gossamer_schedule.cursor.cursor import addressable_statements
-from gossamer_schedule.cursor.handles import Handle, current_name, loop_names
+from gossamer_ir.nodes import Module
+from gossamer_ir.support.counted import counted
+from gossamer_schedule.cursor.handles import Handle
 from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,
@@ -24,26 +19,18 @@ from gossamer_schedule.cursor.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.definition.arguments import (
-    arguments_by_name,
-    normalized_value,
-    op_of,
-    value_text,
-    variadic_argument,
-)
+from gossamer_schedule.definition.arguments import op_of, value_text
 from gossamer_schedule.definition.sampled_values import is_reference, with_values
 from gossamer_schedule.errors import schedule_error
-from gossamer_schedule.foreign_names.hints import METHODS
 from gossamer_schedule.result import Result
+from gossamer_schedule.trace.applied_steps import AppliedSteps
+from gossamer_schedule.trace.call_arguments import call_arguments, normalized_if_valid
 from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
 from gossamer_schedule.trace.find_primitive import NO_PLUGIN_PRIMITIVES, find_primitive
 from gossamer_schedule.trace.fluent_primitives import Fluent
-from gossamer_schedule.trace.primitive_table import PRIMITIVES
 from gossamer_schedule.trace.replay import apply
-
-
-class UnknownNameError(ScheduleError, AttributeError):
-    """A builder has no attribute of this name. It is also an `AttributeError`, so that `hasattr` works."""
+from gossamer_schedule.trace.stage_lowering import lowered, require_lowers
+from gossamer_schedule.trace.unknown_names import unknown_name_error
 
 
 class ScheduleBuilder(Fluent):
@@ -90,28 +77,26 @@ class ScheduleBuilder(Fluent):
                 f"A builder needs a module, but is given {value_text(module)}.",
                 hint="parse_module gives a module of a script, and gossamer.schedule takes any program.",
             )
-        self._program = module
+        self._applied = AppliedSteps(module)
         self._function = function
         self._intrinsics = intrinsics
         self._primitives = primitives
         self._lower = lower
-        self._results: list[Result] = []
-        self._conflicts: list[Mapping[str, str]] = []
 
     @property
     def program(self) -> Module:
         """The module that the builder was made with."""
-        return self._program
+        return self._applied.program
 
     @property
     def module(self) -> Module:
         """The module with all steps applied."""
-        return self._latest_module()
+        return self._applied.module
 
     @property
     def trace(self) -> Trace:
         """The steps so far. `lower()` is a step with the name of the lowering pass."""
-        return tuple(result.step for result in self._results)
+        return self._applied.trace
 
     @property
     def schedule(self) -> Schedule:
@@ -121,12 +106,7 @@ class ScheduleBuilder(Fluent):
         >>> [step.op for step in ScheduleBuilder(SCALE).parallel("i").schedule.loop]
         ['parallel']
         """
-        stages = [self._program.stage, *(result.module.stage for result in self._results)]
-        traces: dict[str, Trace] = {}
-        for stage, step in zip(stages, self.trace, strict=False):
-            if step.op not in LOWERINGS.values():
-                traces[stage] = (*traces.get(stage, ()), step)
-        return Schedule(**traces)
+        return self._applied.schedule
 
     @property
     def names(self) -> tuple[Handle, ...]:
@@ -136,17 +116,17 @@ class ScheduleBuilder(Fluent):
         >>> ScheduleBuilder(SCALE).split("i", factors=(None, 8)).names
         ('i_0', 'i_1')
         """
-        return self._handles(self._results[-1].names if self._results else ())
+        return self._applied.names
 
     def get_loops(self, block: str | None = None) -> tuple[Handle, ...]:
         """Return the loops around a block, outermost first, or all loops, like
         `gossamer_schedule.get_loops`."""
-        name = None if block is None else self._with_current_names(block)
-        return self._handles(get_loops(self.module, name, function=self._function))
+        name = None if block is None else self._applied.with_current_names(block)
+        return self._applied.handles(get_loops(self.module, name, function=self._function))
 
     def get_blocks(self) -> tuple[Handle, ...]:
         """Return the blocks in program order."""
-        return self._handles(get_blocks(self.module, function=self._function))
+        return self._applied.handles(get_blocks(self.module, function=self._function))
 
     def get_child_blocks(self, name: str) -> tuple[Handle, ...]:
         """Return the blocks below a loop or block."""
@@ -168,7 +148,7 @@ class ScheduleBuilder(Fluent):
 
     def get_iterations(self) -> tuple[Handle, ...]:
         """Return the sparse iterations in program order."""
-        return self._handles(get_iterations(self.module, function=self._function))
+        return self._applied.handles(get_iterations(self.module, function=self._function))
 
     def show(self) -> str:
         """Return the script of the module, and the steps that led to it."""
@@ -218,21 +198,7 @@ class ScheduleBuilder(Fluent):
         Raises `ScheduleError`: `schedule.lower.last` (the loop stage is the last), `.no_passes` (the builder
         was made without `lower`).
         """
-        op = LOWERINGS.get(self.module.stage)
-        if op is None:
-            raise schedule_error(
-                "lower.last",
-                f"The builder is at the {self.module.stage} stage, the last one that schedules apply to.",
-                hint="Compile a kernel with gossamer.compile(program, schedule=builder).",
-            )
-        if self._lower is None:
-            raise schedule_error(
-                "lower.no_passes",
-                "The builder has no passes to lower its module.",
-                hint="Make it with gossamer.schedule(program), or give lower=.",
-            )
-        lowered = self._lower(self.module)
-        self._record(Result(lowered, (), Step(op, {}), _fused_loops(self.module, lowered)))
+        self._applied.record(lowered(self.module, self._lower))
         return self
 
     def copy(self) -> Self:
@@ -245,13 +211,13 @@ class ScheduleBuilder(Fluent):
         (1, 2)
         """
         other = type(self)(
-            self._program,
+            self.program,
             function=self._function,
             intrinsics=self._intrinsics,
             primitives=self._primitives,
             lower=self._lower,
         )
-        other._results, other._conflicts = [*self._results], [*self._conflicts]
+        other._applied = self._applied.copy()
         return other
 
     def undo(self, steps: int = 1) -> Self:
@@ -264,16 +230,14 @@ class ScheduleBuilder(Fluent):
         >>> builder.undo().get_loops(), builder.undo().get_loops()
         (('i_0', 'i_1'), ('i',))
         """
-        count = _normalized_if_valid(steps)
-        if type(count) is not int or not 0 <= count <= len(self._results):
+        count, known = normalized_if_valid(steps), len(self._applied)
+        if type(count) is not int or not 0 <= count <= known:
             raise schedule_error(
                 "undo.steps",
-                f"undo is given {value_text(steps)}, and the trace has "
-                f"{len(self._results)} {'step' if len(self._results) == 1 else 'steps'}.",
-                hint=f"Expected a number from 0 to {len(self._results)}.",
+                f"undo is given {value_text(steps)}, and the trace has {counted(known, 'step')}.",
+                hint=f"Expected a number from 0 to {known}.",
             )
-        remaining = len(self._results) - count
-        del self._results[remaining:], self._conflicts[remaining:]
+        self._applied.keep(known - count)
         return self
 
     def replay(self, trace: Trace) -> Self:
@@ -286,9 +250,10 @@ class ScheduleBuilder(Fluent):
             )
         for step in trace:
             if step.op in LOWERINGS.values():
-                self._replay_lowering(step)
+                require_lowers(step, self.module)
+                self.lower()
             else:
-                self._record(replace(self._apply(step), step=step))
+                self._applied.record(replace(self._apply(step), step=step))
         return self
 
     def apply(self, primitive: Callable[..., Result] | str, /, *args: Any, **keywords: Any) -> Self:
@@ -304,140 +269,35 @@ class ScheduleBuilder(Fluent):
         """
         if isinstance(primitive, str):
             primitive = find_primitive(primitive, self._primitives)
-        if not (callable(primitive) and hasattr(primitive, "op")):
-            raise schedule_error(
-                "replay.no_primitive",
-                f"A primitive is given as {value_text(primitive)}; expected its name.",
-            )
-        op, positional = op_of(primitive), arguments_by_name(primitive, args)
-        # A variadic argument is always among the positional ones: empty, if it is given by name.
-        variadic = variadic_argument(primitive)
-        repeated = [
-            name
-            for name in keywords
-            if name in positional and (name != variadic or positional[name])
-        ]
-        if repeated:
-            raise schedule_error(
-                "replay.arguments", f"{op} is given argument '{repeated[0]}' twice."
-            )
-        named = positional | {"function": self._function} | keywords
-        values = {name: _normalized_if_valid(value) for name, value in named.items()}
-        self._warn_of_conflicts(values)
-        current_values = {name: self._with_current_names(value) for name, value in values.items()}
+        values = call_arguments(primitive, args, keywords, function=self._function)
+        self._applied.warn_of_conflicts(values)
+        current_values = {
+            name: self._applied.with_current_names(value) for name, value in values.items()
+        }
         given = {name: value for name, value in current_values.items() if value is not None}
-        step = Step(op, given)
+        step = Step(op_of(primitive), given)
         result = self._apply(step)
         # The trace keeps references to drawn values, not the values.
         has_references = any(map(is_reference, step.args.values()))
-        self._record(replace(result, step=step) if has_references else result)
+        self._applied.record(replace(result, step=step) if has_references else result)
         return self
 
-    def _replay_lowering(self, step: Step) -> None:
-        if LOWERINGS.get(self.module.stage) != step.op:
-            raise schedule_error(
-                "lower.stage",
-                f"The step {step.op} does not lower a module of the {self.module.stage} stage.",
-                hint="Replay the trace on the program that it was made for.",
-            )
-        self.lower()
-
-    def _record(self, result: Result) -> None:
-        earlier_names = {name for earlier in self._results for name in earlier.names}
-        self._conflicts.append(name_conflicts(self.module, result, made=earlier_names))
-        self._results.append(result)
-
     def _apply(self, step: Step) -> Result:
-        with_drawn = with_values(step, self._drawn_values)
+        with_drawn = with_values(step, self._applied.drawn_values)
         return apply(
             self.module, with_drawn, intrinsics=self._intrinsics, primitives=self._primitives
         )
 
-    @property
-    def _drawn_values(self) -> dict[str, int | str | None]:
-        """The values that sampling steps have drawn."""
-        return {name: value for result in self._results for name, value in result.values.items()}
-
     def _handles_from(
         self, look_up: Callable[..., tuple[str, ...]], name: str
     ) -> tuple[Handle, ...]:
-        return self._handles(
-            look_up(self.module, self._with_current_names(name), function=self._function)
+        return self._applied.handles(
+            look_up(self.module, self._applied.with_current_names(name), function=self._function)
         )
-
-    def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
-        return tuple(Handle(name, module=self._latest_module()) for name in names)
-
-    def _latest_module(self) -> Module:
-        """Return the object to which handles refer by identity; `module` may be an equal copy, as across
-        processes."""
-        return self._results[-1].module if self._results else self._program
-
-    def _with_current_names(self, value: Any) -> Any:
-        """Return an argument with its handles replaced by current names."""
-        if isinstance(value, Handle):
-            return current_name(value, self._program, self._results)
-        if isinstance(value, tuple):
-            return tuple(map(self._with_current_names, value))
-        return value
-
-    def _warn_of_conflicts(self, given: Mapping[str, Any]) -> None:
-        """Warn about names given as text that an earlier step would have used for another loop."""
-        if not any(self._conflicts):
-            return
-        parts = [part for value in given.values() for part in _as_tuple(value)]
-        for conflicts, result in zip(self._conflicts, self._results, strict=True):
-            for name in parts:
-                if type(name) is str and name in conflicts:
-                    warn_ambiguous_name(name, conflicts[name], result.step.op)
 
     if not TYPE_CHECKING:  # a type checker finds unknown names itself
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-            raise _unknown_name_error(type(self), name)
-
-
-def _normalized_if_valid(value: Any) -> Any:
-    """Like `normalized_value`, but return invalid values unchanged: the primitive refuses them with a better
-    error."""
-    try:
-        return normalized_value(value)
-    except (TypeError, RecursionError):
-        return value
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-def _unknown_name_error(kind: type, name: str) -> UnknownNameError:
-    """Return the error for a name that a builder does not have, with a hint."""
-    known = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = METHODS.get(name, f"Did you mean {near[0]}?" if near else "")
-    return UnknownNameError(
-        "schedule.builder.unknown",
-        f"ScheduleBuilder has no attribute '{name}'.",
-        hint=hint or f"Primitives are {', '.join(PRIMITIVES)}.",
-    )
-
-
-def _fused_loops(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
-    """Return the variables of fused axes, each with the loop over their elements."""
-    loops = loop_names(after)
-    iterated = (
-        item
-        for function in before.functions
-        for node in addressable_statements(function.body)
-        if isinstance(node, Iteration)
-        for item in iterated_axes(node)
-    )
-    groups = (item.vars for item in iterated if len(item.vars) > 1)
-    return {
-        name: (fused_name(group),)
-        for group in groups
-        if fused_name(group) in loops
-        for name in group
-    }
+            raise unknown_name_error(type(self), name)

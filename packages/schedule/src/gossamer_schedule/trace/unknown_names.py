@@ -1,0 +1,26 @@
+"""The error for an attribute that a builder does not have."""
+
+from __future__ import annotations
+
+import difflib
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_schedule.foreign_names.hints import METHODS
+from gossamer_schedule.trace.primitive_table import PRIMITIVES
+
+
+class UnknownNameError(ScheduleError, AttributeError):
+    """A builder has no attribute of this name. It is also an `AttributeError`, so that `hasattr` works."""
+
+
+def unknown_name_error(kind: type, name: str) -> UnknownNameError:
+    """Return the error for a name that a type of builders does not have, with a hint: the same primitive by
+    its name here, a similar name, or all primitives."""
+    known = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = METHODS.get(name, f"Did you mean {near[0]}?" if near else "")
+    return UnknownNameError(
+        "schedule.builder.unknown",
+        f"{kind.__name__} has no attribute '{name}'.",
+        hint=hint or f"Primitives are {', '.join(PRIMITIVES)}.",
+    )
