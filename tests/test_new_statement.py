@@ -33,7 +33,7 @@ from gossamer_llvm.control.control_flow import emit_for
 from gossamer_llvm.dispatch import STATEMENT_EMITTERS
 from gossamer_lower.lower_to_flat import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 
 pytestmark = pytest.mark.unserialized  # its type is not in the schema
 

@@ -15,7 +15,7 @@ from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
 from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule import ScheduleBuilder
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 from tests.fuzzing.programs.generators import beside
 from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
 

@@ -12,7 +12,7 @@ all packages that plugins import.
   them), which take what a plugin's rule takes: the module, the target and the stats
 """
 
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_serial,

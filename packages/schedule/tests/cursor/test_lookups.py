@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import STATEMENTS, Function
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
 

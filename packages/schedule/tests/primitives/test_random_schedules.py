@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For
 from gossamer_schedule import AmbiguousNameWarning, ScheduleBuilder, get_blocks, get_loops, replay
-from gossamer_schedule.cursor.cursor import addressable_statements
+from gossamer_schedule.cursor.cursor_at import addressable_statements
 from gossamer_testkit import examples
 
 pytestmark = pytest.mark.no_error_examples

@@ -55,7 +55,7 @@ def test_other_data_in_the_cache_leave_less_for_rows():
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("most", [64, 5000, 1 << 17])
 def test_rows_are_visited_in_the_order_that_is_given(dtype, most, monkeypatch):
-    monkeypatch.setattr(module, "LONGEST_WINDOW", most)
+    monkeypatch.setattr(module, "MAX_LOOKBACK", most)
     matrix = MATRICES["random"]
     order = np.random.default_rng(3).permutation(matrix.shape[0])
     permuted = matrix[order]
@@ -66,7 +66,7 @@ def test_rows_are_visited_in_the_order_that_is_given(dtype, most, monkeypatch):
 
 @pytest.mark.parametrize("most", [300, 700, 1 << 17])
 def test_all_parts_of_a_matrix_are_looked_at(most, monkeypatch):
-    monkeypatch.setattr(module, "LONGEST_WINDOW", most)
+    monkeypatch.setattr(module, "MAX_LOOKBACK", most)
     parts = MATRICES["random"][:, :500], sparse.eye_array(300, 500), sparse.eye_array(300, 500, k=9)
     matrix = sparse.vstack(parts, format="csr")
     found = column_reuse(500, matrix.indptr, matrix.indices)

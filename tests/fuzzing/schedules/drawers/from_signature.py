@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gossamer_schedule import PRIMITIVES
-from gossamer_schedule.cursor.cursor import name_of
+from gossamer_schedule.cursor.cursor_at import name_of
 from gossamer_schedule.definition.arguments import argument_types
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene
 

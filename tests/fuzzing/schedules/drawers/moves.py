@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Allocate, For
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, stored
 
 

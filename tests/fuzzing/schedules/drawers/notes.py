@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_schedule.cursor.cursor import name_of
+from gossamer_schedule.cursor.cursor_at import name_of
 from tests.fuzzing.schedules.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
 KEYS = ("origin", "note")

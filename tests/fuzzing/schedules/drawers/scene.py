@@ -26,7 +26,7 @@ from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import PRIMITIVES
-from gossamer_schedule.cursor.cursor import Cursor, cursor_at
+from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import choices_of
 
 T = TypeVar("T")

@@ -1,5 +1,5 @@
-"""Whether a dense operand is packed: copied to aligned addresses before a matrix selects its rows. The sizes
-and their limits, for the rules for schedules and for the models of costs."""
+"""Sizes and limits of packing: a dense operand is copied to aligned addresses before a matrix selects its
+rows, all rows at once or a tile of features for all threads."""
 
 from __future__ import annotations
 

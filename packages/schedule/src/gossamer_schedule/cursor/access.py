@@ -13,7 +13,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, Function, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.statement_queries import values_after, values_bound
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, Cursor, addressable_statements
 
 
 def values_at(cursor: Cursor) -> dict[str, Expr]:

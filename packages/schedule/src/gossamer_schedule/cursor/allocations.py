@@ -11,7 +11,7 @@ from gossamer_ir.traversal.buffer_definitions import with_allocation
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.traversal.statement_queries import names_after
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.analysis.axis_facts import known_facts
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import Block, Function
-from gossamer_schedule.cursor.cursor import CursorAt
+from gossamer_schedule.cursor.cursor_at import CursorAt
 
 
 def point_in_function(function: Function) -> ProgramPoint:

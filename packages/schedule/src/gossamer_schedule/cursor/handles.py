@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Iteration, Module
-from gossamer_schedule.cursor.cursor import addressable_statements, name_of
+from gossamer_schedule.cursor.cursor_at import addressable_statements, name_of
 from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.result import Result
 

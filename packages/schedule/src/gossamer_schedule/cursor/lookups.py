@@ -14,7 +14,7 @@ from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import statements
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.filters import is_selected
 from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
 from gossamer_ir.traversal.buffer_definitions import all_buffers
-from gossamer_schedule.cursor.cursor import (
+from gossamer_schedule.cursor.cursor_at import (
     ADDRESSED,
     Cursor,
     CursorAt,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.interchange.records import Arg
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 
 
 class Change(msgspec.Struct, frozen=True):

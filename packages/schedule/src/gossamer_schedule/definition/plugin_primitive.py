@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
-from gossamer_schedule.cursor.cursor import Cursor, cursor_at
+from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import require_declared_arguments
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive

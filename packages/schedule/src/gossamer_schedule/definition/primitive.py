@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module
-from gossamer_schedule.cursor.cursor import Cursor, CursorAt, cursor_at, name_of
+from gossamer_schedule.cursor.cursor_at import Cursor, CursorAt, cursor_at, name_of
 from gossamer_schedule.cursor.requirements import require_scheduled_stage
 from gossamer_schedule.cursor.resolve import find_function
 from gossamer_schedule.definition.arguments import (

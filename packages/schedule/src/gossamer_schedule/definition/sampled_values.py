@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer_ir.interchange.records import Arg, Step
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 
 REFERENCE_PREFIX = "$"

@@ -9,7 +9,7 @@ from gossamer_ir.nodes import For, Function, Node
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import addressable_statements_of
+from gossamer_schedule.cursor.cursor_at import addressable_statements_of
 
 PRIVATE_ALONG: dict[str, tuple[str, ...]] = {
     "global": (),

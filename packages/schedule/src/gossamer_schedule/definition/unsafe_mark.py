@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.core.annotations import UNSAFE
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
 
 Requirement: TypeAlias = Callable[[Cursor], None]
@@ -26,7 +26,7 @@ def require_nothing(cursor: Cursor) -> None:
 def marked_unsafe(change: Change) -> Change:
     """Return the change of an unsafe primitive, with the annotation.
 
-    >>> from gossamer_schedule.cursor.cursor import cursor_at
+    >>> from gossamer_schedule.cursor.cursor_at import cursor_at
     >>> from gossamer_testkit.examples import SCALE
     >>> root = cursor_at(SCALE, SCALE.functions[0], primitive="unsafe_parallel")
     >>> marked_unsafe(Change(root, ("i",))).root.function.annotations

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.resolve import find_loop
 
 
@@ -33,7 +33,7 @@ def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
 
     >>> from gossamer_testkit.examples import SPMM_COORDINATE
     >>> from gossamer_schedule.cursor.resolve import find_iteration
-    >>> from gossamer_schedule.cursor.cursor import cursor_at
+    >>> from gossamer_schedule.cursor.cursor_at import cursor_at
     >>> top = cursor_at(SPMM_COORDINATE, SPMM_COORDINATE.functions[0])
     >>> found = find_iteration(top, iteration="csrmm")
     >>> [loop.var for loop in loops_over_coordinates(found)[1]]

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
 

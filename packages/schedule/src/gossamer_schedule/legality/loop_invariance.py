@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.nodes import For, Node
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
 

@@ -22,7 +22,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.errors import schedule_error, text_of
 

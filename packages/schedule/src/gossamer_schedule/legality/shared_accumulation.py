@@ -10,7 +10,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.races import accesses_below, is_race_free
 

@@ -25,7 +25,11 @@ from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.access import is_vector_access
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
+from gossamer_schedule.cursor.cursor_at import (
+    Cursor,
+    addressable_statements,
+    function_with_replaced,
+)
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.predicates.block_predicates import less_than
 

@@ -23,7 +23,7 @@ from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import values_at, values_in_block
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import difference_text, is_ordered
 from gossamer_schedule.nests.block_nest import BlockNest, enclosing_loops_and_conditions

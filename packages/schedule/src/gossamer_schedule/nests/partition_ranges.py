@@ -15,7 +15,7 @@ from gossamer_ir.core.build import ZERO, add, integer_value, sub
 from gossamer_ir.nodes import Binary, Expr, For
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.nests.init_checks import blocks_with_init
 
 

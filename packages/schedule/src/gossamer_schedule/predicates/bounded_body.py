@@ -18,7 +18,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES, addressable_statements
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, addressable_statements
 from gossamer_schedule.predicates.block_predicates import (
     less_than,
     with_conditional_bound,

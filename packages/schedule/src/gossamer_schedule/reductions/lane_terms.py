@@ -9,7 +9,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, BlockIter, Buffer, For, Function, Load, Range, Store
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.cursor.cursor import function_with_replaced
+from gossamer_schedule.cursor.cursor_at import function_with_replaced
 from gossamer_schedule.reductions.loop_reduction import LoopReduction
 from gossamer_schedule.reductions.parallel_parts import renamed_block
 

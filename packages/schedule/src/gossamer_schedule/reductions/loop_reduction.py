@@ -13,7 +13,7 @@ from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_schedule.cursor.access import is_vector_access, values_at
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.monotone import is_monotone
 from gossamer_schedule.nests.block_nest import single_block

@@ -15,7 +15,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fields import body_fields
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.statements.write_conflicts import is_order_independent_update
-from gossamer_schedule.cursor.cursor import ADDRESSABLE_BODIES
+from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 
 
 def reduction_of(block: Block) -> Reduction | None:

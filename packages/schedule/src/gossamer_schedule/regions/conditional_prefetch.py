@@ -15,7 +15,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.regions.consecutive_elements import ElementSpan
 from gossamer_schedule.safe_accesses.checked_reads import with_checked_reads
 

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import Expr, For
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 
 
 class ElementSpan(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import BlockIter, For
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.indirect_ranges import indirect_ranges
 from gossamer_schedule.regions.produced import (
@@ -56,18 +56,16 @@ def _keeps_order_of_terms(move: ConsumerMove, ranges: Mapping[str, ProducedRange
     must replace the outermost loop of the reduction. An init would run again in each iteration.
     """
     reduced = [item for item in move.block.node.iters if item.kind == "R"]
-    parts = {item.value: ranges[item.var] for item in reduced if _is_part(ranges.get(item.var))}
-    if not parts:
+    cut = {item.value: ranges[item.var] for item in reduced if _is_cut(ranges.get(item.var))}
+    if not cut:
         return True
     loops = (index_var(loop.var) for loop in move.loops)
     outermost = next(loop for loop in loops if loop in {item.value for item in reduced})
-    return (
-        not move.block.node.init and parts.keys() == {outermost} and len(parts[outermost].path) == 1
-    )
+    return not move.block.node.init and cut.keys() == {outermost} and len(cut[outermost].path) == 1
 
 
-def _is_part(produced: ProducedRange | None) -> bool:
-    """Return whether one iteration produces a part of the domain of an iterator."""
+def _is_cut(produced: ProducedRange | None) -> bool:
+    """Return whether one iteration produces less than the whole domain of an iterator."""
     return produced is not None and produced.count is not None
 
 

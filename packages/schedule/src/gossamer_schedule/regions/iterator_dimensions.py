@@ -36,7 +36,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.access import is_vector_access
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.iterator_map import layout_of
 

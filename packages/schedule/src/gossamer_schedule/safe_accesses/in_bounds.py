@@ -27,7 +27,7 @@ from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import values_bound
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect, statements
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error, text_of
 
 OUTSIDE = index(-1)

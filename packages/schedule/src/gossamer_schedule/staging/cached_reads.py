@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.nodes import AnyBuffer, Expr
 from gossamer_ir.traversal.names import Namer
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import loop_nest

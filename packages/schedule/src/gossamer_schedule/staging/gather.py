@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions, required_dimensions

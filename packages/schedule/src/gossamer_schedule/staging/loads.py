@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 
 Conjunction = tuple[Expr, ...]
 ElementIndices = tuple[Expr, ...]

@@ -18,7 +18,7 @@ from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import buffers_used_by, statements_beside
-from gossamer_schedule.cursor.cursor import ADDRESSED, Cursor, addressable_statements, name_of
+from gossamer_schedule.cursor.cursor_at import ADDRESSED, Cursor, addressable_statements, name_of
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.definite_assignment import always_stores, definitely_assigns
 from gossamer_schedule.nests.block_nest import BlockNest, reduction_nest

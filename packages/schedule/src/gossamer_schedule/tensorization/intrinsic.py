@@ -15,7 +15,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import contains
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.nests.block_nest import single_block
 

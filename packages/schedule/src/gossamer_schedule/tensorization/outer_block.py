@@ -16,7 +16,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds

@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_tune.properties.row_sample import Array, elements_of_rows
 
-LONGEST_WINDOW = 1 << 17
+MAX_LOOKBACK = 1 << 17
 """The number of consecutive elements of a piece that are looked back from, and the number of elements before
 each among which its column is looked for. Both are sorted in a few milliseconds."""
 
@@ -67,8 +67,8 @@ def column_reuse(
     ColumnReuse(windows=(0, 1, 2, 4), later=(1.0, 0.75, 0.75, 0.0), columns=8)
     """
     elements = indices.size
-    half = min(elements, LONGEST_WINDOW)
-    pieces = min(MAX_PIECES, -(-elements // LONGEST_WINDOW))
+    half = min(elements, MAX_LOOKBACK)
+    pieces = min(MAX_PIECES, -(-elements // MAX_LOOKBACK))
     # The elements before a piece are those of the call before, if it begins with the first one.
     starts = [piece * elements // pieces - half for piece in range(pieces)]
     visited = (_visited(indptr, indices, order, start, 2 * half) for start in starts)

@@ -19,7 +19,11 @@ from gossamer_ir.traversal.buffer_uses import (
 from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
+from gossamer_schedule.cursor.cursor_at import (
+    Cursor,
+    addressable_statements,
+    function_with_replaced,
+)
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change

@@ -13,7 +13,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.access import buffers_used_by, statements_beside
-from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
+from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change

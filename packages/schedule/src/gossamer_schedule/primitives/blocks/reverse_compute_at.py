@@ -12,7 +12,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Stmt, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_loop
 from gossamer_schedule.definition.change import Change

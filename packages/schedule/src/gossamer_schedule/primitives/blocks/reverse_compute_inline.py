@@ -14,7 +14,7 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_named
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import conflicting_buffers
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.function_point import point_in_block
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block

@@ -14,7 +14,7 @@ from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor import Cursor, function_with_replaced
+from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_between
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change

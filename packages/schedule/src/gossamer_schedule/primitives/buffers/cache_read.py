@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Scope
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Scope,
 )
 from gossamer_ir.traversal.names import namer_of
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change

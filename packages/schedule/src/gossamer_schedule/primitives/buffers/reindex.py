@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.traversal.buffer_uses import outer_writes
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block, find_buffer
 from gossamer_schedule.definition.change import Change

@@ -33,7 +33,11 @@ from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, function_with_replaced
+from gossamer_schedule.cursor.cursor_at import (
+    Cursor,
+    addressable_statements,
+    function_with_replaced,
+)
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop

@@ -10,7 +10,7 @@ from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Buffer, Expr
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change

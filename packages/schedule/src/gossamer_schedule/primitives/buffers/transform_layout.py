@@ -40,7 +40,7 @@ from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_buffer
 from gossamer_schedule.definition.change import Change

@@ -8,7 +8,7 @@ from gossamer_ir.transform.decomposition.decomposition_error import Decompositio
 from gossamer_ir.transform.decomposition.instantiated_format import NamedFormat
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.module_in_parts import require_valid_parts
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.required_format import required_format

@@ -10,7 +10,7 @@ from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.axis_kinds import of_parent
 from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.primitive import primitive

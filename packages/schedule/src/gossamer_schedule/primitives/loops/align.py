@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import (
     require_between,
     require_serial,

@@ -8,7 +8,7 @@ from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.references import free_vars
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change

@@ -28,7 +28,7 @@ from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import defines_only, variables_bound
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements, name_of
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements, name_of
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Binary, Compare, Expr, For
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute_body
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Funct
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
 from gossamer_schedule.cursor.access import values_at
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.function_point import point_in_function
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop

@@ -24,7 +24,7 @@ from gossamer_ir.traversal.substitute import resolve, substitute, substitute_bod
 from gossamer_ir.traversal.walk import contains
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.clones import clones_of, forwards_of
-from gossamer_schedule.cursor.cursor import Cursor, name_of
+from gossamer_schedule.cursor.cursor_at import Cursor, name_of
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_named
 from gossamer_schedule.definition.change import Change

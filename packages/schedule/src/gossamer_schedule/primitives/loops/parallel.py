@@ -12,7 +12,7 @@ from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Block, Expr, For, Function
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_between,

@@ -19,7 +19,7 @@ from gossamer_ir.traversal.statement_queries import body_in, values_after
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_schedule.cursor.access import values_in_block
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import require_between
 from gossamer_schedule.cursor.resolve import find_block, find_buffer, find_loop
 from gossamer_schedule.definition.change import Change

@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Binary, BlockIter, Buffer, Expr, For, Load, Range,
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import LOOP_STAGES, require_serial, require_zero_start
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change

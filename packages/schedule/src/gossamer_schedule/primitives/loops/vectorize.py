@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.core.annotations import REST
 from gossamer_ir.nodes import For, VScale
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_scheduled_stage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from gossamer_ir.nodes import STAGES
-from gossamer_schedule.cursor.cursor import Cursor
+from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.requirements import require_between
 from gossamer_schedule.definition.change import Change
 from gossamer_schedule.definition.counts import is_count

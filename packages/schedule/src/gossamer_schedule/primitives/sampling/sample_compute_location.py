@@ -9,7 +9,7 @@ from typing import Literal
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import For, Function
-from gossamer_schedule.cursor.cursor import Cursor, addressable_statements
+from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
 from gossamer_schedule.cursor.resolve import find_block
 from gossamer_schedule.definition.change import Change

@@ -1,4 +1,4 @@
-"""Whether a decision is profitable, with the reason."""
+"""Answers to the question whether something pays, with the reason."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.nodes import Block, For
-from gossamer_schedule.cursor.cursor import cursor_at, find_by_name, name_of
+from gossamer_schedule.cursor.cursor_at import cursor_at, find_by_name, name_of
 from gossamer_testkit.examples import STAGED
 
 
