@@ -131,9 +131,9 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_lower.vector.eliminate_redundant_masks",
         "gossamer_lower.vector.load_windows",
         "gossamer_lower.vector.narrow_lanes",
-        "gossamer_formats.conversion.axes.set_coordinates",
+        "gossamer_formats.conversion.axes.element_coordinates",
         "gossamer_formats.conversion.axes.marked_fibers",
-        "gossamer_formats.conversion.axes.bind_slots",
+        "gossamer_formats.conversion.axes.target_axes",
         "gossamer_formats.conversion.maps.contents",
     ),
     "Operands are visited in any other expression": (

@@ -13,12 +13,18 @@ from __future__ import annotations
 
 from gossamer_formats.conversion.axes.compressed_axes import add_compressed
 from gossamer_formats.conversion.axes.dense_axes import add_fixed, add_ragged
-from gossamer_formats.conversion.axes.set_coordinates import set_coordinates
+from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
+from gossamer_formats.conversion.axes.element_coordinates import with_coordinates
 from gossamer_formats.conversion.axes.slot_axes import add_slots
 from gossamer_formats.conversion.axes.target_axes import (
+    AxisResult,
+    CompressedAxis,
     Requirements,
     TargetAxes,
+    coordinate_along,
     length_of,
+    with_axis,
+    with_bindings,
 )
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.recording.not_direct import UnsortedFibersError
@@ -43,7 +49,7 @@ from gossamer_formats.conversion.target.conversion_target import ConversionTarge
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import require_nested_axes, shape_of
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, indptr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Axis
 
@@ -90,26 +96,32 @@ def _built_storage(
     # Distinct elements may be stored in their order if the target has any.
     needs = options.requires_order and (not order.are_distinct or needs_order(description))
     requires = Requirements(order=needs, one_kernel=options.in_one_kernel)
-    state = TargetAxes(source, loop, order, target, requires, KnownSizes(description, target.sizes))
+    sizes = KnownSizes(description, target.sizes)
     for expr, size in zip(shape_of(description), source.shape, strict=True):
-        state.sizes.bind(expr, size)
-    set_coordinates(state)
+        sizes.bind(expr, size)
+    state = with_coordinates(TargetAxes(source, loop, order, target, requires, sizes))
     for name in description.buffer.axes:
-        _add_axis(state, state.axes[name])
+        state = _with_next_axis(state, state.axes[name])
     return run_last_kernel(state, options)
 
 
-def _add_axis(state: TargetAxes, axis: Axis) -> None:
+def _with_next_axis(state: TargetAxes, axis: Axis) -> TargetAxes:
+    """Return the axes with the next one in the order of the buffer."""
     indptr, indices = indptr_of(axis), indices_of(axis)
-    parent = state.axis_slots[axis.parent]
-    if axis.name not in state.coordinates and indices is None:
+    if axis.name not in state.elements.coordinates and indices is None:
         if integer_value(axis.length) != 1 or indptr is not None:
-            add_slots(state, axis, indptr)
-            return
-        state.coordinates[axis.name] = ZERO
+            return with_axis(state, axis, add_slots(state, axis, indptr))
+        state = with_bindings(state, ElementBindings({axis.name: AxisCoordinate(ZERO)}))
+    return with_axis(state, axis, _axis_result(state, axis, indptr, indices))
+
+
+def _axis_result(
+    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices | None
+) -> AxisResult:
+    parent = state.axis_slots[axis.parent]
     if indices is not None:
-        add_compressed(state, axis, indptr, indices, parent)
-    elif indptr is not None:
-        add_ragged(state, axis, indptr, parent)
-    else:
-        add_fixed(state, axis, state.coordinates[axis.name], length_of(state, axis))
+        return add_compressed(state, CompressedAxis(axis, indptr, indices, parent))
+    if indptr is not None:
+        return add_ragged(state, axis, indptr=indptr, parent=parent)
+    position = coordinate_along(state, axis.name)
+    return add_fixed(state, axis, position=position, width=length_of(state, axis))

@@ -4,65 +4,76 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import bind_value_slot
 from gossamer_formats.conversion.axes.bit_axes import add_bits
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
 from gossamer_formats.conversion.axes.dense_axes import add_fixed
+from gossamer_formats.conversion.axes.element_bindings import ROOT_SLOT
 from gossamer_formats.conversion.axes.fiber_offsets import (
+    fiber_offsets,
     is_unknown_list,
-    set_list_size,
-    set_offsets,
+    list_size,
 )
-from gossamer_formats.conversion.axes.own_slots import add_own_slots, store_coordinate
+from gossamer_formats.conversion.axes.own_slots import add_own_slots, stored_coordinate
 from gossamer_formats.conversion.axes.shared_slots import add_shared_slots
+from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
 from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
 from gossamer_formats.conversion.axes.target_axes import (
-    ROOT_SLOT,
-    AxisSlot,
-    IndexArray,
+    AxisResult,
+    CompressedAxis,
     TargetAxes,
     axes_after,
+    coordinate_along,
     length_of,
 )
-from gossamer_formats.conversion.kernels.shared_arguments import SINGLE
-from gossamer_formats.conversion.recording.array_scalars import (
-    size_of,
-)
+from gossamer_formats.conversion.kernels.shared_arguments import SINGLE, Size
+from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array
-from gossamer_ir.core.axis_kinds import Indices, Indptr, indices_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ZERO, integer_value
-from gossamer_ir.nodes import Axis
+from gossamer_ir.nodes import Axis, Expr
 
 
-def add_compressed(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices, parent: AxisSlot
-) -> None:
-    """Add an axis that stores coordinates."""
-    position = state.positions.get(axis.name)
-    if indptr is not None and indices.is_mask:
-        add_bits(state, axis, indptr, indices, parent)
-    elif position is not None:
+def add_compressed(state: TargetAxes, new: CompressedAxis) -> AxisResult:
+    """Return an axis that stores coordinates."""
+    axis, indptr = new.axis, new.indptr
+    position = state.elements.positions.get(axis.name)
+    if indptr is not None and new.indices.is_mask:
+        return add_bits(state, new, indptr)
+    if position is not None:
         width = state.sizes.value(width_of(axis))
-        add_fixed(state, axis, position, state.arguments.constant(f"w_slots_{axis.name}", width))
-        store_coordinate(state, axis, indices, has_unused=True)
-    elif indptr is None and integer_value(width_of(axis)) == 1 and state.slots.are_own:
-        add_fixed(state, axis, ZERO, SINGLE)
-        store_coordinate(state, axis, indices)
-    elif _has_slot_per_element(state, axis, indices):
-        add_own_slots(state, axis, indptr, indices, parent)
-    elif not indices.unique:
+        slots = state.arguments.constant(f"w_slots_{axis.name}", width)
+        return _with_fixed_slots(state, new, position=position, width=slots, has_unused=True)
+    if indptr is None and integer_value(width_of(axis)) == 1 and state.storage.slots.are_own:
+        return _with_fixed_slots(state, new, position=ZERO, width=SINGLE)
+    if _has_slot_per_element(state, new):
+        return add_own_slots(state, new)
+    if not new.indices.unique:
         raise NotDirectError("slots are repeated as often as the axes below need it")
-    elif parent == ROOT_SLOT:
-        _add_single_fiber(state, axis, indptr, indices)
-    elif indptr is not None:
-        add_shared_slots(state, axis, indptr, indices, parent)
-    else:
-        raise NotDirectError("fibers of fixed width share slots")
+    if new.parent == ROOT_SLOT:
+        return _add_single_fiber(state, new)
+    if indptr is not None:
+        return add_shared_slots(state, new, indptr)
+    raise NotDirectError("fibers of fixed width share slots")
 
 
-def _has_slot_per_element(state: TargetAxes, axis: Axis, indices: Indices) -> bool:
-    after = axes_after(state, axis)
-    if indices.unique and any(indices_of(other) is not None for other in after):
+def _with_fixed_slots(
+    state: TargetAxes,
+    new: CompressedAxis,
+    *,
+    position: Expr,
+    width: Size,
+    has_unused: bool = False,
+) -> AxisResult:
+    """Return an axis whose position in the fiber is known, and whose coordinates the last kernel stores."""
+    result = add_fixed(state, new.axis, position=position, width=width)
+    stored = stored_coordinate(state, new, has_unused=has_unused)
+    return result._replace(storage=BuiltStorage(stored=(stored,)))
+
+
+def _has_slot_per_element(state: TargetAxes, new: CompressedAxis) -> bool:
+    after = axes_after(state, new.axis)
+    if new.indices.unique and any(indices_of(other) is not None for other in after):
         return False
     return all(_has_one_slot(state, other) for other in after)
 
@@ -77,36 +88,31 @@ def _has_one_slot(state: TargetAxes, axis: Axis) -> bool:
     return is_known and state.sizes.value(width) == 1
 
 
-def _add_single_fiber(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices
-) -> None:
-    """Add an axis with one fiber: a table has the slot of each coordinate."""
-    recorder, length, coordinate = (
-        state.recorder,
-        length_of(state, axis),
-        state.coordinates[axis.name],
-    )
+def _add_single_fiber(state: TargetAxes, new: CompressedAxis) -> AxisResult:
+    """Return an axis with one fiber: a table has the slot of each coordinate."""
+    axis, recorder, length = new.axis, state.recorder, length_of(state, new.axis)
+    coordinate = coordinate_along(state, axis.name)
     require_table(state, length.value)
     listed = occurring(state, coordinate, length)
-    slot = rank_in_table(state, axis.name, coordinate, listed, length)
-    if indptr is not None:
-        set_offsets(state, indptr, recorder.compute(_single_offsets, listed), "int32")
-        state.arrays[indices.handle] = IndexArray(listed, "int64")
-        bind_value_slot(state, axis, slot, recorder.compute(size_of, listed))
-        return
+    slot = rank_in_table(state, axis.name, value=coordinate, listed=listed, size=length)
+    complete = BuiltStorage({new.indices.handle: IndexArray(listed, "int64")})
+    if new.indptr is not None:
+        both = recorder.compute(_single_offsets, listed)
+        offsets = fiber_offsets(state, new.indptr, offsets=both, dtype="int32")
+        count = recorder.compute(size_of, listed)
+        storage = offsets.storage.extended(complete)
+        return AxisResult(sized_slot(state, axis, slot, count), storage=storage)
     if is_unknown_list(state, axis):
         count = recorder.compute(size_of, listed)
-        set_list_size(state, axis, count)
-        state.arrays[indices.handle] = IndexArray(listed, "int64")
-        bind_value_slot(state, axis, slot, count)
-        return
-    count = recorder.decide(size_of, listed)
-    width = state.sizes.bind(width_of(axis), count)
-    if count > width:
+        storage = complete._replace(slot_counts=list_size(axis, count))
+        return AxisResult(sized_slot(state, axis, slot, count), storage=storage)
+    found = recorder.decide(size_of, listed)
+    width = state.sizes.bind(width_of(axis), found)
+    if found > width:
         raise NotDirectError("a fiber has too many elements")
     padded = recorder.compute(_padded, listed, width, length.value)
-    state.arrays[indices.handle] = IndexArray(padded, "int64")
-    bind_value_slot(state, axis, slot, width)
+    storage = BuiltStorage({new.indices.handle: IndexArray(padded, "int64")})
+    return AxisResult(sized_slot(state, axis, slot, width), storage=storage)
 
 
 def _single_offsets(listed: Array) -> Array:

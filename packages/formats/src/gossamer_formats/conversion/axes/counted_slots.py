@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.bind_slots import take_next_from
-from gossamer_formats.conversion.axes.fiber_offsets import no_ends, set_total
+from typing import NamedTuple
+
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.fiber_offsets import new_ends, slot_total
 from gossamer_formats.conversion.axes.later_slots import later_slot
+from gossamer_formats.conversion.axes.slots_in_fibers import next_array, take_next_from
 from gossamer_formats.conversion.axes.tables import require_table
-from gossamer_formats.conversion.axes.target_axes import AxisSlot, IndexArray, TargetAxes
+from gossamer_formats.conversion.axes.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.loop_nest import renamed
 from gossamer_formats.conversion.kernels.statements import (
     cell,
@@ -18,38 +22,48 @@ from gossamer_formats.conversion.kernels.statements import (
     set_cell,
     store,
 )
-from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Stmt
 
 
-def take_counted(state: TargetAxes, axis: Axis, indptr: Indptr, parent: AxisSlot) -> Expr:
-    """Bind the slot of an element, if every value of the source is one: the fibers are counted before the
+class CountedSlot(NamedTuple):
+    """The slot of an element, what binds it, and the offsets of the fibers."""
+
+    slot: Expr
+    elements: ElementBindings
+    storage: BuiltStorage
+
+
+def counted_slot(state: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot) -> CountedSlot:
+    """Return the slot of an element, if every value of the source is one: the fibers are counted before the
     loops of the last kernel, which also finds the offsets.
 
     The offset after that of a fiber is its number of elements at first, then its next slot, and in the end
     the first slot of the next fiber.
     """
     require_table(state, parent.size.value)
-    recorder, name = state.recorder, axis.name
-    dtype = recorder.decide(native_index_dtype, state.source.value_count)
-    offsets = recorder.compute(no_ends, parent.size.value, dtype)
-    state.arguments.array(f"NEXT_{name}", offsets, dtype, add(parent.size.expr, ONE))
-    state.arrays[indptr.handle] = IndexArray(offsets, dtype, state.source.value_count)
-    set_total(state, indptr, state.source.value_count)
+    count, array = state.source.value_count, next_array(axis.name)
+    offsets = state.arguments.by_name[array] = new_ends(state, parent)
+    dtype = offsets.dtype
+    complete = IndexArray(offsets.array, dtype, count)
+    storage = BuiltStorage({indptr.handle: complete}, slot_counts=slot_total(state, indptr, count))
     after = parent._replace(slot=add(parent.slot, ONE))
-    counted = [*state.bindings, increment(f"NEXT_{name}", after.slot, dtype)]
-    state.starts += renamed(state.loop.around(counted), "_counted")
-    state.starts += _prefix_sums(name, parent.size.expr, dtype)
-    state.later = later_slot(state, f"NEXT_{name}", after, dtype)
-    return take_next_from(state, name, after, dtype)
+    counting = [*state.elements.statements, increment(array, after.slot, dtype)]
+    starts = (
+        *renamed(state.loop.around(counting), "_counted"),
+        *_prefix_sums(axis.name, parent.size.expr, dtype),
+    )
+    later = later_slot(state, array, parent=after, dtype=dtype)
+    taken = take_next_from(axis.name, fiber=after, dtype=dtype)
+    elements = ElementBindings(statements=taken.statements, starts=starts, later=later)
+    return CountedSlot(taken.value, elements, storage)
 
 
-def _prefix_sums(name: str, fibers: Expr, dtype: str) -> list[Stmt]:
-    """Return the statements that store the first slots of fibers in place of their numbers of elements."""
-    total, next_slots = f"SUM_{name}", f"NEXT_{name}"
-    fiber, count = index_var(f"f_{name}"), index_var(f"count_{name}")
+def _prefix_sums(axis: str, fibers: Expr, dtype: str) -> list[Stmt]:
+    """Return the statements that store the first slots of fibers over their numbers of elements."""
+    total, next_slots = f"SUM_{axis}", next_array(axis)
+    fiber, count = index_var(f"f_{axis}"), index_var(f"count_{axis}")
     after = add(fiber, ONE)
     body: list[Stmt] = [
         let(count.name, load(next_slots, after, dtype)),

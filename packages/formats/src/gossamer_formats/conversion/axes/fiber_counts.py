@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.run_query import run_query
 from gossamer_formats.conversion.axes.tables import require_table
 from gossamer_formats.conversion.axes.target_axes import (
-    AxisSlot,
     TargetAxes,
     axes_before,
-    run_query,
+    coordinate_along,
+    logical_dimension,
 )
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.statements import (
@@ -73,9 +75,9 @@ def is_sorted(state: TargetAxes, keys: Sequence[str]) -> bool:
     """
     if not state.requires.order:
         return True
-    if any(name not in state.logical for name in keys):
+    dimensions = _logical_dimensions(state, keys)
+    if dimensions is None:
         return False
-    dimensions = [state.logical[name] for name in keys]
     if not can_ascend(state.order, dimensions):
         return False
     if not ascends(state.order, dimensions):
@@ -86,10 +88,16 @@ def is_sorted(state: TargetAxes, keys: Sequence[str]) -> bool:
 def is_grouped(state: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber of an axis are known to be together, in the order of the
     fibers."""
-    outer = [name for name in axes_before(state, axis) if state.coordinates[name] != ZERO]
-    if any(name not in state.logical for name in outer):
-        return False
-    return is_grouped_by(state.order, [state.logical[name] for name in outer])
+    outer = [name for name in axes_before(state, axis) if coordinate_along(state, name) != ZERO]
+    dimensions = _logical_dimensions(state, outer)
+    return dimensions is not None and is_grouped_by(state.order, dimensions)
+
+
+def _logical_dimensions(state: TargetAxes, axes: Sequence[str]) -> list[int] | None:
+    """Return the logical dimensions that have the coordinates along axes; None if one has none."""
+    found = [logical_dimension(state, name) for name in axes]
+    known = [dimension for dimension in found if dimension is not None]
+    return known if len(known) == len(found) else None
 
 
 def _counted_and_checked(state: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
@@ -99,7 +107,7 @@ def _counted_and_checked(state: TargetAxes, parent: AxisSlot, keys: Sequence[str
     counts = _no_counts(state, parent)
     lasts = recorder.compute(np.full, size.value, -1, np.int64)
     flag = recorder.compute(np.zeros, 1, np.uint8)
-    coordinate, fiber = state.coordinates[keys[0]], index_var("g_")
+    coordinate, fiber = coordinate_along(state, keys[0]), index_var("g_")
     is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
     statements: list[Stmt] = [
         let(fiber.name, parent.slot),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gossamer_formats.conversion.axes.target_axes import AxisSlot, IndexArray, TargetAxes
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import load, store
-from gossamer_formats.conversion.recording.array_scalars import total_of
+from gossamer_formats.conversion.recording.array_scalars import longest_of, sum_of, total_of
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import is_list
@@ -19,34 +22,60 @@ from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Store, Var
 
 
-def add_offsets(
-    state: TargetAxes, indptr: Indptr, lengths: RecordedValue, most: RecordedValue
-) -> IndexArray:
-    """Return the first slots of fibers with known lengths; there are at most `most` slots."""
+class FiberOffsets(NamedTuple):
+    """The first slots of fibers, the number of all slots, and what these add to the storage."""
+
+    array: RecordedValue
+    dtype: str
+    total: RecordedValue
+    storage: BuiltStorage
+
+
+def offsets_from_lengths(
+    state: TargetAxes, indptr: Indptr, *, lengths: RecordedValue, most: RecordedValue
+) -> FiberOffsets:
+    """Return the offsets of fibers with known lengths; there are at most `most` slots."""
     dtype = state.recorder.decide(native_index_dtype, most)
-    return set_offsets(
-        state, indptr, state.recorder.compute(offsets_of_lengths, lengths, dtype), dtype
-    )
+    offsets = state.recorder.compute(offsets_of_lengths, lengths, dtype)
+    return fiber_offsets(state, indptr, offsets=offsets, dtype=dtype)
 
 
-def set_offsets(
-    state: TargetAxes, indptr: Indptr, offsets: RecordedValue, dtype: str
-) -> IndexArray:
-    """Add the first slots of fibers to the storage."""
+def offsets_of_dense_fibers(
+    state: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
+) -> FiberOffsets:
+    """Return the offsets of an axis that stores no coordinates; the longest fiber is as long as the axis.
+
+    Raises `NotDirectError` if one is longer.
+    """
+    longest = state.recorder.decide(longest_of, lengths)
+    if state.sizes.bind(axis.length, longest) < longest:
+        raise NotDirectError("a fiber is too long")
+    most = state.recorder.compute(sum_of, lengths)
+    return offsets_from_lengths(state, indptr, lengths=lengths, most=most)
+
+
+def fiber_offsets(
+    state: TargetAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
+) -> FiberOffsets:
+    """Return the offsets of fibers whose array is complete."""
     total = state.recorder.compute(total_of, offsets)
-    found = state.arrays[indptr.handle] = IndexArray(offsets, dtype, total)
-    set_total(state, indptr, total)
-    return found
+    array = IndexArray(offsets, dtype, total)
+    storage = BuiltStorage({indptr.handle: array}, slot_counts=slot_total(state, indptr, total))
+    return FiberOffsets(offsets, dtype, total, storage)
 
 
-def set_total(state: TargetAxes, indptr: Indptr, total: RecordedValue) -> None:
-    """Set the number of all slots of an axis whose fibers vary."""
+def slot_total(state: TargetAxes, indptr: Indptr, total: RecordedValue) -> dict[str, RecordedValue]:
+    """Return the size that is the number of all slots of an axis whose fibers vary, if it is not given.
+
+    Raises `NotDirectError` if it is given and differs.
+    """
+    if indptr.nnz is None:
+        return {}
     if isinstance(indptr.nnz, Var) and not state.sizes.is_known(indptr.nnz):
-        state.slot_counts.setdefault(indptr.nnz.name, total)
-    elif indptr.nnz is not None:
-        expected = state.sizes.value(indptr.nnz)
-        if not state.recorder.decide(_are_equal, total, expected):
-            raise NotDirectError("the number of slots differs from the one that is given")
+        return {indptr.nnz.name: total}
+    if not state.recorder.decide(_are_equal, total, state.sizes.value(indptr.nnz)):
+        raise NotDirectError("the number of slots differs from the one that is given")
+    return {}
 
 
 def is_unknown_list(state: TargetAxes, axis: Axis) -> bool:
@@ -56,19 +85,19 @@ def is_unknown_list(state: TargetAxes, axis: Axis) -> bool:
     return is_unknown and is_list(state.description, axis)
 
 
-def set_list_size(state: TargetAxes, axis: Axis, count: RecordedValue) -> None:
-    """Set the number of slots of an axis with a single fiber."""
+def list_size(axis: Axis, count: RecordedValue) -> dict[str, RecordedValue]:
+    """Return the size that is the number of slots of an axis with a single fiber."""
     width = width_of(axis)
     assert isinstance(width, Var)
-    state.slot_counts[width.name] = count
+    return {width.name: count}
 
 
 def _are_equal(first: int, second: int) -> bool:
     return first == second
 
 
-def pass_offsets(state: TargetAxes, axis: Axis, offsets: IndexArray, parent: AxisSlot) -> Expr:
-    """Pass an array of offsets to the kernels, and return the first slot of the element's fiber."""
+def first_slot(state: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
+    """Pass offsets to the kernels, and return the first slot of the element's fiber."""
     name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
     state.arguments.array(name, offsets.array, offsets.dtype, size)
     return load(name, parent.slot, offsets.dtype)
@@ -90,14 +119,16 @@ ENDS = "ENDS"
 """The array in which kernels store the ends of fibers; its first element is the start of the first fiber."""
 
 
-def no_ends(fibers: int, dtype: str) -> Array:
-    """Return the array of ends before any is known."""
+def new_ends(state: TargetAxes, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
+    """Return the array of ends before any is known; by default, each value of the source may have a slot."""
+    if dtype is None:
+        dtype = state.recorder.decide(native_index_dtype, state.source.value_count)
+    ends = state.recorder.compute(_no_ends, fibers.size.value, dtype)
+    return ArrayArgument(ends, dtype, (add(fibers.size.expr, ONE),))
+
+
+def _no_ends(fibers: int, dtype: str) -> Array:
     return np.zeros(fibers + 1, dtype)
-
-
-def ends_argument(ends: RecordedValue, dtype: str, fibers: Size) -> ArrayArgument:
-    """Return the array of ends as an argument."""
-    return ArrayArgument(ends, dtype, (add(fibers.expr, ONE),))
 
 
 def store_end(fiber: Expr, end: Expr, dtype: str) -> Store:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
 from gossamer_formats.conversion.axes.marked_fibers import MarkedFibers
-from gossamer_formats.conversion.axes.target_axes import AxisSlot, TargetAxes
+from gossamer_formats.conversion.axes.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.statements import (
     cell,
     compare,
@@ -22,8 +25,18 @@ from gossamer_ir.core.build import ONE, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Expr
 
 
-def add_ranks(state: TargetAxes, axis: Axis, parent: AxisSlot, fibers: MarkedFibers) -> Expr:
-    """Bind the rank of an element's coordinate within its fiber, and return it."""
+class FiberRank(NamedTuple):
+    """The rank of an element's coordinate within its fiber, the first slot there, and what binds both."""
+
+    rank: Expr
+    first: Expr
+    bindings: ElementBindings
+
+
+def rank_in_fiber(
+    state: TargetAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
+) -> FiberRank:
+    """Return the rank of an element's coordinate within its fiber."""
     name, recorder, arguments = axis.name, state.recorder, state.arguments
     count = arguments.integer(f"k_listed_{name}", fibers.total)
     table = recorder.compute(_table_size, fibers.coordinates)
@@ -41,14 +54,15 @@ def add_ranks(state: TargetAxes, axis: Axis, parent: AxisSlot, fibers: MarkedFib
         [store(f"RANK_{name}", coordinate, sub(slot, first), "int32")],
     )
     last, rank = f"FIBER_{name}", index_var(f"r_{name}")
-    state.starts += cell(last, index(-1))
-    state.bindings += [
+    statements = (
         let(fiber.name, parent.slot),
         let(first.name, load(f"STARTS_{name}", fiber, "int32")),
         when(compare("ne", fiber, get_cell(last)), [set_cell(last, fiber), set_ranks]),
-        let(rank.name, load(f"RANK_{name}", state.coordinates[axis.name], "int32")),
-    ]
-    return rank
+        let(rank.name, load(f"RANK_{name}", coordinate_along(state, axis.name), "int32")),
+    )
+    return FiberRank(
+        rank, first, ElementBindings(statements=statements, starts=cell(last, index(-1)))
+    )
 
 
 def _table_size(coordinates: Array) -> int:

@@ -6,11 +6,8 @@ in order, so that each line holds up all stores after it, unless it was fetched 
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.target_axes import (
-    AxisSlot,
-    LaterSlot,
-    TargetAxes,
-)
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot, LaterSlot
+from gossamer_formats.conversion.axes.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.statements import compare, load
 from gossamer_ir.core.build import ZERO, add, index, index_var
 from gossamer_ir.nodes import For, Let
@@ -22,7 +19,7 @@ ELEMENTS_AHEAD = 24
 
 
 def later_slot(
-    state: TargetAxes, next_slots: str, parent: AxisSlot, dtype: str
+    state: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
 ) -> LaterSlot | None:
     """Return the slot that an array of next slots has for a later element at this time: the elements until
     then move it on by a few slots.
@@ -34,7 +31,9 @@ def later_slot(
     whole = loops[0] if len(loops) == 1 else state.loop.whole.get(element.name)
     if whole is None or whole.start != ZERO:
         return None
-    bindings = [each for each in (*state.loop.nest, *state.bindings) if isinstance(each, Let)]
+    bindings = [
+        each for each in (*state.loop.nest, *state.elements.statements) if isinstance(each, Let)
+    ]
     values = {each.var.name: each.value for each in bindings}
     fiber = resolve(parent.slot, values)
     if not free_vars(fiber).isdisjoint(each.var for each in loops[:-1]):

@@ -6,26 +6,25 @@ one fiber at a time, as the products of rows do in the algorithm of Gustavson.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
 from gossamer_formats.conversion.axes.fiber_offsets import (
     ENDS,
-    ends_argument,
-    no_ends,
+    new_ends,
     offsets_of_ends,
     store_end,
 )
+from gossamer_formats.conversion.axes.run_query import run_query
 from gossamer_formats.conversion.axes.tables import require_table
 from gossamer_formats.conversion.axes.target_axes import (
-    AxisSlot,
     TargetAxes,
     axes_before,
+    coordinate_along,
     has_full_ancestors,
     length_of,
-    run_query,
 )
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import hoisted
@@ -79,76 +78,76 @@ def marked_fibers(
     require_table(state, parent.size.value)
     if not recorder.decide(_fits, size):
         raise NotDirectError("there are too many elements")
-    lists = _new_lists(state, parent)
-    slots = recorder.compute(np.empty, size, np.int32) if lists_slots else None
-    _run_marking(state, axis, parent, _marking_arguments(state, axis, parent, lists, slots))
-    if recorder.decide(_has_gone_back, lists.totals):
+    lists = _new_lists(state, parent, lists_slots=lists_slots)
+    _run_marking(state, axis, parent=parent, lists=lists)
+    if recorder.decide(_has_gone_back, lists.totals.array):
         raise NotDirectError("elements of a fiber are not together", needs_order=True)
-    count = recorder.compute(first_of, lists.totals)
-    offsets = recorder.compute(offsets_of_ends, lists.ends)
-    coordinates = recorder.compute(_first, lists.coordinates, count)
-    if slots is None:
-        sort_fibers(recorder, (coordinates, count), "int32", (offsets, "int32"))
-    return MarkedFibers(offsets, coordinates, count, slots)
+    count = recorder.compute(first_of, lists.totals.array)
+    offsets = recorder.compute(offsets_of_ends, lists.ends.array)
+    coordinates = recorder.compute(_first, lists.coordinates.array, count)
+    if lists.slots is not None:
+        return MarkedFibers(offsets, coordinates, count, lists.slots.array)
+    sort_fibers(recorder, (coordinates, count), "int32", (offsets, "int32"))
+    return MarkedFibers(offsets, coordinates, count, None)
 
 
 class _Lists(NamedTuple):
     """Results of the kernel that marks coordinates: the coordinates, the ends of fibers; the number of
-    coordinates, and whether a fiber is less than the one before."""
+    coordinates, and whether a fiber is less than the one before; the slots of elements if they are wanted."""
 
-    coordinates: RecordedValue
     capacity: RecordedValue
-    ends: RecordedValue
-    totals: RecordedValue
+    coordinates: ArrayArgument
+    ends: ArrayArgument
+    totals: ArrayArgument
+    slots: ArrayArgument | None
 
 
-def _new_lists(state: TargetAxes, parent: AxisSlot) -> _Lists:
-    recorder = state.recorder
-    capacity = recorder.compute(_capacity, state.source.value_count)
+def _new_lists(state: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Lists:
+    recorder, value_count = state.recorder, state.source.value_count
+    capacity = recorder.compute(_capacity, value_count)
+    coordinates = recorder.compute(np.empty, capacity, np.int32)
+    totals = recorder.compute(np.zeros, 2, np.int64)
+    slots = None
+    if lists_slots:
+        of_elements = recorder.compute(np.empty, value_count, np.int32)
+        slots = ArrayArgument(of_elements, "int32", (state.loop.size.expr,))
     return _Lists(
-        recorder.compute(np.empty, capacity, np.int32),
         capacity,
-        recorder.compute(no_ends, parent.size.value, "int32"),
-        recorder.compute(np.zeros, 2, np.int64),
+        ArrayArgument(coordinates, "int32", (index_var("capacity"),)),
+        new_ends(state, parent, "int32"),
+        ArrayArgument(totals, "int64", (index(2),)),
+        slots,
     )
 
 
-def _marking_arguments(
-    state: TargetAxes, axis: Axis, parent: AxisSlot, lists: _Lists, slots: RecordedValue | None
-) -> dict[str, Any]:
+def _run_marking(state: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _Lists) -> None:
+    """Run the kernel that lists the coordinate of an element unless it is marked in its fiber."""
     length = length_of(state, axis)
     marks = state.recorder.compute(np.zeros, length.value, np.int32)
-    found = {
+    arguments = {
         "capacity": lists.capacity,
         "MARK": ArrayArgument(marks, "int32", (length.expr,)),
-        ENDS: ends_argument(lists.ends, "int32", parent.size),
-        "LISTED": ArrayArgument(lists.coordinates, "int32", (index_var("capacity"),)),
-        "TOTALS": ArrayArgument(lists.totals, "int64", (index(2),)),
+        ENDS: lists.ends,
+        "LISTED": lists.coordinates,
+        "TOTALS": lists.totals,
     }
-    if slots is not None:
-        found["SLOTS"] = ArrayArgument(slots, "int32", (state.loop.size.expr,))
-    return found
-
-
-def _run_marking(
-    state: TargetAxes, axis: Axis, parent: AxisSlot, arrays: Mapping[str, Any]
-) -> None:
-    """Run the kernel that lists the coordinate of an element unless it is marked in its fiber."""
+    if lists.slots is not None:
+        arguments["SLOTS"] = lists.slots
     are_together = _are_together(state, axis)
     end = store_end(parent.slot, get_cell("TOTAL"), "int32")
     statements = [
         *_begin_fiber(parent, may_go_back=not are_together),
-        *_mark(state.coordinates[axis.name], lists_slots="SLOTS" in arrays),
+        *_mark(coordinate_along(state, axis.name), lists_slots=lists.slots is not None),
     ]
     tail = None
     if are_together and has_full_ancestors(state, axis):
-        tail = hoisted(state.loop.nest, state.bindings, end)
+        tail = hoisted(state.loop.nest, state.elements.statements, end)
     else:
         statements.append(end)
     names = ("TOTAL", "LAST", "BEGIN", "BACKWARDS")
     found = [store("TOTALS", ZERO, get_cell("TOTAL")), store("TOTALS", ONE, get_cell("BACKWARDS"))]
     before = [each for name in names for each in cell(name, ZERO)]
-    run_query(state, statements, arrays, before=before, after=found, tail=tail)
+    run_query(state, statements, arguments, before=before, after=found, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
@@ -186,7 +185,7 @@ def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
 def _are_together(state: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
     elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""
-    outer = [state.coordinates.get(name) for name in axes_before(state, axis)]
+    outer = [coordinate_along(state, name) for name in axes_before(state, axis)]
     dimensions = _dimensions_of_fiber(state, axis)
     match [coordinate for coordinate in outer if coordinate != ZERO]:
         case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
@@ -196,7 +195,7 @@ def _are_together(state: TargetAxes, axis: Axis) -> bool:
 
 
 def _dimensions_of_fiber(state: TargetAxes, axis: Axis) -> frozenset[int]:
-    outer = [state.dimensions.get(name, frozenset()) for name in axes_before(state, axis)]
+    outer = [state.elements.coordinates[name].dimensions for name in axes_before(state, axis)]
     return frozenset().union(*outer)
 
 

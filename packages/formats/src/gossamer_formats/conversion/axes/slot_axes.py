@@ -6,17 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bind_slots import bind_value_slot, slot_within, take_next
-from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
-from gossamer_formats.conversion.axes.fiber_offsets import add_offsets, pass_offsets
-from gossamer_formats.conversion.axes.fiber_ranks import add_ranks
-from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
-from gossamer_formats.conversion.axes.target_axes import AxisSlot, TargetAxes, length_of
-from gossamer_formats.conversion.maps.axes_between import axes_between
-from gossamer_formats.conversion.recording.array_scalars import (
-    longest_of,
-    sum_of,
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage, ValueSlots
+from gossamer_formats.conversion.axes.element_bindings import (
+    AxisCoordinate,
+    AxisSlot,
+    ElementBindings,
 )
+from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
+from gossamer_formats.conversion.axes.fiber_offsets import first_slot, offsets_of_dense_fibers
+from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
+from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
+from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot, slot_within, take_next
+from gossamer_formats.conversion.axes.target_axes import (
+    AxisResult,
+    TargetAxes,
+    coordinate_along,
+    length_of,
+)
+from gossamer_formats.conversion.maps.axes_between import axes_between
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array, ancestors
@@ -35,41 +42,51 @@ class _Below(NamedTuple):
     group: AxisSlot
 
 
-def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> None:
-    """Add an axis that does not occur in the map, and bind the rank of the element among those of its
-    group, which the compressed axis below takes in portions of its width."""
+def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
+    """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
+    by their ranks, in portions of its width."""
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
-    below, parent, recorder = _below(state, axis), state.axis_slots[axis.parent], state.recorder
-    counts, rank = _counts_and_rank(state, axis, below)
-    lengths = recorder.compute(_portions, counts, parent.size.value, below.width)
-    longest = recorder.decide(longest_of, lengths)
-    if state.sizes.bind(axis.length, longest) < longest:
-        raise NotDirectError("a fiber is too long")
-    offsets = add_offsets(state, indptr, lengths, recorder.compute(sum_of, lengths))
-    first = pass_offsets(state, axis, offsets, parent)
-    if rank is None:
-        state.slots = state.slots._replace(are_own=True)
-        starts = recorder.compute(np.zeros, below.group.size.value, np.int32)
-        rank = take_next(state, axis.name, below.group, starts)
+    below, parent = _below(state, axis), state.axis_slots[axis.parent]
+    ranked = _shared_ranks(state, below) if below.is_shared else _own_ranks(state, axis, below)
+    lengths = state.recorder.compute(_portions, ranked.counts, parent.size.value, below.width)
+    offsets = offsets_of_dense_fibers(state, axis, indptr=indptr, lengths=lengths)
+    first = first_slot(state, axis, offsets=offsets, parent=parent)
     size = state.arguments.constant(f"w_{below.axis.name}", below.width).expr
-    state.coordinates[axis.name] = floordiv(rank, size)
-    position = ZERO if below.width == 1 else binary("floormod", rank, size)
-    state.positions[below.axis.name] = position
-    assert offsets.largest is not None
-    slot = add(first, state.coordinates[axis.name])
-    bind_value_slot(state, axis, slot, offsets.largest)
+    portion = floordiv(ranked.rank, size)
+    position = ZERO if below.width == 1 else binary("floormod", ranked.rank, size)
+    found = ElementBindings({axis.name: AxisCoordinate(portion)}, {below.axis.name: position})
+    own = BuiltStorage(slots=ValueSlots(are_own=not below.is_shared))
+    return AxisResult(
+        sized_slot(state, axis, add(first, portion), offsets.total),
+        ranked.bindings.extended(found),
+        offsets.storage.extended(own),
+    )
 
 
-def _counts_and_rank(
-    state: TargetAxes, axis: Axis, below: _Below
-) -> tuple[RecordedValue, Expr | None]:
-    """Return how many slots each group needs, and the rank of the element's slot if some share one."""
-    if not below.is_shared:
-        return fiber_counts(state, below.group, [below.axis.name]), None
+class _Ranked(NamedTuple):
+    """The number of slots that each group needs, the rank of an element's slot in its group, and what binds
+    it."""
+
+    counts: RecordedValue
+    rank: Expr
+    bindings: ElementBindings
+
+
+def _own_ranks(state: TargetAxes, axis: Axis, below: _Below) -> _Ranked:
+    """Return the ranks of elements that have a slot each: they are counted."""
+    counts = fiber_counts(state, below.group, [below.axis.name])
+    starts = state.recorder.compute(np.zeros, below.group.size.value, np.int32)
+    taken = take_next(state, axis.name, fiber=below.group, starts=starts)
+    return _Ranked(counts, taken.value, ElementBindings(statements=taken.statements))
+
+
+def _shared_ranks(state: TargetAxes, below: _Below) -> _Ranked:
+    """Return the ranks of elements that share slots: those of their coordinates."""
     fibers = marked_fibers(state, below.axis, below.group)
-    rank = add_ranks(state, below.axis, below.group, fibers)
-    return state.recorder.compute(np.diff, fibers.offsets), rank
+    found = rank_in_fiber(state, below.axis, parent=below.group, fibers=fibers)
+    counts = state.recorder.compute(np.diff, fibers.offsets)
+    return _Ranked(counts, found.rank, found.bindings)
 
 
 def _portions(counts: Array, parents: int, width: int) -> Array:
@@ -98,7 +115,7 @@ def _below(state: TargetAxes, axis: Axis) -> _Below:
     are_dense = all(
         indices_of(state.axes[name]) is None
         and not is_varied(state.axes[name])
-        and name in state.coordinates
+        and name in state.elements.coordinates
         for name in between
     )
     if not are_dense or (is_shared and (between or not indices.unique)):
@@ -111,6 +128,11 @@ def _group(state: TargetAxes, axis: Axis, between: list[str]) -> AxisSlot:
     """Return the fiber within which elements are counted."""
     group = state.axis_slots[axis.parent]
     for name in between:
-        size = length_of(state, state.axes[name])
-        group = slot_within(state, f"N_{axis.name}_{name}", group, state.coordinates[name], size)
+        group = slot_within(
+            state,
+            f"N_{axis.name}_{name}",
+            outer=group,
+            position=coordinate_along(state, name),
+            width=length_of(state, state.axes[name]),
+        )
     return group

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, run_query
+from gossamer_formats.conversion.axes.run_query import run_query
+from gossamer_formats.conversion.axes.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import load, store
@@ -43,7 +44,7 @@ def occurring(state: TargetAxes, value: Expr, size: Size) -> RecordedValue:
 
 
 def rank_in_table(
-    state: TargetAxes, name: str, value: Expr, listed: RecordedValue, size: Size
+    state: TargetAxes, name: str, *, value: Expr, listed: RecordedValue, size: Size
 ) -> Expr:
     """Add the table of the ranks of listed values, and return that of the element's value."""
     table = f"RANK_TABLE_{name}"

@@ -1,21 +1,15 @@
-"""The axes of a target that were added so far, and the statements that bind the slots of an element."""
+"""The axes of a target: those that were added so far, and what each adds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
-import msgspec
-
-from gossamer_formats.conversion.kernels.loop_nest import Tail
-from gossamer_formats.conversion.kernels.run_kernel import run_kernel
-from gossamer_formats.conversion.kernels.shared_arguments import (
-    SINGLE,
-    SharedArguments,
-    Size,
-)
-from gossamer_formats.conversion.recording.branch import RecordedValue
-from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage
+from gossamer_formats.conversion.axes.element_bindings import ROOT_SLOT, AxisSlot, ElementBindings
+from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments, Size
+from gossamer_formats.conversion.kernels.statements import let
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.source.element_loop import ElementLoop
@@ -23,68 +17,9 @@ from gossamer_formats.conversion.source.element_order import ElementOrder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import ancestors, axes_by_name
-from gossamer_ir.core.axis_kinds import Indptr, is_full
-from gossamer_ir.core.build import ZERO
-from gossamer_ir.nodes import Axis, Expr, FormatDescription, Stmt
-
-
-class AxisSlot(NamedTuple):
-    """An element's slot of an axis, and the number of all slots."""
-
-    slot: Expr
-    size: Size
-
-
-ROOT_SLOT = AxisSlot(ZERO, SINGLE)
-"""The slot of an element before all axes."""
-
-
-class IndexArray(NamedTuple):
-    """An index array that is complete: its dtype, and its largest element, if that is known; the
-    least one is 0 then."""
-
-    array: RecordedValue
-    dtype: str
-    largest: int | RecordedValue | None = None
-
-
-class StoredCoordinate(NamedTuple):
-    """A coordinate that the last kernel stores in the element's slot of an index array.
-
-    `largest` is the largest one that may be stored; `unused` is stored in the other slots, None if there are
-    none.
-    """
-
-    axis: str
-    handle: str
-    largest: int
-    unused: int | None
-
-
-class Appended(NamedTuple):
-    """An axis to which the last kernel appends the elements, which are in its order: `parent` is the slot
-    of the fiber. There are fewer elements than slots."""
-
-    axis: Axis
-    indptr: Indptr | None
-    parent: AxisSlot
-
-
-class ValueSlots(NamedTuple):
-    """Properties of the slots of the values: each element has a slot of its own; the slots are those of
-    the source; each slot has an element; the axis whose slots the last kernel counts."""
-
-    are_own: bool = False
-    are_of_source: bool = False
-    are_filled: bool = False
-    appended: Appended | None = None
-
-
-class LaterSlot(NamedTuple):
-    """About the slot of a later element, if the condition holds that there is one."""
-
-    condition: Expr
-    slot: Expr
+from gossamer_ir.core.axis_kinds import Indices, Indptr, is_full
+from gossamer_ir.core.build import index_var
+from gossamer_ir.nodes import Axis, Const, Expr, FormatDescription, Var
 
 
 class Requirements(NamedTuple):
@@ -95,11 +30,11 @@ class Requirements(NamedTuple):
     one_kernel: bool
 
 
-class TargetAxes(msgspec.Struct, eq=False):
-    """The axes so far.
+class TargetAxes(NamedTuple):
+    """The axes so far: the slots of an element by axis, and the slot of its value.
 
     Statements of all kernels see `p`, `l0`, `l1`, ... of the loop over the elements. `order` is what is
-    known about the order of the elements.
+    known about the order of the elements. `sizes` are the same for all tensors of the kind.
     """
 
     source: RecordedStorage
@@ -108,33 +43,10 @@ class TargetAxes(msgspec.Struct, eq=False):
     target: ConversionTarget
     requires: Requirements
     sizes: KnownSizes
-    """The sizes that are the same for all tensors of the kind."""
-    slot_counts: dict[str, RecordedValue] = {}
-    """The sizes that are numbers of slots."""
-    coordinates: dict[str, Expr] = {}
-    """An element's coordinate along an axis."""
-    positions: dict[str, Expr] = {}
-    """An element's position in a fiber of an axis, where the axis above it has determined it."""
-    lengths: dict[str, Size] = {}
-    """The number of coordinates of an axis."""
-    logical: dict[str, int] = {}
-    """The logical dimension whose coordinate is that along an axis."""
-    dimensions: dict[str, frozenset[int]] = {}
-    """The logical dimensions on which the coordinate along an axis depends."""
-    bindings: list[Stmt] = []
-    """The statements that bind the slots of the axes so far."""
-    starts: list[Stmt] = []
-    """The statements before the loops."""
-    axis_slots: dict[str | None, AxisSlot] = msgspec.field(
-        default_factory=lambda: {None: ROOT_SLOT}
-    )
+    axis_slots: Mapping[str | None, AxisSlot] = MappingProxyType({None: ROOT_SLOT})
     value_slot: AxisSlot = ROOT_SLOT
-    """The slot of the element's value, as far as axes are known."""
-    slots: ValueSlots = msgspec.field(default_factory=ValueSlots)
-    later: LaterSlot | None = None
-    """The slot of a later element, whose values and coordinates will be stored there."""
-    arrays: dict[str, IndexArray] = {}
-    stored: list[StoredCoordinate] = []
+    elements: ElementBindings = ElementBindings()
+    storage: BuiltStorage = BuiltStorage()
 
     @property
     def description(self) -> FormatDescription:
@@ -157,11 +69,69 @@ class TargetAxes(msgspec.Struct, eq=False):
         return self.loop.arguments.recorder
 
 
+class CompressedAxis(NamedTuple):
+    """An axis that stores coordinates: its arrays, and the slot of its parent, which is the fiber."""
+
+    axis: Axis
+    indptr: Indptr | None
+    indices: Indices
+    parent: AxisSlot
+
+    @property
+    def name(self) -> str:
+        """The name of the axis."""
+        return self.axis.name
+
+
+class AxisResult(NamedTuple):
+    """An element's slot of an axis, and what the axis adds to the bindings of elements and to the storage.
+
+    `value_slot` is the slot of the element's value, as far as axes are known; None if it is that of the axis.
+    """
+
+    slot: AxisSlot
+    elements: ElementBindings = ElementBindings()
+    storage: BuiltStorage = BuiltStorage()
+    value_slot: AxisSlot | None = None
+
+
+def with_bindings(
+    state: TargetAxes, elements: ElementBindings, storage: BuiltStorage | None = None
+) -> TargetAxes:
+    """Return the same axes with more bindings of elements, and with more of the storage."""
+    known = state.storage if storage is None else state.storage.extended(storage)
+    return state._replace(elements=state.elements.extended(elements), storage=known)
+
+
+def with_axis(state: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
+    """Return the axes with one more, whose slot is bound for the kernels of later axes and the last one."""
+    slot, elements = result.slot, result.elements
+    if not isinstance(slot.slot, Var | Const):
+        name = index_var(f"t_{axis.name}")
+        elements = elements.extended(ElementBindings(statements=(let(name.name, slot.slot),)))
+        slot = AxisSlot(name, slot.size)
+    return with_bindings(state, elements, result.storage)._replace(
+        axis_slots={**state.axis_slots, axis.name: slot},
+        value_slot=slot if result.value_slot is None else result.value_slot,
+    )
+
+
+def coordinate_along(state: TargetAxes, axis: str) -> Expr:
+    """Return an element's coordinate along an axis."""
+    return state.elements.coordinates[axis].value
+
+
+def logical_dimension(state: TargetAxes, axis: str) -> int | None:
+    """Return the logical dimension that has the coordinate along an axis; None if there is none."""
+    found = state.elements.coordinates.get(axis)
+    return None if found is None else found.logical
+
+
 def length_of(state: TargetAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
-    known = state.lengths.get(axis.name)
-    if known is not None:
-        return known
+    found = state.elements.coordinates.get(axis.name)
+    if found is not None and found.length is not None:
+        return found.length
     return state.arguments.constant(f"w_{axis.name}", state.sizes.value(axis.length))
 
 
@@ -180,24 +150,3 @@ def axes_before(state: TargetAxes, axis: Axis) -> list[str]:
 def has_full_ancestors(state: TargetAxes, axis: Axis) -> bool:
     """Return whether the fibers of an axis are those of dense axes, which are there without elements, too."""
     return all(is_full(state.axes[name]) for name in ancestors(state.axes, axis.name))
-
-
-def run_query(
-    state: TargetAxes,
-    statements: Sequence[Stmt],
-    arguments: Mapping[str, Any],
-    *,
-    before: Sequence[Stmt] = (),
-    after: Sequence[Stmt] = (),
-    tail: Tail | None = None,
-) -> None:
-    """Run a kernel with statements for each element, others before and after the loops, and one after some
-    inner loops.
-
-    Raises `NotDirectError` if there may be only one kernel.
-    """
-    if state.requires.one_kernel:
-        raise NotDirectError("a query needs a kernel of its own")
-    loops = state.loop.around([*state.bindings, *statements], tail)
-    body = [*state.starts, *before, *loops, *after]
-    run_kernel(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.axes.built_storage import AppendedAxis, BuiltStorage
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
 from gossamer_formats.conversion.axes.fiber_offsets import (
     ENDS,
-    ends_argument,
-    no_ends,
+    fiber_offsets,
+    list_size,
+    new_ends,
     offsets_of_ends,
-    set_list_size,
-    set_offsets,
     store_end,
 )
-from gossamer_formats.conversion.axes.target_axes import (
-    Appended,
-    AxisSlot,
-    TargetAxes,
-    has_full_ancestors,
-)
+from gossamer_formats.conversion.axes.target_axes import TargetAxes, has_full_ancestors
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import (
     Tail,
@@ -43,7 +40,6 @@ from gossamer_formats.conversion.recording.array_scalars import (
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
-from gossamer_formats.conversion.target.dtypes import native_index_dtype
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
 from gossamer_ir.nodes import Axis, Expr, For, Let, Stmt, Store, Var
 from gossamer_ir.traversal.substitute import substitute
@@ -52,40 +48,58 @@ TOTAL = "TOTAL"
 """The local variable with the number of elements so far."""
 
 
+class AppendedElements(NamedTuple):
+    """The number of elements that were appended, and what their slots add to the storage."""
+
+    total: RecordedValue
+    storage: BuiltStorage
+
+
 def append_elements(
     state: TargetAxes,
-    appended: Appended,
+    appended: AppendedAxis,
+    *,
     stores: Sequence[Stmt],
     arguments: Mapping[str, ArrayArgument],
-) -> RecordedValue:
-    """Run the last kernel, which appends elements to an axis, and return how many there are."""
+) -> AppendedElements:
+    """Run the last kernel, which appends elements to an axis."""
     axis, indptr, parent = appended
     recorder = state.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
     found = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
-    tail = None
-    if indptr is not None:
-        dtype = recorder.decide(native_index_dtype, state.source.value_count)
-        ends = recorder.compute(no_ends, parent.size.value, dtype)
-        found[ENDS] = ends_argument(ends, dtype, parent.size)
-        tail = _tail(state, axis, store_end(parent.slot, get_cell(TOTAL), dtype))
-    loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
-    body = [*state.starts, *cell(TOTAL, ZERO), *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
-    run_kernel(recorder, body, {**state.arguments.by_name, **found})
-    total = recorder.compute(first_of, totals)
     if indptr is None:
-        set_list_size(state, axis, total)
-        return total
-    if tail is None or not _ends_each_fiber(state, parent, tail):
-        ends = recorder.compute(offsets_of_ends, ends)
-    set_offsets(state, indptr, ends, dtype)
-    return total
+        _run(state, axis, stores=stores, arguments=found, tail=None)
+        total = recorder.compute(first_of, totals)
+        return AppendedElements(total, BuiltStorage(slot_counts=list_size(axis, total)))
+    ends = new_ends(state, parent)
+    tail = _tail(state, axis, store_end(parent.slot, get_cell(TOTAL), ends.dtype))
+    _run(state, axis, stores=stores, arguments={**found, ENDS: ends}, tail=tail)
+    total = recorder.compute(first_of, totals)
+    offsets = ends.array
+    if not _ends_each_fiber(state, parent, tail):
+        offsets = recorder.compute(offsets_of_ends, offsets)
+    storage = fiber_offsets(state, indptr, offsets=offsets, dtype=ends.dtype).storage
+    return AppendedElements(total, storage)
+
+
+def _run(
+    state: TargetAxes,
+    axis: Axis,
+    *,
+    stores: Sequence[Stmt],
+    arguments: Mapping[str, ArrayArgument],
+    tail: Tail | None,
+) -> None:
+    loops = _in_vectors(state, axis, stores, tail) or _one_by_one(state, axis, stores, tail)
+    starts = (*state.elements.starts, *cell(TOTAL, ZERO))
+    body = [*starts, *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
+    run_kernel(state.recorder, body, {**state.arguments.by_name, **arguments})
 
 
 def _tail(state: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
     if has_full_ancestors(state, axis):
-        return hoisted(state.loop.nest, state.bindings, statement)
+        return hoisted(state.loop.nest, state.elements.statements, statement)
     return Tail(statement, depth_of_loops(state.loop.nest))
 
 
@@ -112,7 +126,7 @@ def _one_by_one(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append elements."""
     loop, slot = state.loop, _slot(axis)
-    body = [*state.bindings, let(slot.name, get_cell(TOTAL)), *stores]
+    body = [*state.elements.statements, let(slot.name, get_cell(TOTAL)), *stores]
     if loop.condition is None or loop.solved is not None:
         # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
         return loop.around([*body, set_cell(TOTAL, add(slot, ONE))], tail)
@@ -130,7 +144,11 @@ def _in_vectors(
 ) -> tuple[Stmt, ...] | None:
     """Return the loops that append several elements at once; None unless these elements are always in one
     fiber."""
-    found = vector_loop(state.loop.nest, state.bindings) if state.loop.condition is None else None
+    found = (
+        vector_loop(state.loop.nest, state.elements.statements)
+        if state.loop.condition is None
+        else None
+    )
     if found is None or (tail is not None and tail.depth > found.depth):
         return None
     first = index_var(f"first_{axis.name}")

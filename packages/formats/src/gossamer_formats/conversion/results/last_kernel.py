@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.target_axes import AxisSlot, TargetAxes, run_query
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.run_query import run_query
+from gossamer_formats.conversion.axes.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import cast, let, when
@@ -47,33 +50,34 @@ class _ArrayStore(NamedTuple):
     """A new array, and what is stored for each element in which slot."""
 
     wanted: WantedArray
-    slot: AxisSlot
+    into: AxisSlot
     value: Expr
 
 
 def run_last_kernel(state: TargetAxes, options: ElementOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
-    if not state.slots.are_own and not state.order.are_distinct:
+    if not state.storage.slots.are_own and not state.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
     described = typed_description(state, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)
     results = shared_arrays(state, dtypes) | _shared_results(state, handle, options)
     stores = _coordinate_stores(state, dtypes) | _value_stores(state, described, options)
-    results |= _run(state, {name: each for name, each in stores.items() if name not in results})
-    # After the last kernel, which may count the slots of an axis.
-    results |= complete_arrays(state, dtypes)
+    made, complete = _run(
+        state, {name: each for name, each in stores.items() if name not in results}
+    )
+    results |= made | complete_arrays(state.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
     count = state.recorder.compute(size_of, results[handle])
     known = state.sizes.known
     storage = RecordedStorage(described, known, results, count, are_new=True)
-    return RecordedConversion(storage, {**known, **state.slot_counts}, permutation)
+    return RecordedConversion(storage, {**known, **complete.slot_counts}, permutation)
 
 
 def _shared_results(
     state: TargetAxes, handle: str, options: ElementOptions
 ) -> dict[str, RecordedValue]:
     """Return what follows without a kernel if the slots are those of the source."""
-    if not state.slots.are_of_source:
+    if not state.storage.slots.are_of_source:
         return {}
     found = {}
     if is_shareable(state.recorder, state.source, state.source.values):
@@ -85,10 +89,10 @@ def _shared_results(
 
 def _coordinate_stores(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
     found = {}
-    for stored in state.stored:
+    for stored in state.storage.stored:
         dtype, slot = dtypes[stored.handle], state.axis_slots[stored.axis]
         wanted = WantedArray(slot.size.value, dtype, stored.unused)
-        coordinate = cast(state.coordinates[stored.axis], dtype)
+        coordinate = cast(coordinate_along(state, stored.axis), dtype)
         found[stored.handle] = _ArrayStore(wanted, slot, coordinate)
     return found
 
@@ -98,7 +102,7 @@ def _value_stores(
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their indices in the source."""
     extra, slot = described.buffer.extra_storage, state.value_slot
-    is_filled = state.slots.are_filled and not extra
+    is_filled = state.storage.slots.are_filled and not extra
     if extra:
         count = state.recorder.compute(plus, slot.size.value, extra)
         slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
@@ -113,27 +117,32 @@ def _value_stores(
 
 def _prefetches(state: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
     """Return the statements that fetch the lines of arrays in which a later element will be stored."""
-    if state.later is None:
+    later = state.elements.later
+    if later is None:
         return []
-    later = index_var("later")
-    hints = [Prefetch(name, (later,)) for name in arrays]
-    return [when(state.later.condition, [let(later.name, state.later.slot), *hints])]
+    slot = index_var("later")
+    hints = [Prefetch(name, (slot,)) for name in arrays]
+    return [when(later.condition, [let(slot.name, later.slot), *hints])]
 
 
-def _run(state: TargetAxes, stores: Mapping[str, _ArrayStore]) -> dict[str, RecordedValue]:
-    """Run the kernel, and return the new arrays."""
+def _run(
+    state: TargetAxes, stores: Mapping[str, _ArrayStore]
+) -> tuple[dict[str, RecordedValue], BuiltStorage]:
+    """Run the kernel, and return the new arrays, and the storage with the slots that the kernel counts."""
     if not stores:
-        return {}
+        return {}, state.storage
     made = allocate(state.recorder, {name: each.wanted for name, each in stores.items()})
     statements = [
-        Store(f"T_{name}", (each.slot.slot,), each.value) for name, each in stores.items()
+        Store(f"T_{name}", (each.into.slot,), each.value) for name, each in stores.items()
     ]
     arguments = {
-        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.slot.size.expr,))
+        f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.into.size.expr,))
         for name, each in stores.items()
     }
-    if state.slots.appended is None:
+    appended = state.storage.slots.appended
+    if appended is None:
         run_query(state, [*_prefetches(state, [*arguments]), *statements], arguments)
-        return made
-    total = append_elements(state, state.slots.appended, statements, arguments)
-    return {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}
+        return made, state.storage
+    total, counted = append_elements(state, appended, stores=statements, arguments=arguments)
+    used = {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}
+    return used, state.storage.extended(counted)

@@ -8,11 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.target_axes import (
-    IndexArray,
-    StoredCoordinate,
-    TargetAxes,
-)
+from gossamer_formats.conversion.axes.built_storage import IndexArray, StoredCoordinate
+from gossamer_formats.conversion.axes.target_axes import TargetAxes, logical_dimension
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import is_shareable
@@ -30,9 +27,11 @@ def typed_description(state: TargetAxes, index_dtype: str | None) -> FormatDescr
     """
     described = with_index_dtype(state.description, index_dtype or "int32")
     dtypes = index_dtypes(described)
-    fit = [stored.largest <= limits_of(dtypes[stored.handle])[1] for stored in state.stored]
-    fit += [_fits(state.recorder, array, dtypes[name]) for name, array in state.arrays.items()]
-    appended = state.slots.appended
+    fit = [stored.largest <= limits_of(dtypes[stored.handle])[1] for stored in state.storage.stored]
+    fit += [
+        _fits(state.recorder, array, dtypes[name]) for name, array in state.storage.arrays.items()
+    ]
+    appended = state.storage.slots.appended
     if appended is not None and appended.indptr is not None:
         dtype = dtypes[appended.indptr.handle]
         fit.append(state.recorder.decide(_is_at_most, state.source.value_count, dtype))
@@ -58,20 +57,22 @@ def _is_within(array: Array, dtype: str) -> bool:
     return bool(least <= array.min(initial=0) and array.max(initial=0) <= most)
 
 
-def complete_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
+def complete_arrays(
+    recorder: Recorder, arrays: Mapping[str, IndexArray], dtypes: Mapping[str, str]
+) -> dict[str, RecordedValue]:
     """Return the index arrays that are not made of what the last kernel stores for each element."""
     return {
         handle: array.array
         if array.dtype == dtypes[handle]
-        else state.recorder.compute(np.ndarray.astype, array.array, dtypes[handle])
-        for handle, array in state.arrays.items()
+        else recorder.compute(np.ndarray.astype, array.array, dtypes[handle])
+        for handle, array in arrays.items()
     }
 
 
 def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
     """Return the index arrays of the source that the target shares."""
     found = {}
-    for stored in state.stored:
+    for stored in state.storage.stored:
         shared = _shared(state, stored, dtypes[stored.handle])
         if shared is not None:
             found[stored.handle] = shared
@@ -81,8 +82,9 @@ def shared_arrays(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, Rec
 def _shared(state: TargetAxes, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
     source = state.source
-    handle = state.loop.loaded.get(state.logical.get(stored.axis, -1))
-    if handle is None or not state.slots.are_of_source:
+    logical = logical_dimension(state, stored.axis)
+    handle = None if logical is None else state.loop.loaded.get(logical)
+    if handle is None or not state.storage.slots.are_of_source:
         return None
     if index_dtypes(source.description)[handle] != dtype:
         return None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
+from gossamer_formats.conversion.axes.run_query import run_query
 from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
-from gossamer_formats.conversion.axes.target_axes import (
-    IndexArray,
-    TargetAxes,
-    run_query,
-)
+from gossamer_formats.conversion.axes.target_axes import TargetAxes, with_bindings
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import increment, let
@@ -34,31 +34,46 @@ from gossamer_ir.core.build import ZERO, binary, floordiv, index_var, sub
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
 
 
-def set_contents(state: TargetAxes, load: Load, solved: Solved, size: Size, low: int) -> None:
-    """Rank the contents of an index array, which are integers from `low`."""
+def with_contents(
+    state: TargetAxes, load: Load, *, solved: Solved, size: Size, low: int
+) -> TargetAxes:
+    """Rank the contents of an index array, which are integers from `low`, and return the axes with the
+    coordinates that index them."""
     indexing = indexing_axes(state.description, load)
-    if any(name in state.coordinates for name in indexing):
+    if any(name in state.elements.coordinates for name in indexing):
         raise NotDirectError("an index array is indexed by a known coordinate")
     require_table(state, size.value)
     value = solved.value
     if low:
         value = sub(value, state.arguments.integer(f"low_{load.buffer}", low).expr)
-    listed = _listed(state, load, solved, value, size, low)
+    contents = _Contents(load.buffer, solved, value, size, low)
+    listed = _listed(state, contents)
     from_low = state.recorder.compute(np.subtract, listed, low) if low else listed
     rank = index_var(f"k_{load.buffer}")
-    found = rank_in_table(state, load.buffer, value, from_low, size)
-    state.bindings.append(let(rank.name, found))
+    found = rank_in_table(state, load.buffer, value=value, listed=from_low, size=size)
     total = state.recorder.decide(size_of, listed)
-    _set_digits(state, [state.axes[name] for name in indexing], rank, total)
-    state.dimensions |= dict.fromkeys(indexing, dimensions_of(solved.value))
-    _store_contents(state, load, listed, unused_content(solved))
+    coordinates = _digits(state, [state.axes[name] for name in indexing], rank, total)
+    dimensions = dimensions_of(solved.value)
+    elements = ElementBindings(
+        {name: AxisCoordinate(each, dimensions=dimensions) for name, each in coordinates.items()},
+        statements=(let(rank.name, found),),
+    )
+    return with_bindings(state, elements, _array_of(state, contents, listed))
 
 
-def _listed(
-    state: TargetAxes, load: Load, solved: Solved, value: Expr, size: Size, low: int
-) -> RecordedValue:
+class _Contents(NamedTuple):
+    """The contents of an index array of the map: `value` is that of an element, from 0 to `size` - 1."""
+
+    buffer: str
+    solved: Solved
+    value: Expr
+    size: Size
+    low: int
+
+
+def _listed(state: TargetAxes, contents: _Contents) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
-    recorder, name = state.recorder, load.buffer
+    recorder, (name, solved, value, size, low) = state.recorder, contents
     if name not in state.target.orders:
         found = occurring(state, value, size)
         return recorder.compute(np.add, found, low) if low else found
@@ -71,11 +86,14 @@ def _listed(
     return recorder.compute(listed_contents, state.target, name, counts)
 
 
-def _store_contents(state: TargetAxes, load: Load, listed: RecordedValue, unused: int) -> None:
-    buffer = next(array for array in state.description.index_arrays if array.name == load.buffer)
+def _array_of(state: TargetAxes, contents: _Contents, listed: RecordedValue) -> BuiltStorage:
+    """Return the index array with its contents."""
+    name, description = contents.buffer, state.description
+    buffer = next(array for array in description.index_arrays if array.name == name)
     count = prod(state.sizes.value(size) for size in buffer.shape)
-    contents = state.recorder.compute(_array, state.description, load.buffer, listed, count, unused)
-    state.arrays[buffer.handle or buffer.name] = IndexArray(contents, "int64")
+    unused = unused_content(contents.solved)
+    array = state.recorder.compute(_array, description, name, listed, count, unused)
+    return BuiltStorage({buffer.handle or buffer.name: IndexArray(array, "int64")})
 
 
 def _array(
@@ -84,19 +102,21 @@ def _array(
     return listed_array(description, buffer, listed, size=size, unused=unused)
 
 
-def _set_digits(state: TargetAxes, axes: Sequence[Axis], value: Expr, total: int) -> None:
-    """Set the coordinates of axes, of which the last varies fastest, to the digits of a value."""
+def _digits(state: TargetAxes, axes: Sequence[Axis], value: Expr, total: int) -> dict[str, Expr]:
+    """Return the digits of a value: the coordinates along axes, of which the last varies fastest."""
+    found: dict[str, Expr] = {}
     for axis in reversed(axes[1:]):
         length = state.sizes.value(axis.length)
         if length == 1:
-            state.coordinates[axis.name] = ZERO
+            found[axis.name] = ZERO
             continue
         size = state.arguments.constant(f"w_{axis.name}", length)
-        state.coordinates[axis.name] = binary("floormod", value, size.expr)
+        found[axis.name] = binary("floormod", value, size.expr)
         value, total = floordiv(value, size.expr), -(-total // length)
     if state.sizes.bind(axes[0].length, total) < total:
         raise NotDirectError("there are more contents than entries")
-    state.coordinates[axes[0].name] = value
+    found[axes[0].name] = value
+    return found
 
 
 def range_of(solved: Solved, shape: Sequence[int]) -> tuple[int, int]:

@@ -1,0 +1,33 @@
+"""Kernels that find out what an axis needs to know about all elements: the attribute queries of PLDI 2020."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.kernels.loop_nest import Tail
+from gossamer_formats.conversion.kernels.run_kernel import run_kernel
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_ir.nodes import Stmt
+
+
+def run_query(
+    state: TargetAxes,
+    statements: Sequence[Stmt],
+    arguments: Mapping[str, Any],
+    *,
+    before: Sequence[Stmt] = (),
+    after: Sequence[Stmt] = (),
+    tail: Tail | None = None,
+) -> None:
+    """Run a kernel with statements for each element, others before and after the loops, and one after some
+    inner loops.
+
+    Raises `NotDirectError` if there may be only one kernel.
+    """
+    if state.requires.one_kernel:
+        raise NotDirectError("a query needs a kernel of its own")
+    loops = state.loop.around([*state.elements.statements, *statements], tail)
+    body = [*state.elements.starts, *before, *loops, *after]
+    run_kernel(state.recorder, body, {**state.arguments.by_name, **arguments})

@@ -1,0 +1,74 @@
+"""An element's slot of an axis: at a position of its fiber, or the next one that its fiber has."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.kernels.shared_arguments import Size
+from gossamer_formats.conversion.kernels.statements import digits, let, load, store
+from gossamer_formats.conversion.recording.branch import RecordedValue
+from gossamer_formats.conversion.target.dtypes import native_index_dtype
+from gossamer_formats.storage import Array
+from gossamer_ir.core.build import ONE, add, index_var
+from gossamer_ir.nodes import Axis, Expr, Stmt
+
+
+def sized_slot(state: TargetAxes, axis: Axis, slot: Expr, count: int | RecordedValue) -> AxisSlot:
+    """Return a slot of an axis that has `count` slots in all fibers, which becomes an argument."""
+    return AxisSlot(slot, state.arguments.integer(f"N_{axis.name}", count))
+
+
+def slot_within(
+    state: TargetAxes, name: str, *, outer: AxisSlot, position: Expr, width: Size
+) -> AxisSlot:
+    """Return the slot at a position in a fiber of fixed width; `name` is that of the number of all slots."""
+    if width.value == 1:
+        return outer
+    count = state.arguments.product(name, outer.size, width)
+    return AxisSlot(digits(outer.slot, width.expr, position), count)
+
+
+class NextInFiber(NamedTuple):
+    """An index that counts the elements of each fiber, and the statements that bind it."""
+
+    value: Expr
+    statements: tuple[Stmt, ...]
+
+
+def take_next(
+    state: TargetAxes, name: str, *, fiber: AxisSlot, starts: RecordedValue
+) -> NextInFiber:
+    """Return an index that counts the elements of a fiber from its start."""
+    # The last fiber begins last.
+    dtype = state.recorder.decide(_counting_dtype, starts, state.source.value_count)
+    counting = state.recorder.compute(np.ndarray.astype, starts, dtype)
+    state.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
+    return take_next_from(name, fiber=fiber, dtype=dtype)
+
+
+def take_next_from(name: str, *, fiber: AxisSlot, dtype: str) -> NextInFiber:
+    """Return an index that counts the elements of a fiber, from the array of those that are next."""
+    array, at, taken = next_array(name), index_var(f"at_{name}"), index_var(f"r_{name}")
+    statements = (
+        let(at.name, fiber.slot),
+        let(taken.name, load(array, at, dtype)),
+        store(array, at, add(taken, ONE), dtype),
+    )
+    return NextInFiber(taken, statements)
+
+
+def next_array(axis: str) -> str:
+    """Return the name of the array of the index that is next in each fiber of an axis.
+
+    >>> next_array("J")
+    'NEXT_J'
+    """
+    return f"NEXT_{axis}"
+
+
+def _counting_dtype(starts: Array, count: int) -> str:
+    return native_index_dtype((int(starts[-1]) if starts.size else 0) + count)
