@@ -185,9 +185,11 @@ def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
 def _are_together(state: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
     elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""
-    outer = [coordinate_along(state, name) for name in axes_before(state, axis)]
+    outer = [state.elements.coordinates.get(name) for name in axes_before(state, axis)]
+    # The coordinate along a slot axis above is not known yet.
+    values = [None if coordinate is None else coordinate.value for coordinate in outer]
     dimensions = _dimensions_of_fiber(state, axis)
-    match [coordinate for coordinate in outer if coordinate != ZERO]:
+    match [value for value in values if value != ZERO]:
         case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
             is_logical = [variable] == [logical_variable(dimension) for dimension in dimensions]
             return is_logical and is_grouped_by(state.order, [*dimensions])
@@ -195,8 +197,8 @@ def _are_together(state: TargetAxes, axis: Axis) -> bool:
 
 
 def _dimensions_of_fiber(state: TargetAxes, axis: Axis) -> frozenset[int]:
-    outer = [state.elements.coordinates[name].dimensions for name in axes_before(state, axis)]
-    return frozenset().union(*outer)
+    outer = [state.elements.coordinates.get(name) for name in axes_before(state, axis)]
+    return frozenset().union(*(each.dimensions for each in outer if each is not None))
 
 
 def _fits(value_count: int) -> bool:
