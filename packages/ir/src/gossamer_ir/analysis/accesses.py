@@ -130,6 +130,7 @@ def statements_in_context(
     bound = None if values is None else dict(values)
     for statement in body:
         if bound is not None:
+            # Before the filter: a let of any buffer may occur in the indices of later accesses.
             bound.update(resolved_values(statement, bound))
         # Most statements name other buffers, and contexts take time to build.
         if buffers is not None and buffers.isdisjoint(buffers_named(statement)):
@@ -141,6 +142,7 @@ def statements_in_context(
                 yield from statements_in_context(
                     inner.statements, inside(at, inner), inside, values=bound, buffers=buffers
                 )
+        # Inits first: a reduction reads what its init has stored.
         yield at
         for inner in effects.bodies:
             if not inner.is_init:
@@ -165,6 +167,7 @@ def _same_context(at: StatementInContext[EnclosingContext], _body: Body) -> Encl
 def _context_inside(at: StatementInContext[EnclosingContext], body: Body) -> EnclosingContext:
     """Return the context of a body of a statement; the init of a block runs before the reduction loops."""
     context, statement, values = at.context, at.statement, at.values
+    # The reduction loops may have no iteration, and conditions inside of them do not hold there.
     if body.is_init and isinstance(statement, Block):
         return context_at_init(context, statement, values)
     resolved = tuple(resolve(condition, values) for condition in body.conditions)
@@ -211,6 +214,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
         kind = type(node)
         if kind in READS:
             reads.append((node, is_certain and _is_unmasked(node)))
+        # An access in an operand that may stay unevaluated, such as a side of a choice, may not happen.
         if kind in LAZY:
             for name in reversed(kind.__struct_fields__):
                 stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))

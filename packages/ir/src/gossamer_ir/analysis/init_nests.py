@@ -108,6 +108,7 @@ def conditions_of_init(at: EnclosedBlock) -> tuple[Expr, ...]:
     if at.block.predicate is None:
         return ()
     own = {item.var for item in at.block.iters}
+    # The iterators stand for themselves here: a conjunct on one of them is kept if the init has it.
     outside = {name: value for name, value in at.values.items() if name not in own}
     dropped = variables_outside_init(EnclosedBlock(at.block, at.loops, outside))
     parts = conjuncts(at.block.predicate)
@@ -118,6 +119,7 @@ def without_loops(parts: Iterable[LoopOrCondition], dropped: Set[str]) -> Iterat
     """Yield enclosing loops and conditions without the dropped loops, and without conjuncts that mention
     these."""
     for item in parts:
+        # A condition is split: one conjunct may depend on a dropped loop, and the others still hold.
         if not isinstance(item, For):
             held = (part for part in conjuncts(item) if not free_vars(part) & dropped)
             if (condition := conjunction(*held)) is not None:
@@ -130,6 +132,7 @@ def variables_used(exprs: Iterable[Expr], values: ValuesOfVariables) -> set[str]
     """Return the variables on which expressions depend, with the variables in `values` replaced by those on
     which their values depend."""
     pending = [name for expr in exprs for name in free_vars(expr)]
+    # The common case, which needs no worklist.
     if values.keys().isdisjoint(pending):
         return set(pending)
     used: set[str] = set()

@@ -106,6 +106,7 @@ class Translator:
     def exprs(self, nodes: tuple[Expr, ...]) -> Callable[[Any], tuple[Any, ...]]:
         """Return several expressions as one function of the frame that returns a tuple."""
         parts = tuple(self.expr(node) for node in nodes)
+        # Nearly all tuples have one or two items, for which a display is faster than a loop.
         if len(parts) == 1:
             (only,) = parts
             return lambda frame: (only(frame),)
@@ -136,6 +137,7 @@ class Translator:
         if has_bodies(type(node)) and not isinstance(node, _AROUND_INITS):
             _require_no_init(node)
         run = self.program.statements[type(node)](node, self)
+        # A let precedes an init in its body, and its value may select the element that the init writes.
         if isinstance(node, Let):
             self.around.append(EnclosingStatement(node))
         return run

@@ -91,6 +91,7 @@ class _Retyper:
         self.lets: dict[str, str] = {}
 
     def visit(self, node: Any) -> Any:
+        # Operands first: the dtype of an expression follows from theirs.
         inner = map_children(node, self.visit)
         rule = _RULES.get(type(inner))
         if rule is not None:
@@ -125,6 +126,7 @@ class _Retyper:
         dtype = dtype_of(node.value)
         if dtype == node.var.dtype:
             return node
+        # Statements are visited in program order, so the uses of the variable follow.
         self.lets[node.var.name] = dtype
         return Let(Var(node.var.name, dtype), node.value)
 
@@ -149,6 +151,7 @@ class _Retyper:
         return replace(node, identity=identity, results=results)
 
     def cast(self, node: Cast) -> Expr:
+        # Only casts of retyped loads: another cast to its own dtype was written by the user.
         is_index = isinstance(node.value, Load) and node.value.buffer in self.buffers
         return node.value if is_index and dtype_of(node.value) == node.dtype else node
 
@@ -202,6 +205,7 @@ def _with_operands_of_one_dtype(node: Any, fields: Sequence[str]) -> Any:
 def _with_one_dtype(nodes: list[Expr]) -> list[Expr]:
     """Return the operands with one dtype: expressions of constants are converted to that of the others."""
     firm = [dtype_of(node) for node in nodes if not _is_literal(node)]
+    # Constants alone have the dtype that they were given.
     if not firm:
         return nodes
     return [_converted_to_scalar(node, firm[0]) for node in nodes]
@@ -224,6 +228,7 @@ def _is_literal(node: Expr) -> bool:
 def _converted_to_scalar(node: Expr, dtype: str) -> Expr:
     if dtype_of(node) == dtype:
         return node
+    # A conversion that the program does not state could lose digits, so it is not inserted.
     if not _is_literal(node):
         raise ArgumentError(
             "specialize.dtype",

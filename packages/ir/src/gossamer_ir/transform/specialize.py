@@ -65,6 +65,7 @@ def specialize(
     <BLANKLINE>
     """
     entry = next(function for function in module.functions if function.name == module.entry)
+    # Dtypes first: constants for parameters are then converted like other literals.
     changed = _retyped(entry, dtypes or {})
     changed = _with_fixed_values(changed, values)
     functions = tuple(changed if function is entry else function for function in module.functions)
@@ -82,6 +83,7 @@ def _with_fixed_values(function: Function, values: Mapping[str, bool | int | flo
         name: constant(value, scalars[name]) for name, value in values.items()
     }
     kept = tuple(param for param in function.params if param.name not in values)
+    # Folded at once, since sizes with constants decide which loops can be unrolled and vectorized.
     fixed: Function = rewrite(substitute(replace(function, params=kept), consts), _fold)
     return fixed
 
@@ -107,6 +109,7 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
             raise _unknown_name_error(name, "buffer or axis", {**buffers, **axes})
     storage = _index_storage(axes, dtypes)
     by_buffer = {name: _value_dtype(dtype) for name, dtype in dtypes.items() if name in buffers}
+    # A buffer over the array of a retyped axis must agree with it, unless its own dtype is given.
     for declared in buffers.values():
         if declared.handle in storage:
             by_buffer.setdefault(declared.name, storage[declared.handle])

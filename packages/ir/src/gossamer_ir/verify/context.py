@@ -126,11 +126,13 @@ class VerifyContext:
             self.report("verify.name.duplicate", f"The name '{name}' is given twice.", at)
         elif not is_identifier(name):
             self.report("verify.name.identifier", f"'{name}' is not an identifier.", at)
+        # Also a name that is not an identifier, so that it is reported once.
         taken.add(name)
 
     def define(self, name: str, dtype: str, at: At) -> None:
         """Declare a variable to the end of the scope."""
         self.define_name(name, at)
+        # A duplicate is reported, and keeps the first definition: its own would end with an inner scope.
         if name not in self.variables:
             self.variables[name] = dtype
             self._scoped.append(name)
@@ -156,6 +158,7 @@ class VerifyContext:
         """Return whether the walk must stop at this depth; reported once per function."""
         if at.depth <= MAX_DEPTH:
             return False
+        # Once: every sibling at this depth would be reported otherwise.
         if not self._is_too_deep:
             self._is_too_deep = True
             self.report("verify.depth", f"Nodes nest deeper than {MAX_DEPTH} levels.", at)

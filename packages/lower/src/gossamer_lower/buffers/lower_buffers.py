@@ -91,6 +91,7 @@ def _lower_function(function: Function) -> Function:
     body = lowerer.body(function.body)
     ordinary = lowerer.buffers
     buffers = ordinary.buffers(function)
+    # Facts last: lowering the body may have declared more index buffers, which have facts, too.
     stated = stated_facts(ordinary, function.facts, lower=lowerer.node)
     promised = facts_of_axes(ordinary, relations_of_fibers(function))
     facts = tuple(dict.fromkeys((*stated, *promised)))
@@ -126,6 +127,7 @@ class _BufferLowerer:
         comes before it."""
         if type(node) in LEAVES:
             return node
+        # Before the children are lowered: its ranges are positions, which are replaced as a whole.
         if isinstance(node, Region) and node.buffer in self._sparse:
             return self._region(node)
         if isinstance(node, Combine):
@@ -161,6 +163,7 @@ class _BufferLowerer:
         present = self._conditions.present(buffer, load.indices)
         if present is None:
             return self.moved(load)
+        # The predicate comes first: where it is false, the condition, which reads index arrays, must not run.
         plain = msgspec.structs.replace(load, predicate=None, passthrough=None)
         value = IfThenElse(present, self.moved(plain), build.fill_of(buffer))
         if load.predicate is None or load.passthrough is None:
@@ -208,6 +211,7 @@ class _BufferLowerer:
         if is_varied(self.buffers.axes[buffer.axes[-1]]):
             own = fibers.pop()
             extent: Expr | None = own.extent()
+            # The end of the fiber as it is loaded, not the sum of its begin and its length.
             if self._conditions.exceeds(node.end, own.length()) == 0:
                 end = own.end
         else:

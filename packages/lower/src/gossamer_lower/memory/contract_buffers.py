@@ -265,6 +265,7 @@ def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Funct
     ]
     if not known:
         return False
+    # The indices of the other dimensions are of no use to tell iterations apart.
     shifted = [
         msgspec.structs.replace(access, indices=tuple(access.indices[dim] for dim in known))
         for access in accesses(loop.body, buffers={buffer.name})

@@ -125,14 +125,17 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
         return result
 
     def visit(node: Any) -> Any:
+        # An int32 array is widened where it is used: its int64 value is not cast to int32 and back.
         is_widened = isinstance(node, Cast) and node.dtype == dtype
         if is_widened and isinstance(node.value, Load) and node.value.buffer == name:
             return visit(at(node.value))
         if isinstance(node, Load) and node.buffer == name:
+            # Visited again: an index of the load may contain a load from the same array.
             new = visit(at(node))
             return new if dtype == buffer.dtype else Cast(buffer.dtype, new)
         return map_children(node, visit)
 
+    # Bounds checks are inserted later, so every other read stays.
     body = simplify_unguarded(tuple(visit(stmt) for stmt in function.body))
     return msgspec.structs.replace(function, body=body)
 

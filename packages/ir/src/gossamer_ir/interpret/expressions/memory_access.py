@@ -25,6 +25,7 @@ def load(node: Load, translator: Translator) -> Eval:
         translator.optional(node.predicate),
         translator.optional(node.passthrough),
     )
+    # With vector indices the predicate is a mask, which `_gather` applies lane by lane.
     if predicate is None or passthrough is None or _is_wide(node.indices):
         return read
     return lambda frame: read(frame) if predicate(frame) else passthrough(frame)
@@ -53,6 +54,7 @@ def search(node: Search, translator: Translator) -> Eval:
     def run(frame: Frame) -> Any:
         first, last = int(begin(frame)), int(end(frame))
         elements = frame.views[name].window(prefix(frame), first, last)
+        # A scan, not a bisection: it is right for any order of the elements, so that it can check searches.
         hits = _HITS[kind](elements, int(value(frame))).nonzero()[0]
         miss = -1 if kind == "exact" else max(first, last)
         return np.int64(first + hits[0] if hits.size else miss)
@@ -97,6 +99,7 @@ def _write(node: Store, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         view, where = frame.views[name], indices(frame)
+        # In an init, several points may select one element; only the first stores to it.
         if frame.initialized is None or frame.initialized.is_new(view, where):
             view.write(where, value(frame))
 

@@ -61,6 +61,7 @@ class Layout:
         beyond: list[int] = []
         offset = 0
         for axis, (level, position) in enumerate(zip(self.levels, positions, strict=True)):
+            # Counting the fiber reads an `indptr` at an element that does not exist.
             if self.parents[axis] in beyond and level.width is None:
                 self.require_inside(positions, beyond[0], elements)
             parent = self.parent_element(axis, elements)
@@ -68,6 +69,7 @@ class Layout:
                 if level.width is None:
                     return None
                 beyond.append(axis)
+            # Past a miss there is no offset, and computing one could read out of bounds.
             if not beyond:
                 offset += self._elements_before(axis, tuple(elements), int(position))
             elements.append(level.first(parent) + int(position))
@@ -111,6 +113,7 @@ class Layout:
     def _elements_before(self, axis: int, elements: ElementNumbers, position: int) -> int:
         if position == 0:
             return 0
+        # Prefix sums instead of a product, and cached: fibers below different elements differ in size.
         if not self._is_rigid[axis]:
             sums = self._sums_of(axis, elements)
             return sums[min(position, len(sums) - 1)]

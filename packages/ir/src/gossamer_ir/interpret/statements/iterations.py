@@ -38,6 +38,7 @@ def iteration(node: Iteration, translator: Translator) -> Exec:
     In a composable function the inits are added to `translator.inits`, which runs before the whole body.
     """
     loops = _loops(node, translator.function)
+    # An iteration is a nest of its own: inits in it are not hoisted out of it.
     (around, translator.around), (inits, translator.inits) = (
         (translator.around, []),
         (translator.inits, None),

@@ -74,6 +74,7 @@ def decomposed_iteration(
     """
     variables = _required_variables(iteration, tensor)
     _require_no_axis_below(iteration, tensor)
+    # Each part initializes its own elements, and no order among the parts is needed.
     if not _has_outer_init(iteration, tensor):
         return [_part(format, iteration, variables, tensor) for format in formats]
     axes = tensor.axes_of_function
@@ -87,6 +88,7 @@ def decomposed_iteration(
     formats = sorted(formats, key=lambda each: each.name not in known.initializing)
     updates = replace(iteration, init=())
     result: list[Stmt] = []
+    # Some rows may be in no part, or in several: they are initialized once, before all parts.
     if not known.are_all:
         init, updates = split_init(iteration, axes, tensor.namer)
         result.append(init)
@@ -196,6 +198,7 @@ def _iteration_over(
     tensor: DividedTensor,
 ) -> Stmt:
     """Return the iteration over a part."""
+    # Names are unique in a function, and each part repeats the loops over other axes.
     namer = tensor.namer
     kept = {
         name: namer.fresh(name)

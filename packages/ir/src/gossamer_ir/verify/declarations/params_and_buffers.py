@@ -27,6 +27,7 @@ def check_params(ctx: VerifyContext, params: tuple[Param, ...], at: At) -> None:
         inner = at.down("params", count)
         if param.dtype == "handle":
             ctx.define_name(param.name, inner)
+            # The dtype of a pointer is that of the first buffer that is bound to it.
             ctx.handles[param.name] = None
             continue
         if parse_dtype(param.dtype) is None or is_vector(param.dtype):
@@ -106,6 +107,7 @@ def _bind_index(ctx: VerifyContext, array: Indptr | Indices, at: At, *, shape: I
 def _chain(ctx: VerifyContext, axis: Axis) -> list[Axis]:
     """Return the axis and its declared ancestors, root first."""
     chain = [axis]
+    # `not in chain`: parents that form a cycle are reported elsewhere, and must not hang this loop.
     while (parent := of_parent(chain[0], ctx.axes)) is not None and parent not in chain:
         chain.insert(0, parent)
     return chain
@@ -130,6 +132,7 @@ def bind_buffers(ctx: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> No
         if not _bind(ctx, buffer.handle, buffer.dtype, inner):
             continue
         shape = buffer.shape if isinstance(buffer, Buffer) else _shape_of(ctx, buffer)
+        # An ordinary buffer over an index array has a shape in numbers, which is not compared with axes.
         is_flat = isinstance(buffer, Buffer) and buffer.handle in ctx.index_shapes
         if shapes.setdefault((buffer.handle, is_flat), shape) != shape:
             ctx.report(
@@ -137,6 +140,7 @@ def bind_buffers(ctx: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> No
                 f"Buffers of different shapes are bound to '{buffer.handle}'.",
                 inner,
             )
+        # Bounds that were proved by the structure of axes must not change while the kernel runs.
         if buffer.handle in structure:
             ctx.trusted.add(buffer.name)
 
@@ -162,6 +166,7 @@ def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
     if not _require_handle(ctx, handle, at):
         return False
     bound = ctx.handles[handle]
+    # The first buffer of a pointer determines its dtype.
     if bound is None:
         ctx.handles[handle] = dtype
     elif bound != dtype:

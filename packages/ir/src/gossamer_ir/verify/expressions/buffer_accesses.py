@@ -94,6 +94,7 @@ def _check_access(
     for count, index in enumerate(node.indices):
         inner = at.down("indices", count)
         dtype = check_expr(ctx, index, inner)
+        # A scalar index is the same for all lanes of the others.
         if dtype is None or dtype == "int64":
             continue
         if not is_vector(dtype) or not is_integer(dtype):

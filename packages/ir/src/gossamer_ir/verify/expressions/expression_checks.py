@@ -77,6 +77,7 @@ def check_var(ctx: VerifyContext, node: Var, at: At) -> str | None:
             f"The variable '{node.name}' has the dtype {dtype}, not {node.dtype}.",
             at,
         )
+    # Last: a variable that is hidden is defined, so the errors above come first if they apply.
     elif node.name in ctx.hidden:
         ctx.report(
             "verify.init.reduction",
@@ -170,6 +171,7 @@ def check_cast(ctx: VerifyContext, node: Cast, at: At) -> str | None:
 
 def check_reinterpret(ctx: VerifyContext, node: Reinterpret, at: At) -> str | None:
     """Check that source and target have the same number of bits and lanes; a pointer becomes int64."""
+    # Elsewhere a pointer is not a value, so this operand is not checked as one.
     if _is_address(ctx, node):
         return node.dtype
     dtype = check_expr(ctx, node.value, at.down("value"))

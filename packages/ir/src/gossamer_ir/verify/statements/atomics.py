@@ -75,6 +75,7 @@ def check_shared(ctx: VerifyContext, function: Function, at: At) -> None:
     for stmt in statements(function.body):
         if isinstance(stmt, Atomic):
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
+    # Most functions have no atomic updates, and the accesses below are those of the whole function.
     if not ops:
         return
     accesses = collect(_OTHER_ACCESSES, *function.body)

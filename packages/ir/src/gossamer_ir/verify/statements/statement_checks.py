@@ -41,6 +41,7 @@ def check_body(ctx: VerifyContext, body: tuple[Stmt, ...], at: At, *, field: str
     with ctx.scope():
         for count, stmt in enumerate(body):
             inner = at.down(field, count)
+            # The checks are recursive: a module from a file may nest deeper than the stack of Python.
             if ctx.is_too_deep(inner):
                 return
             check = ctx.stage.statements.get(type(stmt))
@@ -61,6 +62,8 @@ def check_let(ctx: VerifyContext, node: Let, at: At) -> None:
             f"'{node.var.name}' of dtype {node.var.dtype} is bound to a value of {dtype}.",
             at,
         )
+    # Defined after its value was checked, in which the name is not visible. Also after an error, so that
+    # the uses of the variable are not reported in turn.
     ctx.define(node.var.name, node.var.dtype, at.down("var"))
     ctx.lets[node.var.name] = node.value
 
@@ -74,6 +77,7 @@ def check_allocate(ctx: VerifyContext, node: Allocate, at: At) -> None:
             f"The allocated buffer '{node.buffer.name}' is bound to '{node.buffer.handle}'.",
             inner,
         )
+    # The shape first: it cannot use the buffer itself.
     check_buffer(ctx, node.buffer, inner)
     ctx.define_buffer(node.buffer, len(node.buffer.shape), inner)
 
@@ -98,6 +102,7 @@ def check_for(ctx: VerifyContext, node: For, at: At) -> None:
     _check_loop_kind(ctx, node, at)
     with ctx.scope():
         define_loop_variable(ctx, node, at)
+        # Restored by hand: they describe the enclosing statements, not names that the scope drops.
         outer = ctx.bound, ctx.loops
         if node.thread is not None:
             _bind_thread(ctx, node, at)
@@ -106,6 +111,7 @@ def check_for(ctx: VerifyContext, node: For, at: At) -> None:
         ctx.bound, ctx.loops = outer
     check_annotations(ctx, node.annotations, at, allowed=keys_on("loop"))
     check_marked_loop(ctx, node, at)
+    # Checked at the end of the function, when all accesses of the body have been found valid.
     if is_pipelined(node):
         ctx.pipelined.append((node, at))
 
@@ -128,6 +134,7 @@ def define_loop_variable(ctx: VerifyContext, node: For | ParallelFor, at: At) ->
 def _bind_thread(ctx: VerifyContext, node: For, at: At) -> None:
     """Check that loops bound to the same thread axis do not nest, and that they all have the same extent
     inside the outermost loop that is bound to any thread axis."""
+    # A new kernel: loops bound to threads in another one may have other extents.
     if not ctx.bound:
         ctx.threads = {}
     if node.thread in ctx.bound:
@@ -186,7 +193,9 @@ def check_block(ctx: VerifyContext, node: Block, at: At) -> None:
             _check_block_iter(ctx, iterator, at.down("iters", count))
         if node.predicate is not None:
             check_condition(ctx, node.predicate, at.down("predicate"))
+        # Before the loops are hidden: whether a variable is set depends on the loops around the block.
         unset = _unset_in_init(ctx, node) if node.init else set()
+        # An inner block sees its own loops only, as its init runs inside of this block.
         outer, ctx.loops = ctx.loops, ()
         check_init(ctx, node.init, at, reductions=unset)
         check_body(ctx, node.body, at)
@@ -194,6 +203,7 @@ def check_block(ctx: VerifyContext, node: Block, at: At) -> None:
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
+        # The analysis of accesses needs valid ones.
         if len(ctx.diagnostics) == reported:
             check_regions(ctx, node, at)
 
@@ -232,6 +242,7 @@ def _check_block_iter(ctx: VerifyContext, node: BlockIter, at: At) -> None:
 def check_init(ctx: VerifyContext, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
     """Check an init, in which the reduction variables cannot be used."""
     hidden = ctx.hidden
+    # Hidden instead of undefined, so that the error can say why a variable has no value here.
     ctx.hidden = hidden | reductions
     check_body(ctx, init, at, field="init")
     ctx.hidden = hidden

@@ -38,6 +38,8 @@ def check_write_conflicts(ctx: VerifyContext, node: Iteration, axes: list[str], 
     }
     for write, place, lets in _writes(node.body, at, "body", {}):
         missing = sorted(variables - _variables(write.indices, lets))
+        # Points that differ in a variable outside of the indices write one element: without an order among
+        # them, only a commutative update has a defined result.
         if missing and not _accumulates(write):
             ctx.report(
                 "verify.iteration.conflict",
@@ -46,6 +48,7 @@ def check_write_conflicts(ctx: VerifyContext, node: Iteration, axes: list[str], 
                 place,
                 hint=f"Accumulate: {write.buffer}[...] = {write.buffer}[...] + ... (or *, min, max).",
             )
+    # An init may leave variables out of its indices, since all points then store the same value.
     for write, place, lets in _writes(node.init, at, "init", {}):
         determined = DeterminedVariables(write.indices, variables, lets)
         undetermined = map(index_var, determined.missing(write.value))
