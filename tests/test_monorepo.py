@@ -61,8 +61,6 @@ TESTED_IN = {
     },
     "gossamer-lower": {"bounds/checks": "bounds/test_insert_bounds_checks.py"},
     "gossamer-schedule": {
-        "regions": "primitives/blocks/test_compute_at.py",
-        "rules/patterns": "rules/test_rules.py",
         "staging": "primitives/buffers/test_caches.py",
         "tensorization": "primitives/blocks/test_tensorize.py",
     },
