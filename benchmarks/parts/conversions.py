@@ -112,6 +112,9 @@ BUILDS: dict[str, Callable[[Any], Any]] = {
     "sr_bcrs": lambda tensor: tensor.asformat("sr_bcrs"),
     "bsr 2x2": lambda tensor: tensor.asformat("bsr", block_rows=2, block_columns=2),
     "bsr 4x4": lambda tensor: tensor.asformat("bsr", block_rows=4, block_columns=4),
+    "blocked_sell 4x4": lambda tensor: tensor.asformat(
+        "blocked_sell", block_rows=4, block_columns=4
+    ),
 }
 """The formats that are built of a large matrix in CSR."""
 

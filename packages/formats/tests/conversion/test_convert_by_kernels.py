@@ -9,17 +9,20 @@ import pytest
 from interpreted_kernel import InterpretedKernel
 from scipy import sparse
 
-from gossamer_formats import SparseTensor, Storage, convert, csr, from_scipy
+from gossamer_formats import SparseTensor, Storage, convert, csr, format_names, from_scipy
 from gossamer_formats.conversion import convert_by_kernels as module
 from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget, conversion_target
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
+from gossamer_formats.storage import with_order
 from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.script import parse_format
 
 PARAMETERS = {
     "bitmask": {},
+    "blocked_sell": {"block_rows": 3, "block_columns": 2, "height": 2, "sigma": 4},
     "bsr": {"block_rows": 3, "block_columns": 2},
     "coo": {},
     "csc": {},
@@ -29,11 +32,22 @@ PARAMETERS = {
     "dcsr": {},
     "dia": {},
     "ell": {},
+    "n_m": {"group": 4, "slots": 4},
     "padded_csr": {"width": 4},
     "ragged": {},
+    "row_groups": {"height": 2},
     "sell": {"height": 4, "sigma": 8},
+    "sr_bcrs": {"strip": 3, "width": 2},
+    "tiled_csr": {"tile_columns": 8},
 }
 """The formats of which each is converted to each other by kernels."""
+
+LEFT_TO_NUMPY = {
+    "ell_rows": {"width": 4},
+    "v_n_m": {"rows": 2, "group": 4, "chosen": 4, "slots": 4},
+}
+"""The formats to which NumPy converts: of `ell_rows`, rows take as many slots as they need, and the columns
+of `v_n_m` are listed for each block. The list should not grow."""
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +58,12 @@ def tensors():
     matrix.data[:] = np.arange(1, matrix.nnz + 1)
     return {
         name: convert(from_scipy(matrix), name, **sizes).tensor
-        for name, sizes in PARAMETERS.items()
+        for name, sizes in (PARAMETERS | LEFT_TO_NUMPY).items()
     }
+
+
+def test_only_listed_formats_are_left_to_numpy():
+    assert {*PARAMETERS, *LEFT_TO_NUMPY, "ell3d"} == {*format_names()}
 
 
 def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None):
@@ -63,7 +81,7 @@ def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None)
 
 
 @pytest.mark.parametrize("target", PARAMETERS)
-@pytest.mark.parametrize("source", PARAMETERS)
+@pytest.mark.parametrize("source", [*PARAMETERS, *LEFT_TO_NUMPY])
 def test_kernels_store_what_numpy_stores(tensors, source, target):
     require_equal_kernels(tensors[source], target, PARAMETERS[target])
 
@@ -72,6 +90,92 @@ def test_kernels_store_what_numpy_stores(tensors, source, target):
 @pytest.mark.parametrize("source", ["csr", "csc", "bsr"])
 def test_kernels_store_groups_of_one_row_in_any_order(tensors, source, order):
     require_equal_kernels(tensors[source], "row_groups", {"height": 1}, order=order)
+
+
+BLOCK_ROWS_IN_ANY_ORDER = """
+@T.format
+def ordered_blocks(
+    data: T.handle, indptr: T.handle, indices: T.handle, rows: T.handle,
+    m: T.int64, n: T.int64, blocks: T.int64, height: T.int64, width: T.int64,
+) -> None:
+    P = T.sp.dense_fixed((m + height - 1) // height)
+    JO = T.sp.compressed_varied(P, ((n + width - 1) // width, blocks), (indptr, indices), "int32")
+    II = T.sp.dense_fixed(height)
+    JI = T.sp.dense_fixed(width)
+    A = T.sp.match_buffer(data, (P, JO, II, JI), "float64")
+    ROWS = T.match_buffer(rows, ((m + height - 1) // height,), "int32")
+    T.assume(distinct(ROWS))
+    T.sp.map(lambda p, jo, ii, ji: (T.int64(ROWS[p]) * height + ii, jo * width + ji), shape=(m, n))
+"""
+SLICES_OF_BLOCK_COLUMNS = """
+@T.format
+def column_slices(
+    data: T.handle, indptr: T.handle, indices: T.handle, columns: T.handle, m: T.int64, n: T.int64,
+    slices: T.int64, of_slice: T.int64, longest: T.int64, slots: T.int64, height: T.int64, width: T.int64,
+) -> None:
+    S = T.sp.dense_fixed(slices)
+    W = T.sp.dense_varied(S, (longest, slots), indptr, "int32")
+    C = T.sp.dense_fixed(of_slice, parent=W)
+    JI = T.sp.dense_fixed(width)
+    II = T.sp.dense_fixed(height)
+    IO = T.sp.compressed_fixed(C, ((m + height - 1) // height, 1), indices, "int32")
+    A = T.sp.match_buffer(data, (S, W, C, JI, II, IO), "float64")
+    COLUMNS = T.match_buffer(columns, (slices, of_slice), "int32")
+    T.assume(distinct(COLUMNS))
+    T.sp.map(
+        lambda s, w, c, ji, ii, io: (io * height + ii, T.int64(COLUMNS[s, c]) * width + ji),
+        shape=(m, n),
+    )
+"""
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (2, 3), (4, 2)])
+@pytest.mark.parametrize("source", ["csr", "csc", "bsr", "blocked_sell", "dia"])
+@pytest.mark.parametrize("sorted", [True, False])
+def test_block_rows_of_a_users_format_have_any_order(tensors, source, sides, sorted):
+    target = with_order(parse_format(BLOCK_ROWS_IN_ANY_ORDER), sorted=sorted)
+    sizes = dict(zip(("height", "width"), sides, strict=True))
+    order = np.random.default_rng(1).permutation(-(-19 // sides[0]))
+    require_equal_kernels(tensors[source], target, sizes, order=order)
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (2, 3), (4, 2)])
+@pytest.mark.parametrize("source", ["csr", "csc", "bsr", "blocked_sell", "dia"])
+def test_kernels_store_slices_of_a_users_format(tensors, source, sides):
+    target = parse_format(SLICES_OF_BLOCK_COLUMNS)
+    sizes = dict(zip(("height", "width"), sides, strict=True)) | {"of_slice": 4}
+    order = np.random.default_rng(2).permutation(-(-23 // sides[1]))
+    require_equal_kernels(tensors[source], target, sizes, order=order)
+    found = tensors[source].asformat(target, order=order, **sizes)
+    require_equal_kernels(found, "csr", {})
+
+
+@pytest.mark.parametrize("target", ["csr", "csc", "bsr", "coo", "sell"])
+def test_some_block_rows_of_a_users_format_are_listed(target):
+    dense = np.zeros((19, 23))
+    dense[[4, 5, 11, 18], [3, 22, 0, 7]] = 1, 2, 3, 4
+    described = parse_format(BLOCK_ROWS_IN_ANY_ORDER)
+    tensor = from_scipy(sparse.csr_array(dense)).asformat(described, height=2, width=3)
+    assert not {0, 1} & {*tensor.arrays["rows"].tolist()}
+    require_equal_kernels(tensor, target, PARAMETERS[target])
+
+
+@pytest.mark.parametrize("zeros", [None, "keep"])
+@pytest.mark.parametrize("target", ["csr", "csc", "bsr", "coo"])
+@pytest.mark.parametrize("source", ["sell", "blocked_sell"])
+def test_slots_of_slices_may_have_any_order(tensors, source, target, zeros):
+    tensor, rng = tensors[source], np.random.default_rng(8)
+    offsets, slots = tensor.arrays["indptr"], tensor.sizes["slots"]
+    order = np.concatenate(
+        [rng.permutation(np.arange(*ends)) for ends in itertools.pairwise(offsets)]
+    )
+    arrays = {
+        name: array.reshape(slots, -1)[order].reshape(-1) if name in ("data", "indices") else array
+        for name, array in tensor.arrays.items()
+    }
+    shuffled = SparseTensor(Storage(tensor.description, dict(tensor.sizes), arrays))
+    np.testing.assert_array_equal(shuffled.toarray(), tensor.toarray())
+    require_equal_kernels(shuffled, target, PARAMETERS[target], zeros=zeros)
 
 
 UNSORTED = {

@@ -6,13 +6,14 @@ from typing import Any
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Module
+from gossamer_ir.verify import verify
 
 
 class InterpretedKernel:
     """A kernel that the reference interpreter runs."""
 
     def __init__(self, module: Module) -> None:
-        self.module = module
+        self.module = verify(module)
 
     def run_trusted(self, *arguments: Any) -> None:
         """Runs; the interpreter checks dtypes, sizes and facts of the arguments."""

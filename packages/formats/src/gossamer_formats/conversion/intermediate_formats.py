@@ -23,8 +23,8 @@ from gossamer_formats.permutation import compose
 from gossamer_formats.storage import shape_of
 
 _CSR, _CSC = ConversionTarget(csr()), ConversionTarget(csc())
-_BY_COLUMN = ConversionTarget(without_order(csc()))
-"""CSC with the elements of a column in any order: CSR that is made from it is sorted."""
+_BY_ROW, _BY_COLUMN = (ConversionTarget(without_order(each())) for each in (csr, csc))
+"""CSR and CSC whose rows or columns have any order: CSC or CSR that is made from them is sorted."""
 
 
 def record_conversion(
@@ -40,7 +40,7 @@ def record_conversion(
     except NotDirectError as error:
         if not error.needs_order or len(source.shape) != 2:
             return None
-    for formats in ((_CSR,), (_CSC,), (_BY_COLUMN, _CSR)):
+    for formats in ((_CSR,), (_CSC,), (_BY_COLUMN, _CSR), (_BY_ROW, _CSC)):
         try:
             with recorder.attempt():
                 return _through(recorder, source, (*formats, target), options)
@@ -57,7 +57,7 @@ def _through(
 ) -> RecordedConversion:
     """Return the storage after several conversions."""
     first, *others = targets
-    own = options._replace(requires_order=first is not _BY_COLUMN)
+    own = options._replace(requires_order=first not in (_BY_ROW, _BY_COLUMN))
     if not others:
         return build_storage(recorder, source, first, own)
     found = build_storage(recorder, source, first, own._replace(index_dtype=None))

@@ -49,7 +49,7 @@ def with_contents(
     contents = _Contents(load.buffer, solved, value, size, low)
     listed = _listed(state, contents)
     from_low = state.recorder.compute(np.subtract, listed, low) if low else listed
-    rank = index_var(f"k_{load.buffer}")
+    rank = index_var(f"rank_{load.buffer}")
     found = rank_in_table(state, load.buffer, value=value, listed=from_low, size=size)
     total = state.recorder.decide(size_of, listed)
     coordinates = _digits(state, [state.axes[name] for name in indexing], rank, total)
@@ -121,6 +121,8 @@ def _digits(state: TargetAxes, axes: Sequence[Axis], value: Expr, total: int) ->
 
 def range_of(solved: Solved, shape: Sequence[int]) -> tuple[int, int]:
     """Return the least value of an expression of the logical coordinates, and the number of values."""
+    if solved.extent is not None:
+        return 0, solved.extent
     form = affine_of(solved.value)
     low = high = form.constant
     for atom, coefficient in form.terms.items():

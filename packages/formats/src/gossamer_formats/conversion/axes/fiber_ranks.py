@@ -38,14 +38,14 @@ def rank_in_fiber(
 ) -> FiberRank:
     """Return the rank of an element's coordinate within its fiber."""
     name, recorder, arguments = axis.name, state.recorder, state.arguments
-    count = arguments.integer(f"k_listed_{name}", fibers.total)
+    count = arguments.integer(f"N_listed_{name}", fibers.total)
     table = recorder.compute(_table_size, fibers.coordinates)
     ranks = recorder.compute(np.empty, table, np.int32)
     arguments.array(f"STARTS_{name}", fibers.offsets, "int32", add(parent.size.expr, ONE))
     arguments.array(f"LISTED_{name}", fibers.coordinates, "int32", count.expr)
-    size = arguments.integer(f"k_ranks_{name}", table)
+    size = arguments.integer(f"N_ranks_{name}", table)
     arguments.array(f"RANK_{name}", ranks, "int32", size.expr)
-    fiber, first, slot = (index_var(f"{letter}_{name}") for letter in "gbs")
+    fiber, first, slot = (index_var(f"{letter}_{name}") for letter in "gbh")
     coordinate = load(f"LISTED_{name}", slot, "int32")
     set_ranks = loop(
         slot.name,

@@ -10,26 +10,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, AxisSlot
 from gossamer_formats.conversion.axes.fiber_offsets import (
     ENDS,
     new_ends,
     offsets_of_ends,
+    offsets_of_lengths,
     store_end,
 )
 from gossamer_formats.conversion.axes.run_query import run_query
 from gossamer_formats.conversion.axes.tables import require_table
 from gossamer_formats.conversion.axes.target_axes import (
     TargetAxes,
-    axes_before,
     coordinate_along,
     has_full_ancestors,
     length_of,
 )
+from gossamer_formats.conversion.kernels.gather_fibers import gather_fibers
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import hoisted
 from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
 from gossamer_formats.conversion.kernels.statements import (
+    both,
     cell,
     compare,
     get_cell,
@@ -48,7 +50,7 @@ from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.source.element_order import is_grouped_by
 from gossamer_formats.conversion.target.dtypes import limits_of
-from gossamer_formats.storage import Array
+from gossamer_formats.storage import Array, ancestors
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
 
@@ -80,23 +82,31 @@ def marked_fibers(
         raise NotDirectError("there are too many elements")
     lists = _new_lists(state, parent, lists_slots=lists_slots)
     _run_marking(state, axis, parent=parent, lists=lists)
-    if recorder.decide(_has_gone_back, lists.totals.array):
+    if recorder.decide(_is_begun_again, lists.totals.array):
         raise NotDirectError("elements of a fiber are not together", needs_order=True)
     count = recorder.compute(first_of, lists.totals.array)
-    offsets = recorder.compute(offsets_of_ends, lists.ends.array)
     coordinates = recorder.compute(_first, lists.coordinates.array, count)
-    if lists.slots is not None:
-        return MarkedFibers(offsets, coordinates, count, lists.slots.array)
+    if recorder.decide(_has_gone_back, lists.totals.array):
+        begins = lists.begins.array
+        lengths = recorder.compute(_lengths, begins, lists.ends.array)
+        offsets = recorder.compute(offsets_of_lengths, lengths, "int32")
+        coordinates = gather_fibers(recorder, (coordinates, count), begins, offsets)
+    else:
+        offsets = recorder.compute(offsets_of_ends, lists.ends.array)
+        if lists.slots is not None:
+            return MarkedFibers(offsets, coordinates, count, lists.slots.array)
     sort_fibers(recorder, (coordinates, count), "int32", (offsets, "int32"))
     return MarkedFibers(offsets, coordinates, count, None)
 
 
 class _Lists(NamedTuple):
-    """Results of the kernel that marks coordinates: the coordinates, the ends of fibers; the number of
-    coordinates, and whether a fiber is less than the one before; the slots of elements if they are wanted."""
+    """Results of the kernel that marks coordinates: the coordinates in the order in which they are found; the
+    first and the end of each fiber among them; the number of coordinates, whether a fiber is less than the
+    one before, and whether it is begun again; the slots of elements if they are wanted."""
 
     capacity: RecordedValue
     coordinates: ArrayArgument
+    begins: ArrayArgument
     ends: ArrayArgument
     totals: ArrayArgument
     slots: ArrayArgument | None
@@ -106,7 +116,8 @@ def _new_lists(state: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Li
     recorder, value_count = state.recorder, state.source.value_count
     capacity = recorder.compute(_capacity, value_count)
     coordinates = recorder.compute(np.empty, capacity, np.int32)
-    totals = recorder.compute(np.zeros, 2, np.int64)
+    totals = recorder.compute(np.zeros, 3, np.int64)
+    begins = recorder.compute(np.zeros, parent.size.value, np.int32)
     slots = None
     if lists_slots:
         of_elements = recorder.compute(np.empty, value_count, np.int32)
@@ -114,8 +125,9 @@ def _new_lists(state: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Li
     return _Lists(
         capacity,
         ArrayArgument(coordinates, "int32", (index_var("capacity"),)),
+        ArrayArgument(begins, "int32", (parent.size.expr,)),
         new_ends(state, parent, "int32"),
-        ArrayArgument(totals, "int64", (index(2),)),
+        ArrayArgument(totals, "int64", (index(3),)),
         slots,
     )
 
@@ -127,6 +139,7 @@ def _run_marking(state: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _Lis
     arguments = {
         "capacity": lists.capacity,
         "MARK": ArrayArgument(marks, "int32", (length.expr,)),
+        "BEGINS": lists.begins,
         ENDS: lists.ends,
         "LISTED": lists.coordinates,
         "TOTALS": lists.totals,
@@ -144,20 +157,29 @@ def _run_marking(state: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _Lis
         tail = hoisted(state.loop.nest, state.elements.statements, end)
     else:
         statements.append(end)
-    names = ("TOTAL", "LAST", "BEGIN", "BACKWARDS")
-    found = [store("TOTALS", ZERO, get_cell("TOTAL")), store("TOTALS", ONE, get_cell("BACKWARDS"))]
-    before = [each for name in names for each in cell(name, ZERO)]
+    results = ("TOTAL", "BACKWARDS", "AGAIN")
+    found = [store("TOTALS", index(at), get_cell(name)) for at, name in enumerate(results)]
+    before = [each for name in (*results, "LAST", "BEGIN") for each in cell(name, ZERO)]
     run_query(state, statements, arguments, before=before, after=found, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
-    """Return the statements that notice another fiber, and whether it is less than the one before."""
+    """Return the statements that notice another fiber, whether it is less than the one before, and whether
+    it has elements that are not together with this one."""
     fiber, last = index_var("g_"), get_cell("LAST")
+    is_other = compare("ne", fiber, last)
+    begin = select(is_other, get_cell("TOTAL"), get_cell("BEGIN"))
     goes_back = select(compare("lt", fiber, last), ONE, get_cell("BACKWARDS"))
-    begin = select(compare("ne", fiber, last), get_cell("TOTAL"), get_cell("BEGIN"))
+    has_elements = compare("gt", load(ENDS, add(fiber, ONE), "int32"), ZERO)
+    is_begun_again = select(both(is_other, has_elements), ONE, get_cell("AGAIN"))
+    notices = [
+        set_cell("BACKWARDS", goes_back),
+        set_cell("AGAIN", is_begun_again),
+        store("BEGINS", fiber, begin, "int32"),
+    ]
     return [
         let(fiber.name, parent.slot),
-        *([set_cell("BACKWARDS", goes_back)] if may_go_back else []),
+        *(notices if may_go_back else []),
         set_cell("BEGIN", begin),
         set_cell("LAST", fiber),
     ]
@@ -185,9 +207,7 @@ def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
 def _are_together(state: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
     elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""
-    outer = [state.elements.coordinates.get(name) for name in axes_before(state, axis)]
-    # The coordinate along a slot axis above is not known yet.
-    values = [None if coordinate is None else coordinate.value for coordinate in outer]
+    values = [coordinate.value for coordinate in _coordinates_of_fiber(state, axis)]
     dimensions = _dimensions_of_fiber(state, axis)
     match [value for value in values if value != ZERO]:
         case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
@@ -197,8 +217,15 @@ def _are_together(state: TargetAxes, axis: Axis) -> bool:
 
 
 def _dimensions_of_fiber(state: TargetAxes, axis: Axis) -> frozenset[int]:
-    outer = [state.elements.coordinates.get(name) for name in axes_before(state, axis)]
-    return frozenset().union(*(each.dimensions for each in outer if each is not None))
+    return frozenset().union(
+        *(coordinate.dimensions for coordinate in _coordinates_of_fiber(state, axis))
+    )
+
+
+def _coordinates_of_fiber(state: TargetAxes, axis: Axis) -> list[AxisCoordinate]:
+    """Return the coordinates along the axes above one. That along an axis of slots is not known yet."""
+    found = [state.elements.coordinates.get(name) for name in ancestors(state.axes, axis.name)]
+    return [coordinate for coordinate in found if coordinate is not None]
 
 
 def _fits(value_count: int) -> bool:
@@ -212,6 +239,15 @@ def _capacity(value_count: int) -> int:
 
 def _has_gone_back(totals: Array) -> bool:
     return bool(totals[1])
+
+
+def _is_begun_again(totals: Array) -> bool:
+    return bool(totals[2])
+
+
+def _lengths(begins: Array, ends: Array) -> Array:
+    """Return the numbers of coordinates of fibers from their begins and ends."""
+    return ends[1:] - begins
 
 
 def _first(listed: Array, count: int) -> Array:

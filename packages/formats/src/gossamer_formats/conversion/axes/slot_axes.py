@@ -28,7 +28,7 @@ from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array, ancestors
 from gossamer_ir.core.axis_kinds import Indptr, indices_of, is_varied, width_of
-from gossamer_ir.core.build import ZERO, add, binary, floordiv, integer_value
+from gossamer_ir.core.build import ZERO, add, binary, floordiv
 from gossamer_ir.nodes import Axis, Expr
 
 
@@ -111,17 +111,22 @@ def _below(state: TargetAxes, axis: Axis) -> _Below:
     between = axes_between(state.axes, axis, below)
     above = ancestors(state.axes, axis.name)
     others = set(state.axes) - {axis.name, below.name, *between, *above}
-    is_shared = any(integer_value(state.axes[name].length) != 1 for name in others)
+    is_shared = not all(_is_single(state, state.axes[name]) for name in others)
     are_dense = all(
         indices_of(state.axes[name]) is None
         and not is_varied(state.axes[name])
         and name in state.elements.coordinates
         for name in between
     )
-    if not are_dense or (is_shared and (between or not indices.unique)):
+    if not are_dense or (is_shared and not indices.unique):
         raise NotDirectError("the axes between the slots and those that are stored are not dense")
     width = state.sizes.value(width_of(below))
     return _Below(below, width, is_shared, _group(state, axis, between))
+
+
+def _is_single(state: TargetAxes, axis: Axis) -> bool:
+    """Return whether an axis has one coordinate."""
+    return state.sizes.is_known(axis.length) and state.sizes.value(axis.length) == 1
 
 
 def _group(state: TargetAxes, axis: Axis, between: list[str]) -> AxisSlot:

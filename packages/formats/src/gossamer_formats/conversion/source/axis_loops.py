@@ -28,7 +28,7 @@ from gossamer_ir.nodes import Axis, Call, Expr, InRange
 
 
 def add_axis(axes: SourceAxes, axis: Axis) -> None:
-    """Add the loop over an axis, and bind its element and its coordinate."""
+    """Add the loop over an axis, unless its coordinate is bound, and bind its element and its coordinate."""
     indices = indices_of(axis)
     if indptr_of(axis) is not None:
         _add_varied(axes, axis, indices)
@@ -62,7 +62,8 @@ def _add_varied(axes: SourceAxes, axis: Axis, indices: Indices | None) -> None:
 def _are_ancestors(axes: SourceAxes, axis: Axis) -> bool:
     """Return whether the loops so far are over all elements of the ancestors of an axis, in their order."""
     above = ancestors(axes.by_name, axis.name)[::-1]
-    return axes.visits_all and not axes.sorted_slots and [*axes.coordinates] == above
+    is_in_order = not axes.sorted_slots and not axes.contents
+    return axes.visits_all and is_in_order and [*axes.coordinates] == above
 
 
 def _add_fixed(axes: SourceAxes, axis: Axis) -> None:
@@ -73,7 +74,8 @@ def _add_fixed(axes: SourceAxes, axis: Axis) -> None:
         axes.elements[name], axes.coordinates[name] = parent, ZERO
         return
     position = index_var(f"x_{name}")
-    axes.nest.append(loop(position.name, ZERO, width.expr, []))
+    if name not in axes.coordinates:
+        axes.nest.append(loop(position.name, ZERO, width.expr, []))
     axes.coordinates[name] = position
     axes.elements[name] = element = digits(parent, width.expr, position)
     if element != position:

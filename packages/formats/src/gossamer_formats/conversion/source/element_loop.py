@@ -18,6 +18,11 @@ from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.axis_loops import add_axis
+from gossamer_formats.conversion.source.listed_axes import (
+    ListedAxes,
+    add_contents,
+    listed_in_order,
+)
 from gossamer_formats.conversion.source.loop_order import (
     SolvedAxis,
     layout_sizes,
@@ -49,16 +54,18 @@ class ElementLoop(NamedTuple):
     coordinates, which are less than `d0`, `d1`, ...).
 
     `axes`: those of the loops, from the outermost. `solved`: the axis without a loop, whose coordinate
-    follows from the others. `is_in_order`: value indices ascend. `visits_all`: every value is that of an
-    element. `loaded`: the handles of index arrays that have a logical coordinate at `p`, by dimension.
-    `size`: the number of values; `value`: that of the element. `condition` is true for the elements that
-    are wanted; None: all are. `whole` is that of `SourceAxes`.
+    follows from the others. `listed`: the axes with one loop over the contents of an array. `is_in_order`:
+    value indices ascend. `visits_all`: every value is that of an element. `loaded`: the handles of index
+    arrays that have a logical coordinate at `p`, by dimension. `size`: the number of values; `value`: that
+    of the element. `condition` is true for the elements that are wanted; None: all are. `whole` is that of
+    `SourceAxes`.
     """
 
     nest: tuple[Stmt, ...]
     arguments: SharedArguments
     axes: tuple[str, ...]
     solved: SolvedAxis | None
+    listed: ListedAxes | None
     is_in_order: bool
     visits_all: bool
     loaded: dict[int, str]
@@ -92,18 +99,21 @@ def element_loop(
     """Return the loops over the elements of a checked storage.
 
     Value indices ascend if elements are wanted `in_storage_order`. Otherwise loops over dense axes are moved
-    outwards, as that over the rows within a block, if the elements are sorted by coordinates then.
+    outwards, as that over the rows within a block, or replaced by loops over what they list, if the elements
+    are sorted by coordinates then.
     `sorted_slots` has the slots of an axis in the order in which they are visited; those of other axes are
     visited in their own order.
     """
     layout = layout_sizes(storage.description, storage.sizes)
     loops = storage.description.buffer.axes
-    solved = None
+    solved = listed = None
     if not in_storage_order:
-        loops = lexicographic_loops(storage.description, layout) or loops
         solved = ascending_axis(arguments, storage, layout)
+        listed = listed_in_order(arguments, storage, layout)
+        in_order = lexicographic_loops(storage.description, layout)
+        loops = listed.loops if listed is not None else in_order or loops
     axes = SourceAxes(storage, arguments, sorted_slots)
-    _open_loops(axes, loops, solved)
+    _open_loops(axes, loops, solved, listed)
     value_index, size = value_index_of(axes)
     axes.nest.append(let(VALUE_INDEX.name, value_index))
     _bind_logical(axes, solved)
@@ -120,9 +130,11 @@ def element_loop(
         arguments,
         axes=loops,
         solved=solved,
+        listed=listed,
         is_in_order=loops == storage.description.buffer.axes
         and not sorted_slots
-        and solved is None,
+        and solved is None
+        and listed is None,
         visits_all=axes.visits_all and not drop_zeros,
         loaded=handles,
         size=size,
@@ -132,9 +144,13 @@ def element_loop(
     )
 
 
-def _open_loops(axes: SourceAxes, loops: Sequence[str], solved: SolvedAxis | None) -> None:
+def _open_loops(
+    axes: SourceAxes, loops: Sequence[str], solved: SolvedAxis | None, listed: ListedAxes | None
+) -> None:
     for dimension, length in enumerate(axes.storage.shape):
         axes.arguments.integer(f"d{dimension}", length)
+    if listed is not None:
+        add_contents(axes, listed)
     if solved is None:
         for name in loops:
             add_axis(axes, axes.by_name[name])
@@ -170,7 +186,7 @@ def _bind_logical(axes: SourceAxes, solved: SolvedAxis | None) -> None:
         axes.nest.append(let(logical_variable(dimension).name, in_kernel(axes, result)))
     for dimension, result in results.items():
         coordinate = logical_variable(dimension)
-        low, high = bounds_of(axes.storage, result)
+        low, high = bounds_of(axes, result)
         conditions = []
         if low is None or low < 0:
             conditions.append(compare("ge", coordinate, ZERO))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.element_loop import ElementLoop
+from gossamer_formats.conversion.source.listed_axes import ListedAxes
 from gossamer_formats.conversion.source.loop_order import digit_dimensions, layout_sizes
 from gossamer_formats.storage import axes_by_name
 from gossamer_ir.core.axis_kinds import indices_of
@@ -80,8 +81,26 @@ def order_of_loop(
         return ElementOrder(
             tuple(NextDigit(dimension, ascends=True) for dimension in dimensions), are_distinct=True
         )
+    if loop.listed is not None:
+        return _order_of_contents(source.description, loop.listed, are_sorted=are_sorted)
     layout = layout_sizes(source.description, source.sizes)
     return declared_order(source.description, layout, loop.axes, are_sorted=are_sorted)
+
+
+def _order_of_contents(
+    description: FormatDescription, listed: ListedAxes, *, are_sorted: bool
+) -> ElementOrder:
+    """Return what the declarations say about elements that are visited by a loop over the contents of an
+    array."""
+    stored = {name: indices_of(axis) for name, axis in axes_by_name(description).items()}
+    digits = [NextDigit(listed.dimension, ascends=True)]
+    for name in listed.loops:
+        indices = stored[name]
+        if name in listed.dimensions:
+            is_sorted = indices is None or ((are_sorted or indices.sorted) and not listed.has_slots)
+            digits.append(NextDigit(listed.dimensions[name], is_sorted))
+    are_distinct = all(indices is None or indices.unique for indices in stored.values())
+    return ElementOrder(tuple(digits), are_distinct and not listed.has_slots)
 
 
 def can_ascend(order: ElementOrder, dimensions: Sequence[int]) -> bool:

@@ -6,18 +6,18 @@ from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.source_axes import (
     SourceAxes,
     add_array,
+    content_of,
     length_in,
 )
 from gossamer_formats.conversion.target.dtypes import index_dtypes
-from gossamer_formats.storage import axes_by_name, evaluate
+from gossamer_formats.storage import evaluate
 from gossamer_ir.analysis.logical_elements import map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, add, index, mul
-from gossamer_ir.nodes import Expr, Load, Var
+from gossamer_ir.nodes import Cast, Expr, Load, Var
 from gossamer_ir.traversal.rewrite import rewrite
 
 
@@ -28,6 +28,10 @@ def in_kernel(axes: SourceAxes, result: Expr) -> Expr:
     shapes = {buffer.name: buffer.shape for buffer in description.index_arrays}
 
     def rule(node: object) -> Expr | None:
+        if isinstance(node, Cast) and isinstance(node.value, Var):
+            return node.value
+        if isinstance(node, Load) and node.buffer in axes.contents:
+            return content_of(node.buffer)
         if isinstance(node, Load):
             at: Expr = ZERO
             for coordinate, length in zip(node.indices, shapes[node.buffer], strict=True):
@@ -42,19 +46,27 @@ def in_kernel(axes: SourceAxes, result: Expr) -> Expr:
     return found
 
 
-def bounds_of(storage: RecordedStorage, result: Expr) -> tuple[int | None, int | None]:
+def bounds_of(axes: SourceAxes, result: Expr) -> tuple[int | None, int | None]:
     """Return the least and the largest value of a result of the map, None where it is not known."""
-    axes, description = axes_by_name(storage.description), storage.description
-    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
-    form = affine_of(with_sizes(result, storage.sizes))
+    form = affine_of(with_sizes(result, axes.storage.sizes))
     low = high = form.constant
     for atom, coefficient in form.terms.items():
-        if not isinstance(atom, Var):
+        count = _count_of(axes, atom)
+        if count is None:
             return None, None
-        length = evaluate(axes[names[atom.name]].length, storage.sizes)
-        most = coefficient * (length - 1)
+        most = coefficient * (count - 1)
         low, high = low + min(most, 0), high + max(most, 0)
     return low, high
+
+
+def _count_of(axes: SourceAxes, atom: Expr) -> int | None:
+    """Return the number of values 0, 1, ... of a coordinate or of an element of an index array."""
+    description = axes.storage.description
+    if isinstance(atom, Var):
+        names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+        return evaluate(axes.by_name[names[atom.name]].length, axes.storage.sizes)
+    value = atom.value if isinstance(atom, Cast) else atom
+    return axes.contents.get(value.buffer) if isinstance(value, Load) else None
 
 
 def _add_map_array(axes: SourceAxes, name: str) -> str:

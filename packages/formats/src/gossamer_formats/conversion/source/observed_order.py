@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.loop_nest import around
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
     both,
@@ -14,6 +15,7 @@ from gossamer_formats.conversion.kernels.statements import (
     compare,
     either,
     get_cell,
+    let,
     loop,
     select,
     set_cell,
@@ -83,8 +85,21 @@ def _compare_in_turn(elements: ElementLoop, dimensions: Sequence[int]) -> list[S
     updates = [
         set_cell(_last_name(dimension), logical_variable(dimension)) for dimension in dimensions
     ]
-    loops = elements.around([set_cell("UNSORTED", unsorted), *updates])
+    loops = _around_first(elements, [set_cell("UNSORTED", unsorted), *updates])
     return [*starts, *loops, store(FLAGS, ZERO, get_cell("UNSORTED"), FLAG_DTYPE)]
+
+
+def _around_first(elements: ElementLoop, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Return the loops around statements for the first one of elements that are known to be sorted if the
+    first ones are: those of a block."""
+    if elements.listed is None:
+        return elements.around(body)
+    single = {f"x_{name}" for name in elements.listed.repeated}
+    nest = [
+        let(each.var, ZERO) if isinstance(each, For) and each.var in single else each
+        for each in elements.nest
+    ]
+    return around(nest, body)
 
 
 def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt] | None:

@@ -30,6 +30,7 @@ class SourceAxes(msgspec.Struct, eq=False):
     `elements` and `coordinates` are those of an axis, `counts` the numbers of elements of all its fibers.
     `at_value_index`: the handles of arrays that have the coordinates of an axis at its elements. `whole`: for
     the variable of a loop, that over the elements of all fibers, which are visited in the same order.
+    `contents`: the number of contents of an index array if there is a loop over them.
     """
 
     storage: RecordedStorage
@@ -42,11 +43,21 @@ class SourceAxes(msgspec.Struct, eq=False):
     at_value_index: dict[str, str] = {}
     visits_all: bool = True
     whole: dict[str, For] = {}
+    contents: dict[str, int] = {}
 
     @property
     def by_name(self) -> dict[str, Axis]:
         """The axes by name."""
         return axes_by_name(self.storage.description)
+
+
+def content_of(array: str) -> Var:
+    """Return the variable of the loop over the contents of an index array.
+
+    >>> content_of("ROWS").name
+    'content_ROWS'
+    """
+    return index_var(f"content_{array}")
 
 
 def add_array(

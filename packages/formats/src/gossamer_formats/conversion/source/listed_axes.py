@@ -1,0 +1,244 @@
+"""Axes whose coordinates index an array of distinct contents: a loop over the contents takes the place of
+those over the axes.
+
+The rows of SELL are stored in the order of an index array, for example. Elements are sorted if the loop is
+over the rows, and the inverse of the array says where each is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
+from gossamer_formats.conversion.kernels.statements import let, load, loop
+from gossamer_formats.conversion.maps.inverse_map import with_sizes
+from gossamer_formats.conversion.recording.array_scalars import size_of
+from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
+from gossamer_formats.conversion.source.source_axes import SourceAxes, content_of, length_in
+from gossamer_formats.storage import Array, ancestors, axes_by_name, evaluate
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.build import ZERO, binary, floordiv, index_var
+from gossamer_ir.nodes import Axis, Cast, Distinct, Expr, FormatDescription, InRange, Load, Var
+from gossamer_ir.traversal.fact_index import fact_index
+
+
+class ListedAxes(NamedTuple):
+    """Dense axes `names` whose coordinates, of which the last varies fastest, index `array`. Its contents are
+    the leading digit of logical dimension `dimension`, of which each has `width` coordinates.
+
+    `loops`: all axes in an order in which loops visit the elements sorted lexicographically, after the loop
+    over the contents. `dimensions`: the logical dimension of each axis that is a digit. `has_slots`: elements
+    are sorted only if the slots of a fiber are, which nothing declares. `repeated`: dense axes of which this
+    does not depend.
+    """
+
+    array: str
+    names: tuple[str, ...]
+    dimension: int
+    width: int
+    loops: tuple[str, ...]
+    dimensions: Mapping[str, int]
+    has_slots: bool
+    repeated: tuple[str, ...]
+
+
+class _Listing(NamedTuple):
+    """An element of an index array in a result of the map, and its factor."""
+
+    dimension: int
+    load: Load
+    factor: int
+
+
+@lru_cache(maxsize=256)
+def listed_axes(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> ListedAxes | None:
+    """Return the axes of a matrix whose coordinates index an array of distinct contents; None if there are
+    none, or if elements would not be sorted.
+
+    >>> from gossamer_formats.descriptions.blocked_sell import blocked_sell
+    >>> names = ("m", "n", "slices", "height", "longest", "block_rows", "block_columns")
+    >>> found = listed_axes(blocked_sell(), tuple(zip(names, (8, 8, 2, 2, 3, 2, 2))))
+    >>> found.array, found.names, found.loops
+    ('ROWS', ('S', 'R'), ('II', 'S', 'W', 'R', 'JO', 'JI'))
+    """
+    sizes = dict(layout)
+    listings = _listings(description, sizes)
+    if len(listings) != 1 or len(map_results(description)) != 2:
+        return None
+    (listing,) = listings
+    names = _indexing(description, listing.load)
+    digits = [_digits(description, sizes, dimension) for dimension in range(2)]
+    if names is None or any(each is None or not set(names).isdisjoint(each) for each in digits):
+        return None
+    leading, others = (
+        digits[dimension] or [] for dimension in (listing.dimension, 1 - listing.dimension)
+    )
+    loops = _loops(description, sizes, names, leading, others)
+    if loops is None:
+        return None
+    axes, known = axes_by_name(description), {*names, *leading, *others}
+    slots = [name for name in loops if name not in known and not _is_single(axes[name], sizes)]
+    return ListedAxes(
+        listing.load.buffer,
+        names,
+        listing.dimension,
+        listing.factor,
+        loops,
+        dict.fromkeys(leading, listing.dimension) | dict.fromkeys(others, 1 - listing.dimension),
+        has_slots=bool(slots),
+        repeated=tuple(name for name in (*leading, *others[1:]) if is_full(axes[name])),
+    )
+
+
+def _listings(description: FormatDescription, sizes: Mapping[str, int]) -> list[_Listing]:
+    found = []
+    for dimension, result in enumerate(map_results(description)):
+        for atom, factor in affine_of(with_sizes(result, sizes)).terms.items():
+            value = atom.value if isinstance(atom, Cast) else atom
+            if not isinstance(value, Var):
+                if not isinstance(value, Load):
+                    return []
+                found.append(_Listing(dimension, value, factor))
+    return found
+
+
+def _indexing(description: FormatDescription, load: Load) -> tuple[str, ...] | None:
+    """Return the dense axes that index an array of distinct contents."""
+    axes = axes_by_name(description)
+    by_variable = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    names = [by_variable[each.name] for each in load.indices if isinstance(each, Var)]
+    buffer = next(each for each in description.index_arrays if each.name == load.buffer)
+    is_suitable = (
+        len({*names}) == len(load.indices)
+        and fact_index(description.facts).holds(load.buffer, Distinct)
+        and buffer.shape == tuple(axes[name].length for name in names)
+        and all(is_full(axes[name]) for name in names)
+    )
+    return tuple(names) if is_suitable else None
+
+
+def _digits(
+    description: FormatDescription, sizes: Mapping[str, int], dimension: int
+) -> list[str] | None:
+    """Return the axes whose coordinates are the digits of a logical coordinate, the highest first, without an
+    element of an index array, which must be the highest one; None if it has no digits."""
+    axes, names = axes_by_name(description), description.buffer.axes
+    by_variable = dict(zip(map_variables(description), names, strict=True))
+    form = affine_of(with_sizes(map_results(description)[dimension], sizes))
+    if form.constant:
+        return None
+    found: list[str] = []
+    base: int | None = 1
+    for atom, factor in sorted(form.terms.items(), key=lambda term: term[1]):
+        if base is None or factor < base:
+            return None
+        if not isinstance(atom, Var):
+            base = None
+            continue
+        axis = axes[by_variable[atom.name]]
+        if _is_single(axis, sizes):
+            continue
+        found.insert(0, axis.name)
+        base = factor * evaluate(axis.length, sizes)
+    return found
+
+
+def _is_single(axis: Axis, sizes: Mapping[str, int]) -> bool:
+    """Return whether an axis has one coordinate, which is no digit."""
+    return is_full(axis) and evaluate(axis.length, sizes) == 1
+
+
+def _loops(
+    description: FormatDescription,
+    sizes: Mapping[str, int],
+    names: Sequence[str],
+    leading: Sequence[str],
+    others: Sequence[str],
+) -> tuple[str, ...] | None:
+    """Return all axes in an order of loops that visit elements sorted; None if there is none."""
+    axes = axes_by_name(description)
+    without_loop = {*names, *(name for name in axes if _is_single(axes[name], sizes))}
+    loops: list[str] = []
+    # The slots of the highest digit of the other dimension are visited before it; no others are.
+    for placed, may_have_slots in (
+        (leading, False),
+        (others[:1], True),
+        (others[1:], False),
+        (description.buffer.axes, False),
+    ):
+        before = {*loops, *without_loop}
+        for name in placed:
+            above = ancestors(axes, name)[::-1]
+            loops.extend(each for each in (*above, name) if each not in loops)
+        if not may_have_slots and not {*loops} - before <= {*leading, *others}:
+            return None
+    return tuple(loops)
+
+
+def listed_in_order(
+    arguments: SharedArguments, storage: RecordedStorage, layout: tuple[tuple[str, int], ...]
+) -> ListedAxes | None:
+    """Return the axes for which a loop is over the contents of their array, whose inverse it adds to the
+    arguments; None if the array does not list all contents."""
+    found = listed_axes(storage.description, layout)
+    if found is None:
+        return None
+    recorder, count = arguments.recorder, content_count(found, storage.shape)
+    array = next(each for each in storage.description.index_arrays if each.name == found.array)
+    contents = storage.arrays[array.handle or array.name]
+    inverse = recorder.compute(_inverse, contents, count)
+    if not recorder.decide(_lists_all, inverse):
+        return None
+    places = arguments.integer(f"places_{found.array}", recorder.compute(size_of, contents)).expr
+    name, size = _inverse_name(found), arguments.integer(f"contents_{found.array}", count).expr
+    arguments.array(name, inverse, "int64", size, (InRange(name, ZERO, places),))
+    return found
+
+
+def content_count(listed: ListedAxes, shape: Sequence[int]) -> int:
+    """Return the number of contents that have logical coordinates."""
+    return -(-shape[listed.dimension] // listed.width)
+
+
+def _inverse(contents: Array, count: int) -> Array:
+    """Return the place of each content in an array, -1 if it is not there.
+
+    >>> _inverse(np.array([2, 0, 5]), 4)
+    array([ 1, -1,  0, -1])
+    """
+    places = np.full(count, -1)
+    found = np.flatnonzero((contents >= 0) & (contents < count))
+    places[contents[found]] = found
+    return places
+
+
+def _lists_all(inverse: Array) -> bool:
+    return bool((inverse >= 0).all())
+
+
+def _inverse_name(listed: ListedAxes) -> str:
+    return f"PLACE_{listed.array}"
+
+
+def add_contents(axes: SourceAxes, listed: ListedAxes) -> None:
+    """Add the loop over the contents, and bind the coordinates of the axes that index the array."""
+    content = content_of(listed.array)
+    count = content_count(listed, axes.storage.shape)
+    axes.contents[listed.array] = count
+    axes.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
+    found = index_var(f"place_{listed.array}")
+    axes.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
+    place: Expr = found
+    for number, name in reversed([*enumerate(listed.names)]):
+        coordinate = axes.coordinates[name] = index_var(f"x_{name}")
+        size = length_in(axes, axes.by_name[name]).expr
+        axes.nest.append(let(coordinate.name, binary("floormod", place, size) if number else place))
+        place = floordiv(place, size)
