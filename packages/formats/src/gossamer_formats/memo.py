@@ -53,6 +53,7 @@ class MemoKey(Generic[T]):
         """Return the value of a matrix, which `make` computes at the first call. It may be None, too."""
         memo = matrix.memo
         value: T = memo.get(self, _MISSING)
+        # Not None, which a value may be.
         if value is _MISSING:
             value = memo.setdefault(self, make(matrix))
         return value

@@ -118,10 +118,12 @@ def build_named(
     with compiling, paused_collection():
         backend, resolved = resolve(target)
         key = name_key(name, stats, target=resolved, versions=_versions(backend))
+        # Memory before disk: a loaded kernel has its machine code in this process already.
         kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True
         if kernel is None:
             built = build_kernel(program(), target=resolved, stats=stats)
             kernel, is_cached = built.kernel, built.cached
+            # A link, since the request by its module has stored the code.
             ArtifactCache().put_link(key, built.key)
         # Not moved to the end if it is there: the order is that of insertion, as for all entries.
         if key not in _kernels_by_key:
@@ -137,6 +139,7 @@ def compile_artifact(
     with compiling, paused_collection():
         backend, resolved = resolve_elsewhere(target)
         if schedule is None:
+            # Without stats, since an exported kernel is for any matrix.
             schedule = default_schedule(module, resolved, None)
         key = request_key(module, schedule, target=resolved, versions=_versions(backend))
         store = ArtifactCache()
@@ -172,6 +175,7 @@ def _kernel_of(
     is_cached = kernel is not None
     if kernel is None:
         kernel = _load(_compile(flat, backend, target, key=code_key), backend)
+    # The next request need not lower the module to find the code.
     ArtifactCache().put_link(key, code_key)
     return kernel, is_cached
 

@@ -40,6 +40,7 @@ def schedule_report(module: Module, target: Target, stats: Stats | None) -> Sche
 
     stats = stats.rounded() if stats is not None else None
 
+    # Rules of plugins first: they know more about their machine.
     found = plugin_of(target).schedule(verify(module), target, stats)
     if found is None:
         from gossamer_schedule.internal_api import schedule_report as report_of_rules
@@ -77,6 +78,7 @@ def lower_by_stage(
     from gossamer_schedule import replay
 
     traces = schedule.traces
+    # Once here: every later pass and step leaves a valid module valid.
     current = verify(module)
     _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":

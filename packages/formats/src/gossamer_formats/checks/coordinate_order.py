@@ -32,6 +32,7 @@ def with_observed_order(storage: Storage, declared: FormatDescription) -> Storag
 
 def _with_order(storage: Storage, axis: Axis, declared: Axis) -> Axis:
     wanted, indices = indices_of(declared), indices_of(axis)
+    # The bits of a mask have no order that a description declares.
     if wanted is None or indices is None or indices.is_mask:
         return axis
     is_sorted, is_unique = _order_of(fibers_of(storage, axis, indices))

@@ -33,6 +33,7 @@ def has_repeated(fibers: Segments) -> bool:
 
     # SciPy sorts within rows, about ten times as fast as a sort by fiber and coordinate.
     values, starts, pad = fibers
+    # The least shape that holds the coordinates: SciPy checks them against it.
     shape = (starts.size - 1, int(values.max(initial=-1)) + 1)
     marks = np.zeros(values.size, dtype=np.int8)
     rows: Any = csr_array((marks, values.copy(), starts.copy()), shape=shape)

@@ -62,6 +62,7 @@ def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indpt
     gossamer_ir.errors.FormatError: Element 2 of 'indptr' is 1, which is less than the one before it, 2. ...
     """
     check_indptr_ends(indptr, segments=segments, total=total, name=name)
+    # Only if the ends are right: the first decrease is then the most useful message.
     refuse(monotone_violation((name, indptr)))
 
 
@@ -70,6 +71,7 @@ def check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) ->
     require_vector(name, indptr)
     require_dtype(name, indptr, INDEX_DTYPES)
     require_length(name, indptr, segments + 1, reason="one more than the rows")
+    # The ends alone tell most mistakes, such as lengths of rows instead of offsets, at no cost.
     refuse(value_violation((name, indptr), at=0, value=0))
     refuse(value_violation((name, indptr), at=segments, value=total))
 

@@ -30,6 +30,7 @@ def borrowed_storage(storage: Storage) -> Storage:
 
 def _with_arrays(storage: Storage, held: Callable[[Array], Array]) -> Storage:
     arrays = {name: held(array) for name, array in storage.arrays.items()}
+    # A copy, since the mapping of the caller may change, and with it what the arrays mean.
     sizes = MappingProxyType(dict(storage.sizes))
     return Storage(storage.description, sizes, MappingProxyType(arrays))
 

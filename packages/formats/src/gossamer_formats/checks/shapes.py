@@ -18,6 +18,7 @@ def require_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int
     (2, 3)
     """
     try:
+        # `index` takes NumPy's integers, and refuses floats such as 3.0, which are mistakes.
         sizes = tuple(index(size) for size in shape)
     except TypeError:
         sizes = ()

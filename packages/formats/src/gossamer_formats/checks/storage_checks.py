@@ -60,11 +60,13 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     for array in storage.description.index_arrays:
         _check_map_array(storage, array)
     check_values(storage)
+    # Apart from those of axes: they name buffers of the description, not handles.
     _check_map_facts(storage)
     facts = axis_facts(storage.description)
     if check is None or not check(facts, storage.sizes, storage.arrays):
         names = {name: name for name in storage.arrays}
         refuse(_violation(storage, facts, names))
+    # Last, since it sorts: the range of coordinates has been checked, which the sort relies on.
     _check_order_of_slots(storage)
 
 
@@ -141,6 +143,7 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
     if indptr is not None:
         offsets = storage.arrays[indptr.handle]
         require_dtype(indptr.handle, offsets, (indptr.dtype,))
+        # Without a parameter for the number of elements, the last offset defines it.
         total = int(offsets[-1]) if indptr.nnz is None else evaluate(indptr.nnz, storage.sizes)
         parents = element_count(storage, indptr.parent)
         check_indptr_ends(offsets, segments=parents, total=total, name=indptr.handle)
@@ -159,6 +162,7 @@ def _check_order_of_slots(storage: Storage) -> None:
     expresses."""
     for axis in storage.description.axes:
         indices = indices_of(axis)
+        # Bits of a mask are sorted and unique by themselves; the facts cover sorted fibers with offsets.
         if indices is None or indices.is_mask or (indices.sorted and is_varied(axis)):
             continue
         fibers = fibers_of(storage, axis, indices)

@@ -62,6 +62,7 @@ def read(
     """
     if dtype is not None:
         require_value_dtype(dtype)
+    # Arguments are checked before the file is opened.
     limit = None if max_bytes is None else index(max_bytes)
     lengths = None if shape is None else require_shape(shape)
     file = Path(path)
@@ -70,6 +71,7 @@ def read(
     if format.takes_shape:
         options["shape"] = lengths
     try:
+        # Within `try`, because the system may refuse to look.
         _require_file(file)
         tensor = _load(file, partial(format.read, **options), dtype=dtype)
     except MemoryError as error:
@@ -101,6 +103,7 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
 
 def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
     """Return the tensor of a SciPy matrix that was read."""
+    # Patterns and integers become the dtype that represents most integers exactly.
     if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
         dtype = "float64"
     try:
@@ -112,6 +115,7 @@ def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
 def _named(error: FormatError, file: Path) -> FormatError:
     """Return the error with the name of the file, unless it has it."""
     diagnostic = error.diagnostics[0]
+    # Some checks know the file, others see arrays only.
     if str(file) in diagnostic.message:
         return error
     return FormatError(diagnostic.code, f"In '{file}': {diagnostic.message}", hint=diagnostic.hint)

@@ -58,6 +58,7 @@ def line_blocks(stream: TextIO, *, first: int = 1) -> Iterator[LineBlock]:
     rest = ""
     while text := stream.read(_BLOCK_CHARACTERS):
         lines = (rest + text).split("\n")
+        # The last line may go on in the next block.
         rest = lines.pop()
         if len(rest) > MAX_LINE_LENGTH:
             raise ValueError(
@@ -90,6 +91,7 @@ def entry_problem(line: str, *, coordinates: int, has_value: bool = True) -> str
 
 def _is_int64(field: str) -> bool:
     digits = field.removeprefix("-")
+    # The length first: Python takes quadratic time for a number of many digits.
     is_number = len(digits) <= 19 and digits.isascii() and digits.isdigit()
     return is_number and int(digits) < 2**63
 

@@ -56,6 +56,7 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str], *, pattern: bool =
             f"The tensor has {counted(tensor.ndim, 'dimension')}; '{suffix}' files hold 2.",
             hint=f"Use {others}.",
         )
+    # A private copy: the arrays must not change between their check and the file.
     if tensor.is_borrowed:
         tensor = SparseTensor(tensor.storage)
     try:

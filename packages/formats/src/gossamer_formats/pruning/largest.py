@@ -22,6 +22,7 @@ def are_largest(magnitudes: Array, count: int) -> Array:
         return np.ones(magnitudes.size, bool)
     least = np.partition(magnitudes, magnitudes.size - count)[magnitudes.size - count]
     chosen: Array = magnitudes > least
+    # In order, so that of equal magnitudes the first are chosen.
     equal = np.flatnonzero(magnitudes == least)
     chosen[equal[: count - np.count_nonzero(chosen)]] = True
     return chosen

@@ -19,6 +19,7 @@ def _unstructured(elements: Nonzeros, density: float, _sizes: Mapping[str, int])
 def _blocks(elements: Nonzeros, density: float, sizes: Mapping[str, int]) -> Array:
     height, width = sizes["block_rows"], sizes["block_columns"]
     rows, columns = (-(-elements.shape[0] // height), -(-elements.shape[1] // width))
+    # One number for each block, because `unique` of pairs sorts them as records, which is slower.
     numbers = elements.rows // height * columns + elements.columns // width
     blocks, of_block = np.unique(numbers, return_inverse=True)
     # In float64, where squares of float32 are finite.

@@ -58,5 +58,6 @@ def formats_with(property: Callable[[Format], Any]) -> Iterator[Format]:
     >>> [format.name for format in formats_with(lambda format: format.torch)]
     ['bsr', 'coo', 'csc', 'csr']
     """
+    # Lazily, so that a plugin that is broken does not hide the formats before it.
     records = (format_named(name) for name in format_names())
     return (record for record in records if property(record) is not None)

@@ -43,6 +43,7 @@ def operator_of(name: str, *, format: str = "csr") -> Callable[..., Any]:
     ...
     gossamer_ir.errors.FormatError: No installed distribution computes 'determinant' of sparse tensors. ...
     """
+    # Without repetition for CSR itself.
     for candidate in dict.fromkeys((format, "csr")):
         function = find_operator(name, format=candidate)
         if function is not None:
@@ -79,10 +80,10 @@ def ignored_operators() -> dict[EntryPoint, str]:
     """
     points = installed_entry_points(OPERATORS.group)
     reasons = {point: _reason(point, points) for point in points}
-    return {point: reason for point, reason in reasons.items() if reason}
+    return {point: reason for point, reason in reasons.items() if reason is not None}
 
 
-def _reason(point: EntryPoint, points: tuple[EntryPoint, ...]) -> str:
+def _reason(point: EntryPoint, points: tuple[EntryPoint, ...]) -> str | None:
     format, _, name = point.name.rpartition(".")
     known = operator_names()
     if name not in known:
@@ -90,4 +91,4 @@ def _reason(point: EntryPoint, points: tuple[EntryPoint, ...]) -> str:
     if format not in format_names():
         return f"there is no format '{format}'"
     owners = sorted({other.distribution for other in points if other.name == point.name})
-    return f"{' and '.join(owners)} register it" if len(owners) > 1 else ""
+    return f"{' and '.join(owners)} register it" if len(owners) > 1 else None

@@ -50,6 +50,7 @@ def prune(
     """
     rule = _rule_of(format)
     target = conversion_target(format, parameters, rank=2)
+    # Before the elements: finding them reads the whole matrix.
     _require_density(format, density, is_needed=rule.takes_density)
     elements = _elements(matrix)
     kept = rule.kept(elements, 1.0 if density is None else density, target.parameters)
@@ -101,6 +102,7 @@ def _elements(matrix: Any) -> Nonzeros:
         rows = np.repeat(np.arange(tensor.shape[0]), np.diff(arrays["indptr"]))
         columns = arrays["indices"].astype(np.int64)
         elements = Nonzeros(tensor.shape, rows, columns, arrays["data"])
+    # A comparison with nan is always false, so that any choice would look like the largest.
     invalid = np.isnan(elements.values)
     if invalid.any():
         at = int(np.argmax(invalid))
@@ -123,6 +125,7 @@ def _stored(elements: Nonzeros, kept: Array) -> SparseTensor:
     """Return the elements that are kept in CSR."""
     rows, length = elements.shape
     columns, values = elements.columns[kept], elements.values[kept]
+    # The narrowest dtype that holds offsets and columns: products read them from memory.
     dtype = "int32" if max(values.size, length) <= np.iinfo(np.int32).max else "int64"
     offsets = np.zeros(rows + 1, dtype)
     np.cumsum(np.bincount(elements.rows[kept], minlength=rows), out=offsets[1:])

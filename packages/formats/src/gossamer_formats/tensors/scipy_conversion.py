@@ -46,6 +46,7 @@ def from_scipy(
     >>> tensor.arrays["data"]
     array([7., 7., 7.])
     """
+    # SciPy's conversions to CSR are not needed for a format that is kept.
     own = arrays_in_own_format(matrix, dtype) if format == "same" else None
     if own is not None and matrix.format != "csr":
         if not copy:
@@ -88,6 +89,7 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
             f"The format '{tensor.format}' must be converted for SciPy, so its arrays cannot be shared.",
             hint="Use copy=True.",
         )
+    # Over the tensor's arrays, so that the copy below is the only one.
     matrix = matrices.to_scipy(found.storage)
     return matrix.copy() if copy else matrix
 
@@ -95,5 +97,6 @@ def to_scipy(tensor: SparseTensor, *, copy: bool = True) -> Any:
 def _arrays_of(matrix: Any) -> list[Array]:
     names = ("data", "indices", "indptr", "offsets")
     found = [getattr(matrix, name, None) for name in names]
+    # COO has a tuple of arrays instead of the attributes above.
     found += getattr(matrix, "coords", ())
     return [array for array in found if isinstance(array, np.ndarray)]

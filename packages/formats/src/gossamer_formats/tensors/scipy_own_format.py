@@ -73,6 +73,7 @@ def borrow_in_own_format(matrix: Any) -> Storage | None:
     require_matrix(matrix)
     if found.check is not None:
         found.check(matrix)
+    # After the check: the sizes are computed from the arrays.
     arrays, sizes = found.from_scipy(matrix, None)
     dtypes = tuple((handle, array.dtype) for handle, array in arrays.items())
     return Storage(_described(matrix.format, dtypes), sizes, arrays)

@@ -76,6 +76,7 @@ class SparseTensor(NotAnArray):
         Arrays that another tensor owns are shared. Raises `FormatError`.
         """
         if isinstance(source, Storage):
+            # Copied first: a check of the arrays of the caller could be out of date before they are copied.
             self._hold(owned_storage(source))
             check_storage(self._storage)
         else:
@@ -266,6 +267,7 @@ class SparseTensor(NotAnArray):
             or index_dtype is not None
             or order is not None
         )
+        # The tensor itself keeps what was memoized for it; also a borrowed one stays as it is.
         if isinstance(format, str) and not asks_more and is_format(self.description, format):
             return self
         # The parts of a composable format have orders of rows of their own.
@@ -325,6 +327,7 @@ class SparseTensor(NotAnArray):
         """Return the function of an operator for the format; that of CSR for a description that has no name,
         which is converted."""
         name = self.format
+        # A description without a record may have the name of one, whose operator would misread it.
         return operator_of(operator, format=name if is_format(self.description, name) else "csr")
 
     def _operand(self) -> SparseTensor:

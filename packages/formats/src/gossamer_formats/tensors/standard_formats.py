@@ -34,6 +34,7 @@ def in_format_with(
     """
     own = FORMATS.find(tensor.format)
     found = counterpart(own) if own is not None else None
+    # The name alone is not enough: any description may have it.
     if own is not None and found is not None and is_format(tensor.description, own.name):
         return tensor, found
     name = "csr" if tensor.ndim == 2 else COORDINATE_FORMAT

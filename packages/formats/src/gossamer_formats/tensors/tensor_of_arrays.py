@@ -44,6 +44,7 @@ def tensor_of_arrays(
     described = with_dtypes_of(without_order(declared), arrays)
     found = sizes_of_arrays(described, lengths, arrays, sizes or {})
     storage = Storage(described, found, arrays)
+    # Formats with a map compute their shape from sizes, which may contradict the given one.
     if storage.shape != lengths:
         raise FormatError(
             "format.shape", f"The shape is {storage.shape} with these sizes; expected {lengths}."

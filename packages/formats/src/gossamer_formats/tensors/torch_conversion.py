@@ -48,6 +48,7 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     format, layout = _require_sparse(tensor)
     arrays, sizes = _arrays_of(tensor, layout), dict[str, int]()
     if _has_blocks(format):
+        # torch has a dimension for the rows and one for the columns of blocks; storages are flat.
         _, *lengths = arrays["data"].shape
         arrays["data"] = arrays["data"].reshape(-1)
         sizes = dict(zip(format.parameters, lengths, strict=True))
@@ -107,6 +108,7 @@ def to_torch(tensor: SparseTensor, *, copy: bool = True) -> Any:
     found, layout = in_format_with(tensor, attrgetter("torch"))
     if _has_blocks(format_named(found.format)) and not _has_whole_blocks(found):
         found, layout = in_format_with(convert(found, "csr").tensor, attrgetter("torch"))
+    # torch assumes that compressed layouts are sorted without duplicates.
     if copy and layout.indptr is not None and not is_sorted_and_unique(found):
         found = convert(found, found.format, **_block_sizes(found)).tensor
     if not copy:
@@ -131,6 +133,7 @@ def _first_line(error: RuntimeError) -> str:
 
 def _require_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
     """Return the format and the layout of a torch tensor that can be read."""
+    # A tensor of torch exists only if its module was imported, which would take long.
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         raise FormatError(
@@ -261,6 +264,7 @@ def _made(
                 "cannot be shared.",
                 hint="Use copy=True.",
             )
+        # The wider dtype, since values may not fit in the narrower one.
         indptr, indices = (array.astype(INDEX_DTYPES[-1]) for array in (indptr, indices))
     sizes = _block_sizes(tensor).values()
     if sizes:

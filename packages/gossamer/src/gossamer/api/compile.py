@@ -120,6 +120,7 @@ def _of_builder(builder: object, module: Module, target: str | Target) -> Schedu
             f"The schedule is of type {type(builder).__name__}; expected a gossamer_ir Schedule or a "
             "ScheduleBuilder.",
         )
+    # The later stage of both, as a program can be lowered, but not raised.
     stage = max(module.stage, builder.program.stage, key=STAGES.index)
     own, others = (_text_at(stage, of, target) for of in (module, builder.program))
     if own != others:

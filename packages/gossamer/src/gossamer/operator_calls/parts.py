@@ -60,6 +60,7 @@ def _bind_sums(
     """Return the calls of the parts, and the function that sets the other rows of a result to zero; None if
     there are none."""
     decomposition = operands.matrix.decomposition
+    # Parts that store come first: the others add to what these have written.
     initializing, adding, left = decomposition.coverage()
     adds = msgspec.structs.replace(program, adds=True)
     programs = [*(program for _ in initializing), *(adds for _ in adding)]
@@ -93,6 +94,7 @@ def _bind_values(
     decomposition = operands.matrix.decomposition
     for part in decomposition.parts:
         _require_only_elements(program, part)
+    # One array for each part, since their kernels write in the order of their slots.
     values = [
         new_array((part.permutation.size,), NATIVE[operands.dtype]) for part in decomposition.parts
     ]

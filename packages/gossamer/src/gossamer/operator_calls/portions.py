@@ -34,6 +34,7 @@ def portions_of(
         yield arguments
         return
     indptr = arguments["indptr"]
+    # Expressions of the signature say which arrays are divided: sizes may be equal by chance.
     first = {param.name: param.shape[0] for param in signature.buffers}
     each = max(1, products // max(1, int(indptr[-1])))
     for begin, end in _row_ranges(indptr, max(1, PORTION_PRODUCTS // each)):
@@ -58,6 +59,7 @@ def _row_ranges(indptr: Array, count: int) -> Iterator[tuple[int, int]]:
     begin, rows = 0, len(indptr) - 1
     while begin < rows:
         last = int(np.searchsorted(indptr, int(indptr[begin]) + count, side="right")) - 1
+        # At least one row, however long it is.
         end = min(rows, max(begin + 1, last))
         yield begin, end
         begin = end

@@ -38,6 +38,7 @@ def run_program(
     scales = is_scaled(alpha, beta)
     if scales:
         program, operands = with_factors(program, operands, alpha=alpha, beta=beta, out=out)
+    # After the factors, whose errors name `alpha` and `beta`.
     result, array = output_array(
         out, dtype=operands.dtype, shape=operands.shape, inputs=operands.inputs
     )

@@ -30,6 +30,7 @@ def with_factors(
     `out`."""
     dtype = NATIVE[operands.dtype]
     factor = number_operand("alpha", alpha, dtype)
+    # Checked only: the output is multiplied by it outside of the kernel.
     number_operand("beta", beta, dtype)
     if beta != 0 and out is None:
         raise ArgumentError(

@@ -36,6 +36,7 @@ def prepare_kernel(
     kernel is put into `plans`."""
     matrix, dtype = operands.matrix, operands.dtype
     if program.sums_rows and isinstance(matrix, CsrMatrix) and matrix.has_long_rows(dtype):
+        # No plan: a call of so many elements takes milliseconds, and cuts the rows anew.
         return _prepare_blocks(program, operands, *matrix.cut_rows(), result, target=target)
     request = kernel_request(operands, program)
     kernel = kernel_for(request, target=target).kernel
@@ -57,6 +58,7 @@ def bind_kernel(
     arguments = kernel_arguments(operands, program, result)
     verified = operands.matrix.verified
     whole = kernel.bind(verified=verified, check=check, **arguments)
+    # The whole is bound first, so that errors are those of a call without portions.
     portions = list(portions_of(kernel.signature, arguments, operands.products))
     if len(portions) == 1:
         return whole
@@ -88,6 +90,7 @@ def _prepare_blocks(
     kernel = kernel_for(kernel_request(blocks, program), target=target).kernel
 
     def run() -> None:
+        # Zeros, also for a kernel without `init`, which adds to its output.
         sums = np.zeros(blocks.shape, result.dtype)
         _compute(program, blocks, kernel, sums)
         # In float64, since the sums of blocks are what float32 can no longer add exactly.

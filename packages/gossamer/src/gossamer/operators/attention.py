@@ -162,6 +162,7 @@ def attention(
     if isinstance(Q, np.ndarray) and Q.ndim > 2:
         return _compute_by_heads(pattern, (Q, K, V), scale, out=out, target=target)
     checked = operands(pattern, Q, K, V, scale)
+    # The fused kernel sums a row at once, which loses terms of rows this long.
     if checked.matrix.has_long_rows(checked.dtype):
         return _compute_in_blocks(checked, out=out, target=target)
     return attention.run(checked, out=out, target=target)
@@ -180,9 +181,11 @@ def _compute_in_blocks(
     scores = sddmm.run(sampled, out=None, target=target)
     offsets = matrix.arrays["indptr"]
     lengths = np.diff(offsets)
+    # Rows with elements, because `reduceat` has no value for an empty range.
     rows = np.flatnonzero(lengths)
     starts = offsets[rows]
     with np.errstate(invalid="ignore", over="ignore"):
+        # The largest score of a row becomes 0, so that no power overflows.
         scores -= np.repeat(np.maximum.reduceat(scores, starts), lengths[rows])
         weights = np.exp(scores, out=scores)
         totals = np.add.reduceat(weights, starts, dtype=np.float64)

@@ -24,4 +24,5 @@ def rmatmul(tensor: SparseTensor, dense: Any) -> Any:
         return NotImplemented
     if dense.ndim == 1:
         return spmv(tensor.T, dense)
+    # (A^T B^T)^T: the transposed tensor is kept, the dense operand is copied at each call.
     return spmm(tensor.T, np.ascontiguousarray(dense.T)).T

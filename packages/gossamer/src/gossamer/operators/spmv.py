@@ -67,6 +67,7 @@ def spmv(
     array([6., 0.])
     """
     if isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 1:
+        # A view, so that the result is written into the output of the caller.
         column = None if out is None else _column(out)
         product = spmv(A, x[:, 0], alpha=alpha, beta=beta, out=column, target=target)
         return product.reshape(-1, 1) if out is None else out

@@ -44,6 +44,7 @@ def pixels_of(pattern: StoredPattern, colors: Sequence[Colors], *, max_pixels: i
     picture = np.zeros((height, width, 4))
     seen = np.flatnonzero(weights)
     density = weights / _areas(pattern.shape, height, width)
+    # Square roots, because the densities of graphs differ by orders of magnitude.
     share = np.sqrt(density[seen] / density.max(initial=0))
     flat = picture.reshape(-1, 4)
     flat[seen, :3] = painted[seen] / weights[seen, np.newaxis]
@@ -60,6 +61,7 @@ def _weights_and_places(
     count = height * width
     weights = np.bincount(pixels, np.where(layer.is_filling, FILLING, 1.0), minlength=count)
     elements = np.maximum(np.bincount(pixels, minlength=count), 1)
+    # At least 1, for a layer with one value.
     last = max(int(layer.places.max(initial=0)), 1)
     places = np.bincount(pixels, layer.places / last, minlength=count) / elements
     return weights, places

@@ -73,6 +73,7 @@ def _expected_parts(
     for rows in row_blocks(csr.shape[0], width, elements=CHECKED_PRODUCTS):
         block = csr[rows]
         columns, positions = np.unique(block.indices, return_inverse=True)
+        # Columns are numbered anew, so that an operand has only the rows that the block reads.
         arrays = block.data.astype(np.float64), positions, block.indptr
         part = csr_array(arrays, shape=(block.shape[0], columns.size))
         chosen: dict[str, Any] = {"rows": rows, "columns": columns}
@@ -92,6 +93,7 @@ def _is_within(error: Array, bound: Bound, *, dtype: Any) -> bool:
     magnitude, terms = bound
     with np.errstate(all="ignore"):
         allowed = float(dtype.eps) * (terms + 2) * magnitude + terms * float(dtype.tiny)
+    # The exact result is finite in float64, but the dtype of the result cannot hold it.
     overflows = np.isfinite(magnitude) & (magnitude > float(dtype.max))
     is_close = np.isfinite(error) & (error <= allowed)
     return bool(((error == 0.0) | is_close | overflows).all())

@@ -63,11 +63,13 @@ def _distinct_pairs(
     order = random.permutation(nodes)
     pairs = np.empty(0, dtype=np.int64)
     while pairs.size < edges:
+        # A sixteenth more than needed, as some pairs occur twice.
         missing = edges - pairs.size
         chances = random.random((2, missing + missing // 16 + 16))
         chances[0].sort()
         sources, targets = order[np.minimum(np.searchsorted(shares, chances), nodes - 1)]
         pairs = np.sort(np.concatenate((pairs, sources * nodes + targets)))
         pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    # At random, since the first pairs are those of the first nodes.
     surplus = random.choice(pairs.size, size=pairs.size - edges, replace=False)
     return np.delete(pairs, surplus)

@@ -42,6 +42,7 @@ def _calls_per_sample(call: TimedCall) -> int:
 
 
 def _sample(call: TimedCall, *, count: int) -> float:
+    # The caches hold what another contender has used.
     if count > 1:
         call()
     begin = time.perf_counter()

@@ -82,6 +82,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
     if not is_format(tensor.description, "csr"):
         return _of_stored(tensor)
     matrix = CsrMatrix(tensor.storage, tensor)
+    # Neither an empty result nor a row that must be cut has a plan.
     if not matrix.nnz or tensor.stats.longest_row > MAX_SUM:
         return None
     sizes = (*matrix.shape, matrix.nnz)
@@ -91,6 +92,7 @@ def _of_tensor(tensor: SparseTensor) -> Structure | None:
 def _of_stored(tensor: SparseTensor) -> Structure | None:
     """Return the structure of a tensor in another format. There are plans for it only if operators compute
     with the format."""
+    # An empty array has no address to pass.
     if tensor.ndim != 2 or not tensor.storage.values.size:
         return None
     format = format_of_storage(tensor.storage)
@@ -108,6 +110,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
     indptr, indices, data = arrays = matrix.indptr, matrix.indices, matrix.data
     if not (type(indptr) is type(indices) is type(data) is np.ndarray):
         return None
+    # One look-up tells whether all three dtypes are native and supported.
     number = DTYPE_NUMBERS.get((indptr.dtype, indices.dtype, data.dtype))
     rows, columns = matrix.shape
     if number is None or not rows or indptr.shape != (rows + 1,):
@@ -129,6 +132,7 @@ def _of_scipy(matrix: Any) -> Structure | None:
             return None
         starts = (address(indptr), address(indices), address(data))
     at_indptr, at_indices, at_data = starts
+    # Addresses that are multiples of 8 are aligned for all dtypes, which saves three calls.
     if (at_indptr | at_indices | at_data) & 7 and not all(array.flags.aligned for array in arrays):
         return None
     check = _checks.get(number) or partial(_first_check, number)

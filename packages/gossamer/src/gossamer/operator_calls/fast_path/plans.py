@@ -134,6 +134,7 @@ class Plans:
         calls = LAST_CALLS.find(tensor)
         if calls is None or type(first) is not ndarray:
             return None
+        # The dtype and the first dimension are checked by the plan itself.
         key = (self._token, first.shape[1:])
         found = calls.get(key)
         if found is None:
@@ -176,6 +177,7 @@ class Plans:
             return None
         sizes = first.shape[1:]
         if type(matrix) is Decomposition:
+            # A matrix in parts keeps its plans itself, because they contain its arrays.
             joint = self.joint_plan(matrix, target, sizes)
             return None if joint is None else joint.run(*dense, out)
         structure = structure_of(matrix)

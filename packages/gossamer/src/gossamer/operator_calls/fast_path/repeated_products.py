@@ -121,6 +121,7 @@ class RepeatedProducts:
         from gossamer_formats.internal_api import available_memory
 
         text = choice.chosen.text
+        # Several numbers of columns may have one best format.
         if text not in self._stored:
             is_large = MEMORY_PART * matrix.nbytes > available_memory()
             if is_large or len(self._stored) >= MAX_STORED:
@@ -175,6 +176,7 @@ def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     from gossamer_tune import Workload, choose_format
 
     hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
+    # The machine that runs the calls: such calls are for the default target only.
     workload = Workload(sizes[0] if sizes else None, matrix.dtype.name, hardware)
     found = properties_for(matrix, workload)
     return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)

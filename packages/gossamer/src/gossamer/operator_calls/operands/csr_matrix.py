@@ -123,6 +123,7 @@ class CsrMatrix(NamedTuple):
         """Return all arguments of a kernel, with these `dense` ones."""
         arrays = self.arrays
         if program.values is None:
+            # The kernel of a program that ignores values has no such parameter.
             del arrays[VALUES_PARAMETER]
         return {**arrays, **dense}
 

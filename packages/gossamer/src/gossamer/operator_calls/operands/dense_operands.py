@@ -57,6 +57,7 @@ def dense_operand(
             f"'{name}' has the dtype {value.dtype}, {like} {dtype}; expected one dtype.",
             hint=f"Convert {name} with {name}.astype('{dtype}').",
         )
+    # Before the copy, which a wrong shape would waste.
     _require_shape(name, value, shape=shape)
     # The usual case without a call of NumPy.
     if type(value) is np.ndarray and value.dtype == native and _is_plain(value):
@@ -85,6 +86,7 @@ def number_operand(
 @lru_cache(maxsize=256)
 def _single(name: str, value: float, _sign: float, dtype: np.dtype[Any]) -> Array:
     """Return an array of one number. The sign is part of the key of the cache, since 0.0 == -0.0."""
+    # Infinity and nan are what the caller asked for; a finite number must not become infinite.
     if isfinite(value) and abs(value) > float(np.finfo(dtype).max):
         raise ArgumentError(
             "operand.range", f"'{name}' is {value}, which {dtype} cannot represent."

@@ -26,6 +26,7 @@ def block_offsets(indptr: Array) -> tuple[Array, Array]:
     (True, [0, 1, 2])
     """
     begins = indptr[:-1].astype(np.int64)
+    # One block for an empty row, because `reduceat` has no sum of none.
     counts = np.maximum(1, -(-(indptr[1:] - begins) // BLOCK_ELEMENTS))
     starts = np.cumsum(counts) - counts
     row = np.repeat(np.arange(len(counts)), counts)

@@ -85,6 +85,7 @@ class StoredMatrix(NamedTuple):
         """Return all arguments of a kernel, with these `dense` ones."""
         pointers, scalars = self.structure
         arrays, sizes = structure_values(self.storage, self.format)
+        # By name, since the order of a kernel's parameters is that of its script.
         names, values = (*pointers, *scalars), (*arrays, *sizes)
         return {**dict(zip(names, values, strict=True)), **dense}
 
@@ -108,6 +109,7 @@ def stored_matrix(program: OperatorProgram, matrix: Any) -> StoredMatrix | None:
     if storage is None:
         return None
     format = format_of_storage(storage)
+    # CSR can cut long rows; other formats have no blocks of rows.
     if not _is_scheduled(program, format) or _may_have_long_rows(storage, matrix):
         return None
     if isinstance(matrix, SparseTensor) and matrix.is_borrowed:

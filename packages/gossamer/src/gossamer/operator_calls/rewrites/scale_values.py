@@ -45,6 +45,7 @@ def scale_values(module: Module, *, handle: str, factor: str) -> Module:
 def _scaled(function: Function, handle: str, factor: str) -> Function:
     bound = {buffer.handle: buffer for buffer in function.buffers}
     values, name = bound[handle], factor.capitalize()
+    # Arrays come before sizes in the parameters of operators.
     arrays = tuple(param for param in function.params if param.name in bound)
     others = tuple(param for param in function.params if param.name not in bound)
     return replace(

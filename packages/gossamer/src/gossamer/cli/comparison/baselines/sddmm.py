@@ -19,6 +19,7 @@ GATHERED_ELEMENTS = 1 << 16
 
 def prepare_sddmm(matrix: csr_array, left: Array, right: Array) -> Calculation:
     """Return a function that gathers rows and multiplies them, with precomputed coordinates."""
+    # Once, as a user would: the pattern does not change between calls.
     rows = matrix.tocoo().row
     return lambda: gathered_products(rows, matrix.indices, left, right)
 
