@@ -139,7 +139,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "Operands are visited in any other expression": (
         "gossamer_formats.conversion.source.map_results",
         "gossamer_lower.math.helpers.call_lowering",
-        "gossamer_lower.parameters.substitute_buffer",
+        "gossamer_lower.inspector.substitute_buffer",
         "gossamer_llvm.parallel.load_balancing",
         "gossamer_schedule.primitives.unsafe.unsafe_set_dtype",
         "gossamer_schedule.tensorization.unify",

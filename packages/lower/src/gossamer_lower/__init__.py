@@ -13,6 +13,8 @@ from gossamer_lower.host.check_index_arrays import check_index_arrays
 from gossamer_lower.host.lower_atomics import lower_atomics
 from gossamer_lower.host.outline_parallel import outline_parallel
 from gossamer_lower.inspector.extract_inspector import extract_inspector
+from gossamer_lower.inspector.remove_unused_args import remove_unused_args
+from gossamer_lower.inspector.substitute_buffer import substitute_buffer
 from gossamer_lower.inspector.use_inspector_results import use_inspector_results
 from gossamer_lower.iterations.lower_iterations import lower_iterations
 from gossamer_lower.loops.peel_last_iteration import peel_last_iteration
@@ -26,8 +28,6 @@ from gossamer_lower.lower_to_flat import FLAT_PASSES, lower_to_flat
 from gossamer_lower.math.lower_math import lower_math
 from gossamer_lower.memory.contract_buffers import contract_buffers
 from gossamer_lower.memory.hoist_allocations import hoist_allocations
-from gossamer_lower.parameters.remove_unused_args import remove_unused_args
-from gossamer_lower.parameters.substitute_buffer import substitute_buffer
 from gossamer_lower.search.expand_search import expand_search
 from gossamer_lower.search.hoist_searches import hoist_searches
 from gossamer_lower.search.merge_searches import merge_searches

@@ -1,1 +1,2 @@
-"""Inspector and executor: searches that depend on index arrays only run once, in a kernel of their own."""
+"""What depends on index arrays only: searches that an inspector runs once, in a kernel of their own, known
+arrays, and the parameters that are then unused."""

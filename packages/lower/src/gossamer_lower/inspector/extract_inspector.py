@@ -30,8 +30,8 @@ from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_lower.inspector.helpers.marked_blocks import split_marked
 from gossamer_lower.inspector.helpers.search_results import ExtractedSearch, extract_searches
+from gossamer_lower.inspector.remove_unused_args import remove_unused_args
 from gossamer_lower.lowering_pass import lowering_pass
-from gossamer_lower.parameters.remove_unused_args import remove_unused_args
 
 
 @lowering_pass(

@@ -19,8 +19,8 @@ from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
+from gossamer_lower.inspector.remove_unused_args import remove_unused_args
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
-from gossamer_lower.parameters.remove_unused_args import remove_unused_args
 
 
 @lowering_pass(

@@ -1,1 +1,0 @@
-"""Arguments of kernels: arrays replaced by known values, unused parameters removed."""
