@@ -88,6 +88,7 @@ ARGUMENT_TYPES: Mapping[Any, str] = {
     bool: "true or false",
     int: "an integer",
     str: "text",
+    str | None: "text",
     Collection[str]: "a list of names",
     tuple[str, ...]: "a list of names",
     tuple[int, ...]: "a list of integers",
