@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-import msgspec
 import numpy as np
 
-from gossamer_formats.checks.storage_checks import require_one_buffer
 from gossamer_formats.conversion.elements.stored_elements import (
     select_elements,
     sorted_elements,
     stored_elements,
 )
 from gossamer_formats.conversion.numpy.store_elements import store_elements
+from gossamer_formats.conversion.target.conversion_kind import conversion_kind
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
-from gossamer_formats.conversion.target.dtypes import WIDE
-from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.registry.compiler import find_compiler
-from gossamer_formats.storage import Storage, shape_of
-from gossamer_ir.analysis.logical_elements import stores_only_elements
-from gossamer_ir.errors import FormatError
-from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.support.bounded_dict import put_bounded
-from gossamer_ir.support.counted import counted
+from gossamer_formats.storage import Storage
 
 MIN_COMPILED = 2**17
 """The number of values from which kernels are compiled: NumPy takes about as long as loading a kernel.
@@ -58,7 +50,13 @@ def convert_storage(
     >>> found.storage.arrays["offsets"], found.storage.values, found.permutation
     (array([-1,  1], dtype=int32), array([6., 0., 0., 5.]), array([ 1, -1, -1,  0]))
     """
-    kind = _conversion_kind(source, target, zeros, index_dtype, wants_permutation=wants_permutation)
+    kind = conversion_kind(
+        source,
+        target,
+        zeros=zeros,
+        index_dtype=index_dtype,
+        wants_permutation=wants_permutation,
+    )
     # Two threads may count at once; a conversion that is not counted changes nothing.
     kind.value_count += source.values.size
     compile = find_compiler() if kind.value_count >= MIN_COMPILED else None
@@ -73,18 +71,6 @@ def convert_storage(
     return store_elements(source, elements, target, duplicates=duplicates, index_dtype=index_dtype)
 
 
-class ConversionKind(msgspec.Struct, eq=False):
-    """Conversions between two formats with equal options. `value_count`: the number of values so far. The
-    time that NumPy takes is at most the time that was saved by not compiling sooner."""
-
-    options: ElementOptions
-    value_count: int = 0
-
-
-MAX_KINDS = 64
-"""The number of kinds that are kept for a target."""
-
-
 @cache
 def _converter_by_kernels() -> Callable[..., ConvertedStorage | None]:
     """Return the function that converts by kernels. Most processes convert no large storage, so that they
@@ -92,42 +78,3 @@ def _converter_by_kernels() -> Callable[..., ConvertedStorage | None]:
     from gossamer_formats.conversion.convert_by_kernels import convert_by_kernels
 
     return convert_by_kernels
-
-
-def _conversion_kind(
-    source: Storage,
-    target: ConversionTarget,
-    zeros: Zeros | None,
-    index_dtype: str | None,
-    *,
-    wants_permutation: bool,
-) -> ConversionKind:
-    """Return the kind of a conversion; raises `FormatError` if it is not possible."""
-    key = (source.description, zeros, index_dtype, wants_permutation)
-    kind: ConversionKind | None = target.memo.get(key)
-    if kind is None:
-        _require_rank(target.description, len(source.shape))
-        require_one_buffer(target.description)
-        _require_index_dtype(index_dtype)
-        is_filled = not stores_only_elements(source.description)
-        drop_zeros = zeros == "drop" or (zeros is None and is_filled)
-        kind = ConversionKind(ElementOptions(drop_zeros, index_dtype, wants_permutation))
-        put_bounded(target.memo, key, kind, limit=MAX_KINDS)
-    return kind
-
-
-def _require_index_dtype(dtype: str | None) -> None:
-    if dtype not in (None, *WIDE):
-        raise FormatError(
-            "format.index_dtype",
-            f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}.",
-        )
-
-
-def _require_rank(target: FormatDescription, rank: int) -> None:
-    if len(shape_of(target)) != rank:
-        raise FormatError(
-            "format.dimensions",
-            f"The tensor has {counted(rank, 'dimension')}, but the format '{target.name}' has "
-            f"{len(shape_of(target))}.",
-        )

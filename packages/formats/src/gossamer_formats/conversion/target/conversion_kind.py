@@ -1,0 +1,72 @@
+"""Conversions between two formats with equal options: whether they are possible, and how many there were."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_formats.checks.storage_checks import require_one_buffer
+from gossamer_formats.conversion.target.conversion_options import Zeros
+from gossamer_formats.conversion.target.conversion_target import ConversionTarget
+from gossamer_formats.conversion.target.dtypes import WIDE
+from gossamer_formats.conversion.target.element_options import ElementOptions
+from gossamer_formats.storage import Storage, shape_of
+from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_ir.support.counted import counted
+
+
+class ConversionKind(msgspec.Struct, eq=False):
+    """Conversions between two formats with equal options. `value_count`: the number of values so far. The
+    time that NumPy takes is at most the time that was saved by not compiling sooner."""
+
+    options: ElementOptions
+    value_count: int = 0
+
+
+MAX_KINDS = 64
+"""The number of kinds that are kept for a target."""
+
+
+def conversion_kind(
+    source: Storage,
+    target: ConversionTarget,
+    *,
+    zeros: Zeros | None,
+    index_dtype: str | None,
+    wants_permutation: bool,
+) -> ConversionKind:
+    """Return the kind of a conversion; one object for equal arguments.
+
+    Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`.
+    """
+    key = (source.description, zeros, index_dtype, wants_permutation)
+    kind: ConversionKind | None = target.memo.get(key)
+    if kind is None:
+        # Checked once: whatever the checks depend on is in the key.
+        _require_rank(target.description, len(source.shape))
+        require_one_buffer(target.description)
+        _require_index_dtype(index_dtype)
+        is_filled = not stores_only_elements(source.description)
+        drop_zeros = zeros == "drop" or (zeros is None and is_filled)
+        kind = ConversionKind(ElementOptions(drop_zeros, index_dtype, wants_permutation))
+        put_bounded(target.memo, key, kind, limit=MAX_KINDS)
+    return kind
+
+
+def _require_index_dtype(dtype: str | None) -> None:
+    if dtype not in (None, *WIDE):
+        raise FormatError(
+            "format.index_dtype",
+            f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}.",
+        )
+
+
+def _require_rank(target: FormatDescription, rank: int) -> None:
+    if len(shape_of(target)) != rank:
+        raise FormatError(
+            "format.dimensions",
+            f"The tensor has {counted(rank, 'dimension')}, but the format '{target.name}' has "
+            f"{len(shape_of(target))}.",
+        )
