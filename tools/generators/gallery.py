@@ -9,7 +9,6 @@ from textwrap import fill
 from typing import get_args
 
 from gossamer_formats.composable_names import ComposableName
-from gossamer_formats.decomposition import composable
 from gossamer_formats.descriptions import NAMES
 from tools import ROOT
 from tools.drawing.examples import EXAMPLES
@@ -62,7 +61,7 @@ def files() -> dict[Path, str]:
         HEAD,
         *(_section(name, "gossamer_formats.descriptions") for name in NAMES),
         COMPOSABLE,
-        *(_section(name, composable.__name__) for name in parts),
+        *(_section(name, "gossamer_formats.decomposition") for name in parts),
         LIST,
     ]
     return {PAGE: "\n".join(sections)}

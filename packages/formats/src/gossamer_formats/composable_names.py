@@ -1,5 +1,5 @@
-"""The names of the composable formats of the library. `python -m tools.generate formats` writes them from the
-folder `decomposition/composable`."""
+"""The names of the composable formats of the library. `python -m tools.generate formats` writes them from
+the modules of `decomposition` that have a constant `FORMAT`."""
 
 from __future__ import annotations
 
