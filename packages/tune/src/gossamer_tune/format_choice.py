@@ -104,6 +104,7 @@ def choose_format(
     """
     found = [estimate for model in MODELS for estimate in model(matrix, workload)]
     allowed = [estimate for estimate in found if adds_zeros or not estimate.adds_zeros]
+    # With the conversion, which few calls do not pay back.
     best = min(allowed, key=lambda estimate: estimate.total(calls))
     csr = next(estimate for estimate in found if estimate.format == "csr")
     chosen = best if best.total(calls) * MIN_GAIN <= csr.total(calls) else csr

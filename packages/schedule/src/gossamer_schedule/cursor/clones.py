@@ -53,6 +53,7 @@ def clones_of(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, 
 
 def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
     """Return whether two bodies are equal up to the names that they bind."""
+    # The names correspond in the order in which they are bound: equal bodies bind them in the same order.
     new, old = _bound_names(body), _bound_names(of)
     if list(map(len, new)) != list(map(len, old)):
         return False

@@ -159,6 +159,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
 
     def below(self) -> Iterator[Cursor]:
         """Return cursors at all statements below, in program order, parents first."""
+        # A stack instead of recursion: statements may be nested deeper than Python's stack.
         stack = self._children()
         while stack:
             cursor = stack.pop()
@@ -176,6 +177,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
 
     def is_beside(self, other: Cursor) -> bool:
         """Return whether the statement and another one are in the same body."""
+        # By identity of the parent, since two bodies of a program may be equal.
         own, others = self.path[-1], other.path[-1]
         return own.parent is others.parent and own.field == others.field
 
@@ -189,6 +191,7 @@ class CursorAt(msgspec.Struct, Generic[N_co], frozen=True):
 
     def function_in(self, module: Module) -> CursorAt[Function]:
         """Return the cursor at the function of the same name in a module that was derived from this one."""
+        # By name: the function in the other module is a changed copy.
         name = self.function.name
         function = next(candidate for candidate in module.functions if candidate.name == name)
         return CursorAt(module, self.primitive, function, ())
@@ -232,6 +235,7 @@ def find_by_name(top: Cursor, kind: type[K], name: str) -> list[CursorAt[K]]:
 
     A schedule looks up names in each step, so no cursors are made at other statements.
     """
+    # Each entry holds the one above it, so that paths are made only to the statements that are found.
     cursors: list[CursorAt[K]] = []
     naming = ADDRESSED[kind].field
     stack: list[tuple[Any, Any, str, int]] = [(top.node, None, "", 0)]
@@ -287,6 +291,7 @@ def function_with_replaced(cursor: Cursor, new: tuple[Stmt, ...], *, count: int 
 
 def module_with_function(module: Module, old: Function, new: Function) -> Module:
     """Return the module with one function replaced."""
+    # By identity, since the comparison of two functions takes time proportional to their size.
     functions = tuple(new if function is old else function for function in module.functions)
     return replace(module, functions=functions)
 

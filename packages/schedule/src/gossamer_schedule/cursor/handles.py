@@ -37,6 +37,7 @@ def forwarded_names(handle: Handle, given: Module, results: Sequence[Result]) ->
     """
     names: tuple[str, ...] = (str(handle),)
     for result in _results_after(handle, given, results):
+        # A name that no step forwards stands for the same statement, as long as there is one of this name.
         existing = _addressable_names(result.module)
         names = tuple(
             name

@@ -63,6 +63,7 @@ def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
 
 
 def _find_statement(top: Cursor, kind: type[K], name: str, *, reason: str) -> CursorAt[K]:
+    # A module may have two loops of one name; a step must not depend on which of them is found first.
     cursors = find_by_name(top, kind, name)
     if len(cursors) == 1:
         return cursors[0]

@@ -134,11 +134,13 @@ def checked_arguments(
     types, required = argument_types(primitive)
     op, variadic = op_of(primitive), variadic_argument(primitive)
     rest, intrinsics = dict(keywords), {}
+    # Intrinsics belong to the machine, not to the step, so they have no type that a trace could hold.
     if INTRINSICS in rest and takes_intrinsics(primitive):
         intrinsics[INTRINSICS] = _checked_intrinsics(op, rest.pop(INTRINSICS))
     for name in rest:
         if name not in types:
             raise _unknown_argument_error(op, name, list(types))
+        # An empty variadic argument is that of a call by keywords, which may give it.
         if name in given and (given[name] or name != variadic):
             raise schedule_error("replay.arguments", f"{op} is given argument '{name}' twice.")
     given = {**given, **rest}
@@ -175,6 +177,7 @@ def _unknown_argument_error(op: str, name: str, names: list[str]) -> ScheduleErr
 
 
 def _converted_value(op: str, name: str, value: Any, expected: Any) -> Any:
+    # Before the conversion, whose error does not list the words, and has no code of the primitive.
     words = words_of(expected)
     if words and isinstance(value, str) and value not in words:
         raise schedule_error(
@@ -209,6 +212,7 @@ def recorded_arguments(primitive: Callable[..., Any], values: Mapping[str, Arg])
     """
     types, _ = argument_types(primitive)
     defaults = unwrap(primitive).__kwdefaults__
+    # Without defaults: a trace is then the same, whether or not its author wrote them.
     return {
         name: values[name]
         for name in types
@@ -226,6 +230,7 @@ def value_text(value: object) -> str:
     >>> value_text("i"), value_text(object())
     ("'i'", 'a value of type object')
     """
+    # The `repr` of other objects may be long, or fail.
     text = repr(value) if isinstance(value, (str, int, float, bytes, tuple, list)) else ""
     return text if 0 < len(text) <= _MAX_VALUE_LENGTH else f"a value of type {type(value).__name__}"
 
@@ -243,6 +248,7 @@ def normalized_value(value: Any) -> Any:
         return tuple(map(normalized_value, value))
     if isinstance(value, Set):  # msgspec would convert a set to a tuple, in arbitrary order
         raise TypeError("Expected `array`, got `set`")
+    # NumPy's integers have an `__index__`; its floats do not, and are refused by their type.
     try:
         return index(value)
     except TypeError:

@@ -38,6 +38,7 @@ def require_independent(first: Cursor, second: Cursor) -> None:
     shared = atomic_buffers(one) & atomic_buffers(other)
     either = atomic_buffers(one) | atomic_buffers(other)
     changing = buffers_written(one.body) | buffers_written(other.body)
+    # Sorted, so that the same program always gives the same error.
     for buffer in sorted(conflicting_buffers((one,), (other,)) - shared):
         if buffer in either:
             # The fused loop would make the plain updates of the other one atomic, too.
@@ -90,6 +91,7 @@ def _are_disjoint(one: AccessForm, other: AccessForm, function: Function) -> boo
 
 def _are_different(one: LinearForm | None, other: LinearForm | None, function: Function) -> bool:
     numbers = _number(one), _number(other)
+    # Two constants decide, whatever the loops do.
     if numbers[0] is not None and numbers[1] is not None:
         return numbers[0] != numbers[1]
     first, second = _load(one), _load(other)

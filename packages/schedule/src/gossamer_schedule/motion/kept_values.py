@@ -75,6 +75,7 @@ def require_recomputed(
 
     Raises `.not_proved`.
     """
+    # A buffer that is allocated anew each time that the nest runs cannot hold an earlier value.
     kept = {name for name in produced if may_keep_values(cursor.up(len(own_loops)), name)}
     if not kept:
         return
@@ -115,6 +116,7 @@ def _point_of_access(access: Access, target: Cursor) -> ProgramPoint:
     """Return the program point of an access in a loop."""
     point = point_in_function(target.function)
     for loop in (*target.loops, target.node):
+        # An init runs even if the reduction has no iteration, so that nothing is known of its loops.
         if loop.var not in access.context.idle:
             point.assume_loop(loop)
     point.assume_context(access.context)
@@ -157,6 +159,7 @@ def _completed_point(block: Block, point: Mapping[str, Expr]) -> dict[str, Expr]
                 or (integer_value(item.domain.extent) or 0) < 1
             ):
                 return None
+            # Any value does, since the element does not depend on it; 0 is in a domain that is not empty.
             completed[item.var] = ZERO
     return completed
 

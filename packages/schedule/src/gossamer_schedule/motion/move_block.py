@@ -105,6 +105,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
 def _covers_domain(loop: For, item: BlockIter, values: ValuesOfVariables) -> bool:
     """Return whether a loop runs over the domain of an iterator."""
     extents = (unconditional_extent(loop.extent), item.domain.extent)
+    # The extent is in terms of loops, the domain in terms of iterators: both are compared by their values.
     own, whole = (affine_of(resolve(extent, values)) for extent in extents)
     return integer_value(item.domain.start) == 0 and own == whole
 
@@ -211,10 +212,12 @@ def moved_nest(
         if part is None or part.count is None:
             kept.append(replace(loop, extent=extent))
         elif part.count == UNIT:
+            # One value: no loop is left, and the value stands for its variable.
             values[loop.var] = part.base
         else:
             kept.append(replace(loop, extent=product_of(part.count)))
             values[loop.var] = add(part.base, index_var(loop.var))
+        # The last range may end beyond the domain, since ranges have one length.
         if part is not None and not part.is_within:
             block = with_domain_bound(block, item)
     nest: Stmt = substitute(block, values)

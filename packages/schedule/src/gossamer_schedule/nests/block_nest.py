@@ -68,6 +68,7 @@ def enclosing_loops_and_conditions(cursor: Cursor) -> tuple[LoopOrCondition, ...
                 parts.insert(0, loop)
             case If() as branch if (condition := body_in(branch, step.field).condition) is not None:
                 parts.insert(0, condition)
+            # Another statement between two loops belongs to the outer one only.
             case _:
                 break
     return tuple(parts)

@@ -34,6 +34,7 @@ def with_conditional_bound(block: Block, loop: str, *, extent: Expr) -> Block:
     What the extent reads need not exist then, so the bound is evaluated only if the condition holds.
     """
     bound: Expr = less_than(*_variable_and_extent(block, loop, extent))
+    # Innermost first, so that the outermost condition is evaluated before the others.
     for condition in reversed(_conditions_of(extent)):
         bound = short_circuit_and(_in_block(condition, block), bound)
     return _restricted(block, loop, bound, extent=extent)

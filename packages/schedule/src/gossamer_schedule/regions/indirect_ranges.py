@@ -64,6 +64,7 @@ def _loop_replacements(
 ) -> dict[str, Expr]:
     """Return the loop of the path that replaces each loop of the block so that `read` becomes `stored`."""
     used = [loop.var for loop in own_loops if loop.var in free_vars(read)]
+    # A block has few loops, so that all orders can be tried.
     for order in permutations([loop.var for loop in path], len(used)):
         names: dict[str, Expr] = {old: index_var(new) for old, new in zip(used, order, strict=True)}
         if substitute(read, names) == stored:
@@ -83,6 +84,7 @@ def _single_values(
         name = iterator.value.name if isinstance(iterator.value, Var) else ""
         replacement = names.get(name)
         if isinstance(replacement, Var):
+            # With another extent the loop of the path may run beyond the domain of the block.
             is_within = own_extents[name] == extents[replacement.name]
             ranges[iterator.var] = ProducedRange(
                 replacement, UNIT, frozenset({replacement.name}), is_within

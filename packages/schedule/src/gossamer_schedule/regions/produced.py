@@ -103,10 +103,12 @@ def produced_range(
     # The loops of the path do not select this iterator: each iteration produces its whole domain.
     if all(form.terms.keys().isdisjoint(names) for form in plain):
         return ProducedRange(ZERO, None, frozenset(), is_within=True)
+    # Producers with different digits of the path write different ranges in one iteration.
     if len({_common_shape(form, names, loops=loops) for form in plain}) != 1:
         return None
     if any(_outer_digits(form, names, loops=loops) is None for form in plain):
         return None
+    # In terms of the producers' loops, since those of the consumer are not around the new place.
     extent = _domain_extent(cursor, item, known=known)
     # Values that no iteration produces would be left out by the moved block.
     if not is_covering(plain[0], extent, loops=loops):

@@ -116,6 +116,7 @@ def _iterator_values_at(
     if len({write.indices for write in writes}) != 1 or not is_own_value(cursor, writes[0]):
         return None
     points = tuple(at for at in access.indices if not isinstance(at, Range))
+    # Iterators that do not move keep the values that the loops around give them.
     fixed = {item.var: item.value for item in block.iters if item.var not in free}
     values = fixed | values_at(cursor)
     patterns = tuple(resolve(at, values) for at in writes[0].indices)

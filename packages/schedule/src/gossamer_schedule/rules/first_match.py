@@ -33,6 +33,7 @@ def first_match(
 ) -> FoundMatch | None:
     """Return the match of the first rule that matches the first form that any rule matches; None if there is
     none. The rules are iterated over again for each form, and only up to the one that matches."""
+    # All rules for a form before the next form: one that fits the program as written is preferred.
     for form in forms:
         for rule in rules:
             match = rule.match(form.module, target, context)

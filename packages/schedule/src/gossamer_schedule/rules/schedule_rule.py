@@ -99,6 +99,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
     def match(self, module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
         """Return the match of the rule, with names that are free in the program; None if it does not match,
         or if the program takes a name of lowering that a step addresses."""
+        # Here and not in each rule, so that none can forget it.
         taken = context.taken | loop_stage_names(module)
         found = self.plan(module, target, msgspec.structs.replace(context, taken=taken))
         if found is None or addresses_taken_names(found.trace.steps, module):

@@ -38,6 +38,7 @@ def apply(
     gossamer_ir.errors.ScheduleError: split needs argument 'factors'. ...
     """
     primitive = find_primitive(step.op, primitives)
+    # A trace is data that may come from a file; intrinsics are code of the machine.
     if INTRINSICS in step.args:
         raise schedule_error(
             "replay.arguments",
@@ -73,6 +74,7 @@ def replay(
     """
     values: dict[str, int | str | None] = {}
     for step in trace:
+        # A step refers to a drawn value by its name, so that the trace can be drawn again.
         with_drawn = with_values(step, values)
         result = apply(module, with_drawn, intrinsics=intrinsics, primitives=primitives)
         module, values = result.module, values | result.values

@@ -42,6 +42,7 @@ def blocks_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Es
 
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
+    # Slots that are filled up with zeros are multiplied like others.
     slots = matrix.nnz / fill
     rows, tiles = min(size, MAX_ROWS), -(-workload.vectors // MAX_VECTORS)
     row_bytes = workload.row_bytes

@@ -47,6 +47,7 @@ def load_cycles(operand_bytes: float, hardware: HardwareParams) -> float:
     sizes = (FIRST_CACHE, hardware.private_cache // 2, hardware.shared_cache)
     cycles = LOAD_CYCLES[0]
     for size, near, far in zip(sizes, LOAD_CYCLES, LOAD_CYCLES[1:], strict=False):
+        # The share of rows that a level does not hold waits for the next one.
         cycles += max(0.0, 1 - size / max(operand_bytes, 1.0)) * (far - near)
     return cycles
 

@@ -48,6 +48,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
         f"rows with columns in common are together, so that {after:.0%} of the rows that elements select are "
         f"not in the private cache, instead of {before:.0%}"
     )
+    # Only the ratio counts, since both orders have the errors of this model of caches.
     cycles = csr * ordered / given
     converting = matrix.nnz * CONVERSION_CYCLES
     return (Estimate("row_groups", {"height": 1}, cycles, converting, reason, is_ordered=True),)
@@ -79,6 +80,7 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
     # A large result is stored around the caches.
     is_cached = matrix.rows * row_bytes <= hardware.shared_cache // 2
     results = row_bytes / matrix.mean_row if is_cached and matrix.mean_row else 0.0
+    # Elements and results take room in the caches, too.
     others = (workload.element_bytes + COLUMN_BYTES + results) / row_bytes
     sizes = (FIRST_CACHE, hardware.private_cache * HELD_PART, hardware.shared_cache)
     load = LOAD_CYCLES[0]

@@ -57,6 +57,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     mean = matrix.mean_row / tiles
     load = PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES
     work = matrix.nnz * (ELEMENT_CYCLES + load * vectors)
+    # A segment is the part of a row in a tile; its sum is added to the result even if it is empty.
     work += segments * (SEGMENT_CYCLES + SEGMENT_VECTOR_CYCLES * vectors)
     # Elements at random leave this fraction of segments empty.
     latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT

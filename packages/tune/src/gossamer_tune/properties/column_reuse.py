@@ -43,9 +43,11 @@ class ColumnReuse(NamedTuple):
         """
         held = 0.0
         for window, (length, later) in enumerate(zip(self.windows, self.later, strict=True)):
+            # A window without elements holds nothing.
             if window == 0:
                 continue
             before = self.later[window - 1]
+            # Of the elements in between, those whose column is new take a row each.
             added = (length - self.windows[window - 1]) * ((before + later) / 2 + others)
             if added and held + added >= rows:
                 return before + (later - before) * (rows - held) / added
@@ -86,6 +88,7 @@ def _visited(indptr: Array, indices: Array, order: Array | None, start: int, cou
     """Return the columns of so many elements in the order in which they are visited. A negative start is that
     of the call before."""
     if start < 0:
+        # Products are repeated, so that the end of the matrix precedes its beginning.
         before = _visited(indptr, indices, order, start + indices.size, -start)
         return np.concatenate((before, _visited(indptr, indices, order, 0, count + start)))
     if order is None:
@@ -109,6 +112,7 @@ def _distances(columns: Array) -> Array:
     numbers = (columns.astype(np.int64) << 32) | np.arange(columns.size)
     numbers.sort()
     positions, found = numbers & 0xFFFF_FFFF, numbers >> 32
+    # A column that does not occur before is as far away as can be told.
     distances = np.full(columns.size, columns.size, np.int64)
     same = np.flatnonzero(found[1:] == found[:-1])
     distances[positions[same + 1]] = positions[same + 1] - positions[same]

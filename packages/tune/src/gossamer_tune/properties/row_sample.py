@@ -33,6 +33,7 @@ def sample_rows(indptr: Array, indices: Array) -> RowSample:
     if nnz > SAMPLED_ELEMENTS:
         groups = -(-length // GROUP)
         wanted = max(1, groups * SAMPLED_ELEMENTS // nnz)
+        # Whole groups of neighbors, since blocks and columns in common are properties of neighboring rows.
         firsts = np.unique(np.linspace(0, groups - 1, wanted).astype(np.int64)) * GROUP
         chosen = (firsts[:, np.newaxis] + np.arange(GROUP)).reshape(-1)
         chosen = chosen[chosen < length]

@@ -18,6 +18,7 @@ def slice_fill(lengths: Array) -> float:
     (0.78125, 1.0)
     """
     size = window_rows(lengths.size)
+    # The last window is shorter than the others, so it cannot be a row of the same array.
     whole = lengths.size // size * size
     windows = np.sort(lengths[:whole].reshape(-1, size), axis=1)
     last = -np.sort(-lengths[whole:])

@@ -93,6 +93,7 @@ def cache_index(
         find_buffer(root, buffer=buffer)
 
     names: list[str] = []
+    # One after the other: each is looked for in the block as the caches before have left it.
     for lookup in _required_lookups(cursor, buffer):
         root, new = _with_cached_lookup(root, block, lookup, scope=scope)
         names += new
@@ -136,6 +137,7 @@ def _largest_lookups(expr: Expr, block: Block, varying: set[str]) -> Iterator[Ex
     is_scalar_index = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
     is_outer = free_vars(expr).isdisjoint(_bound_variables(block))
     if is_scalar_index and is_outer and not varying <= iters:
+        # What is below is computed with it.
         yield expr
         return
     for child in children(expr):
@@ -169,6 +171,7 @@ def _with_cached_lookup(
         namer=namer,
     )
     body = _with_lookup_replaced(cursor.node.body, lookup, Load(cache.name, indices, "int64"))
+    # Declared regions would lack the new buffer; without them they follow from the body.
     reading = replace(cursor.node, body=body, reads=None, writes=None)
 
     rewritten = with_cache(cache, nest=nest, block=reading, before=(fill,))
@@ -186,6 +189,7 @@ def _required_domain(
     iters = selecting_iterators(block, (lookup,))
     known = {item.var for item in iters} | nest.known_above
     evaluated = evaluation_condition(cursor, lookup)
+    # The bounds of the iterators follow from the domain of the copy, and need no condition.
     conditions = tuple(
         condition
         for condition in conjuncts(block.predicate)

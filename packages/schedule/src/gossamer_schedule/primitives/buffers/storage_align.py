@@ -58,6 +58,7 @@ def storage_align(
     old = find_buffer(root, buffer=buffer)
 
     require_allocated(old, root)
+    # The rows of a sparse buffer have the lengths that its axes give them.
     if not isinstance(old, Buffer):
         raise schedule_error(
             "storage_align.sparse",
@@ -110,6 +111,7 @@ def _required_padded_extent(buffer: Buffer, dim: int, *, factor: int, offset: in
         padding = _least_padding(count, known, factor=factor, offset=offset)
         if padding is not None:
             return index(count + padding)
+    # With a symbolic extent the padding depends on it, so that the new extent is rounded up at run time.
     elif known == 1 and not later:
         return add(
             mul(ceildiv(Binary("sub", extent, index(offset)), factor), index(factor)), index(offset)
@@ -136,4 +138,5 @@ def _least_padding(count: int, size: int, *, factor: int, offset: int) -> int | 
     if missing % shared:
         return None
     period = factor // shared
+    # The least solution of n * size = missing (mod factor), by the inverse of size / gcd.
     return missing // shared * pow(size // shared, -1, period) % period

@@ -46,6 +46,7 @@ def sparse_fuse(
     """
     cursor = find_iteration(root, iteration=iteration)
 
+    # Consecutive first: an axis that the iteration lacks is a mistake of another kind than a broken chain.
     start = _required_first_position(cursor, axes)
     _require_chain(cursor, axes)
 

@@ -130,6 +130,7 @@ def vectorize_loop(root: Cursor, loop: str, rest: Remainder, *, require: Require
     require_serial(cursor)
     _require_innermost(cursor)
     _require_lanes(cursor)
+    # Iterations of a reduction meet at an element on purpose; other loops must prove that they do not.
     is_reduction = is_reduction_loop(cursor) or is_accumulation_loop(cursor)
     body = required_concurrent_body(cursor, is_reduction=is_reduction, require=require)
 

@@ -92,6 +92,7 @@ def unsafe_set_dtype(
     """
     old = find_buffer(root, buffer=buffer)
 
+    # First, because the caller decides on the dtype of a parameter, whatever the function does with it.
     require_allocated(old, root)
     _require_numbers(old, dtype)
     _require_plain(root.function, buffer)
@@ -176,8 +177,10 @@ class _Conversion:
 
     def _in_new_dtype(self, value: Expr) -> Expr:
         """Return a stored value, computed in the new dtype as far as its operations allow."""
+        # Its elements have the new dtype already; a conversion there and back would round them.
         if isinstance(value, Load) and value.buffer == self._buffer:
             return self._load(value)
+        # In a narrower dtype operands would be rounded before the operation, so others keep theirs.
         is_widened = self._is_wider or reads_buffer(value, self._buffer)
         if isinstance(value, Binary) and value.op in _WIDENED_OPS and is_widened:
             return Binary(value.op, self._in_new_dtype(value.lhs), self._in_new_dtype(value.rhs))
@@ -192,6 +195,7 @@ class _Conversion:
         """Return a value of another dtype, converted to the new one."""
         if isinstance(value, Const):
             number = value_of(value)
+            # It stays a constant, such as the identity in an init. Negative ones do not fit unsigned dtypes.
             if float(number).is_integer() and 0 <= number <= _MAX_EXACT_INTEGER:
                 return constant(number, self._dtype)
         converted: Expr = self.visit(value)

@@ -81,6 +81,7 @@ def only(iteration: Iteration, *, module: Module) -> Module:
 def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
     """Return the axes of an iteration; none if some are fused or attached."""
     by_name = {axis.name: axis for axis in function.axes}
+    # None rather than some of them, so that no pattern matches what it does not see.
     over = [by_name[item.axis] for item in iteration.axes if isinstance(item, OverAxis)]
     return tuple(over) if len(over) == len(iteration.axes) else ()
 
@@ -89,6 +90,7 @@ def prover_in(function: Function, iteration: Iteration) -> Prover:
     """Return a prover for the points of an iteration: its variables are in the ranges of their axes, and no
     size is negative."""
     prover, axes = Prover(), axes_of(function, iteration)
+    # Sorted, so that proofs do not depend on the order of a set.
     for size in sorted(free_vars(*(axis.length for axis in function.axes))):
         prover.assume_nonnegative(index_var(size))
     for variable, axis in zip(iteration.vars, axes, strict=False):

@@ -78,6 +78,7 @@ def _accumulates(store: Store) -> bool:
     value = store.value
     if isinstance(value, Binary) and value.op == "sub" and isinstance(value.lhs, Load):
         store = replace(store, value=replace(value, op="add"))
+        # `x = x - value` is a sum of negative terms; `x = value - x` is not.
         if value.lhs.buffer != store.buffer:
             return False
     return match_reduction(store) is not None

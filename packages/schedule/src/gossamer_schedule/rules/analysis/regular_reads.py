@@ -40,6 +40,7 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str | Non
         buffer = buffers.get(load.buffer)
         return (
             buffer is not None
+            # Lanes in an outer index are a stride apart, which vectors cannot load.
             and wanted not in load.indices[:-1]
             and all(
                 _is_within(index, axes[name], iterated)
@@ -122,6 +123,7 @@ def _loads(iteration: Iteration) -> Iterator[Load]:
 
 
 def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
+    # Only a root: an index into the fibers of another axis is relative to its parent.
     number, length = integer_value(index), integer_value(axis.length)
     if number is not None and length is not None and is_dense_root(axis):
         return 0 <= number < length

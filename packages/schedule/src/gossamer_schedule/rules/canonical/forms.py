@@ -22,6 +22,7 @@ def forms_of(module: Module) -> Iterator[Form]:
     """Yield the program without fused axes, and, if that is another one, with the axes of the sparse tree
     first."""
     plain, unfusing = unfuse_axes(module)
+    # The program's own order first, since its author may have chosen it.
     yield Form(plain, unfusing)
     changed, reordering = order_axes(plain)
     if reordering:

@@ -18,6 +18,7 @@ def order_axes(module: Module) -> tuple[Module, tuple[Decision, ...]]:
     order = _order(*found)
     if order in ((), found[1].vars):
         return module, ()
+    # The primitive proves that the order is legal, or refuses.
     try:
         result = sparse_reorder(module, found[1].name, order=order)
     except ScheduleError:

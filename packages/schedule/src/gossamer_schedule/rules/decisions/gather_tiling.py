@@ -96,6 +96,7 @@ def tiles_of(
     lanes = hardware.lanes(dtype, holding=features)
     if features is None:
         return VectorTiles(None, SYMBOLIC_VECTORS, lanes, is_exact=False), ""
+    # The first and the last of aligned vectors are partial.
     vectors = -(-features // lanes) + is_aligned
     most = min(hardware.accumulators, MAX_TILE // lanes)
     limit = f"{most} at most, half of the registers and {MAX_TILE} features"

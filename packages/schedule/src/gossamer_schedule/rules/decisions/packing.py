@@ -137,5 +137,6 @@ def pack_operand(
     copy = copy_in_vectors(
         trace, block, tiles, buffer=operand, loop=loop, scope="global", dimensions=dimensions
     )
+    # Over the rows of the copy: a tile has too few features for several threads.
     if is_shared:
         trace.record.parallel(loop=copy.loops[0], grain=grain(tiles.vectors))

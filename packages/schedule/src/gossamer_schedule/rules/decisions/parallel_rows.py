@@ -26,6 +26,7 @@ def run_rows_in_parallel(
     A row weighs as much as its slots and `per_row` slots more; `vectors` is the work per slot. `before` is
     the text of the number of slots before a row (None: unknown, so that all rows weigh the same).
     """
+    # In slots: the number of vectors in a slot is known here, that of slots at run time only.
     least = grain(vectors)
     weight = f"{before} + {per_row} * {row}" if before else None
     how = "the number of slots before a row is unknown, so all rows weigh the same"

@@ -58,6 +58,7 @@ def row_prefetching(
     prefetches do (measured with others: 0.8 to 1.05 times as fast in sparse times dense, 0.8 to 1.0 in
     SDDMM)."""
     operand, row, least_row = gather.operand, gather.row_bytes, thresholds.least_row
+    # Known to stay there: without statistics, vectors are aligned whatever the size of the operand is.
     if is_aligned and stats is not None and not thresholds.with_alignment:
         return pays_not(
             f"{operand} stays in the shared cache, and prefetches would only add instructions"

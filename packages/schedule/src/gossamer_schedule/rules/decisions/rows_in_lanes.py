@@ -50,6 +50,7 @@ def rows_in_lanes(hardware: HardwareParams, stats: Stats | None) -> Verdict:
     """Decide whether several rows of gathered terms are lanes of a vector."""
     if hardware.gathers != "fast" or stats is None:
         return pays_not("gathers are not known to be fast, or rows to be short")
+    # All lanes run until the longest row ends, so that its length counts as much as the mean.
     longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
     if stats.mean_row > MEAN_ROW_IN_LANE or stats.longest_row > longest:
         return pays_not("most lanes would wait for the longest row")
@@ -103,6 +104,7 @@ def run_rows_in_lanes(
     )
     trace.record.reverse_compute_at(block=copy.block, loop=group)
     longest = trace.uniform_extent(pattern.position, over=row)
+    # Rows innermost: they are the lanes, and a step of all of them is one iteration of the terms.
     trace.reorder(pattern.position, row)
     init = trace.decompose_reduction(pattern.block, loop=pattern.position, elements=(row,))
     trace.vectorize(longest, init.loops[row], row, copy.loops[pattern.row])

@@ -29,6 +29,7 @@ from gossamer_schedule.rules.steps.vector_loops import tiles_holding
 def slice_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a reduction over slots of slices of rows; None for any other program."""
     pattern = sliced_reduction(module)
+    # Without lanes the rule declines, and operators convert the matrix to CSR.
     lanes = 1 if pattern is None else slice_lanes(pattern.height)
     if pattern is None or lanes == 1 or not _has_registers(pattern, lanes, target):
         return None

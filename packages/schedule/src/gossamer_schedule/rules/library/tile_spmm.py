@@ -102,6 +102,7 @@ def _order_loops(
     """Order the loops as panel, feature tile, column tile, row, position, vector, lane."""
     panel, row = trace.split(pattern.row, factors=(None, tiling.panel))
     features = trace.split_in_vectors(pattern.feature, tiling.features)
+    # The rows of a panel inside, since all of them use the rows that are packed for a tile.
     outside = (panel, features.tile, pattern.column_tile)
     trace.reorder(*outside, row, pattern.position, features.vector, features.lane)
     combine_in_registers(trace, pattern, partial, holder=row)
@@ -173,6 +174,7 @@ def _run_panels_in_parallel(
     trace: TraceBuilder, tiling: _Tiling, loops: _Loops, stats: Stats | None
 ) -> None:
     """Run panels in parallel, as few for a thread as pay for it."""
+    # For unknown data the least work of a row, so that no thread is woken for too little.
     per_row = 1.0 if stats is None else max(stats.mean_row, 1.0)
     work = int(tiling.panel * per_row) * tiling.features.work
     least = grain(work)

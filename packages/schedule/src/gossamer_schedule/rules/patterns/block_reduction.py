@@ -112,6 +112,7 @@ def _reduction_of(iteration: Iteration) -> Store | None:
 
 def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
+    # The output tells rows from features: the order of the iteration's axes is free.
     indices = (part for index in store.indices for part in _block_and_place(index, axes))
     element = [_selected(index, axes) for index in indices]
     reduced = [axis for axis in axes if axis.kind == "R"]

@@ -59,6 +59,7 @@ def sampled_products(function: Function, iteration: Iteration) -> SampledProduct
     if not is_dense_root(row) or not is_dense_root(feature):
         return None
     output = reduced_buffer(function, iteration, element=iteration.vars[:2])
+    # Only stored elements: with an output of another structure, rows might share an element.
     if output is None or output.axes != (row.name, fiber.name):
         return None
     row_var, position, feature_var = iteration.vars
