@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
     from gossamer_formats.registry.formats import FORMATS
     from gossamer_formats.registry.operators import find_operator, ignored_operators
-    from gossamer_formats.storage import evaluate, shape_of
+    from gossamer_formats.storage import KEPT_FORMATS, evaluate, shape_of
     from gossamer_formats.tensors.scipy_own_format import borrow_in_own_format
 
 _HOMES = {
     "COMPOSABLE_FORMATS": "gossamer_formats.registry.composable_formats",
     "FORMATS": "gossamer_formats.registry.formats",
     "INDEX_DTYPES": "gossamer_formats.checks.array_checks",
+    "KEPT_FORMATS": "gossamer_formats.storage",
     "MemoKey": "gossamer_formats.memo",
     "UNSTORED": "gossamer_formats.permutation",
     "VALUE_DTYPES": "gossamer_formats.checks.array_checks",
@@ -46,6 +47,7 @@ __all__ = [
     "COMPOSABLE_FORMATS",
     "FORMATS",
     "INDEX_DTYPES",
+    "KEPT_FORMATS",
     "MemoKey",
     "UNSTORED",
     "VALUE_DTYPES",

@@ -22,6 +22,9 @@ from gossamer_ir.nodes import (
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+KEPT_FORMATS = 256
+"""The number of descriptions for which a function keeps its result: several variants of each format."""
+
 
 class Storage(NamedTuple):
     """A format description, the values of its scalar parameters (`sizes`) and the arrays of its handles.
@@ -49,13 +52,14 @@ class Storage(NamedTuple):
         return self.arrays[values_handle(self.description)]
 
 
-@lru_cache(maxsize=256)
+# As many as there are dtypes of numbers in both byte orders; others are errors.
+@lru_cache(maxsize=64)
 def native_name(dtype: np.dtype[Any]) -> str:
     """Return the name of a dtype, or "" if it is not in this machine's byte order."""
     return dtype.name if dtype.isnative else ""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT_FORMATS)
 def shape_of(description: FormatDescription) -> tuple[Expr, ...]:
     """Return the sizes of the logical dimensions.
 
@@ -131,7 +135,7 @@ def value_count(storage: Storage) -> int:
     return count + storage.description.buffer.extra_storage
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT_FORMATS)
 def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
     """Return the description with another dtype of its values."""
     buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
@@ -171,7 +175,7 @@ def index_array(storage: Storage, name: str) -> Array:
     return array.reshape([evaluate(size, storage.sizes) for size in buffer.shape])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT_FORMATS)
 def require_nested_axes(description: FormatDescription) -> None:
     """Require that the slots of every varied axis of the buffer are numbered within its ancestors only.
 

@@ -17,6 +17,7 @@ from gossamer_formats.checks.index_checks import (
     refuse,
 )
 from gossamer_formats.storage import (
+    KEPT_FORMATS,
     Storage,
     element_count,
     evaluate,
@@ -80,7 +81,7 @@ def require_one_buffer(description: FormatDescription) -> None:
         )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT_FORMATS)
 def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     """Return the facts about index arrays that the axes of a description declare.
 

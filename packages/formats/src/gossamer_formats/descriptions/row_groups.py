@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gossamer_formats.format import Format
+from gossamer_formats.format import KEPT_VARIANTS, Format
 from gossamer_formats.storage import Array, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
@@ -29,7 +29,7 @@ def row_groups(
 """
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT_VARIANTS)
 def row_groups(dtype: str = "float32") -> FormatDescription:
     """Return the description of an m by n matrix in groups of `height` rows, which may be in any order.
 

@@ -11,7 +11,7 @@ import contextlib
 import mmap
 import weakref
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +73,7 @@ def without_end(array: Array, count: int) -> Array:
     return array[:count]
 
 
-@lru_cache(maxsize=64)
+@cache
 def _itemsize(dtype: str) -> int:
     return np.dtype(dtype).itemsize
 
