@@ -25,7 +25,7 @@ def pruned(shape=(300, 500), density=0.3, dtype=np.float32):
     return matrix
 
 
-def elements(size=3, count=100, dtype=np.float32):
+def elements(size=3, count=400, dtype=np.float32):
     rng = np.random.default_rng(2)
     nodes = sparse.random_array((count, count), density=0.05, format="csr", rng=rng)
     matrix = sparse.kron(nodes, np.ones((size, size)), format="csr").astype(dtype)

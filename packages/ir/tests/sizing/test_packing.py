@@ -35,10 +35,11 @@ def test_gathered_rows_are_packed_if_half_of_the_private_cache_holds_them(column
 
 @pytest.mark.parametrize(
     ("columns", "uses", "obstacle"),
-    [(4096, 16, None), (4096, 15, "few uses"), (4097, 16, "large copy")],
+    [(4096, 128, None), (4096, 127, "few uses"), (4097, 128, "large copy")],
 )
 def test_a_tile_of_all_threads_is_packed_if_the_private_cache_holds_it(columns, uses, obstacle):
-    assert shared_tile_packing(256, MACHINE, stats(columns, uses)).obstacle == obstacle
+    packing = shared_tile_packing(256, MACHINE, stats(columns, uses), block_rows=4)
+    assert packing.obstacle == obstacle
 
 
 # Tiles of float32 have 64 features, or 256 bytes of a row.

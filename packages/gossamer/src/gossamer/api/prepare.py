@@ -14,6 +14,7 @@ from gossamer.operator_calls.row_order import properties_for
 from gossamer.operators import operator_named, product_names
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
+from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -45,7 +46,8 @@ def prepare(
 
     A is a `SparseTensor` or a SciPy matrix, `op` is "spmm" or "spmv", and `features` the number of columns of
     the dense operand of "spmm". A conversion is made if it is expected to pay within so many calls; otherwise
-    the result is in CSR. With `measure`, the most promising formats are timed. `gossamer.explain` returns the
+    the result is in CSR. Expected are calls on as many threads as are set (`gossamer.set_num_threads`). With
+    `measure`, the most promising formats are timed. `gossamer.explain` returns the
     choice for the result: the expected cost of each format, with the reasons. Operators take the result, also
     with other numbers of features.
 
@@ -104,14 +106,14 @@ def _workload(op: str, features: int | None, calls: int, target: str | Target) -
         expected = " or ".join(f"'{name}'" for name in product_names())
         raise ArgumentError("prepare.op", f"The operator is '{op}'; expected {expected}.")
     if operator_named(op).program.dense_dimensions == 1:
-        return Workload(hardware=hardware)
+        return Workload(hardware=hardware, threads=get_num_threads())
     if features is None or features < 1:
         raise ArgumentError(
             "prepare.features",
             f"The number of features is {features}; expected 1 or more.",
             hint="Pass the number of columns of the dense operand: features=...",
         )
-    return Workload(features, hardware=hardware)
+    return Workload(features, hardware=hardware, threads=get_num_threads())
 
 
 def _seconds_of_calls(

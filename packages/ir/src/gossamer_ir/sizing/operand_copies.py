@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.reuse import MANY_USES, is_used_often
+from gossamer_ir.sizing.reuse import is_used_often
 
 GATHERED_PART = 2
 """Packing gathered rows pays for an operand of at most half of the private cache, from which the copy is read
@@ -17,6 +17,11 @@ GATHERED_USES = 32
 """Minimum mean number of times that a gathered row is used for packing to pay on several threads, which read
 the copy from the cache of the one that wrote it (measured on Emerald Rapids at 20 to 29 uses: 0.6 to 0.8 of
 the time on one thread, 1.1 to 1.9 on two; at 59 uses 0.7 to 0.75 on either)."""
+
+SHARED_TILE_LOADS = 32
+"""Minimum mean number of loads of a row of a tile of features for packing to pay (measured on Emerald Rapids
+with 128 and 512 features, on one thread and on two: at 51 loads 1.25 and 1.7 times as fast, 1.05 and 1.35; at
+20 loads 0.85 to 1.2, 0.7 to 1.0; at 8 loads 0.6 to 1.1, 0.5 to 0.75)."""
 
 Obstacle: TypeAlias = Literal[
     "partial tiles", "idle cores", "few uses", "small operand", "large copy"
@@ -73,14 +78,19 @@ def row_packing(row_bytes: int, hardware: HardwareParams, stats: Stats) -> Packi
     return packing_of(stats, uses=GATHERED_USES, copy=size, room=room, operand=size)
 
 
-def shared_tile_packing(tile_bytes: int, hardware: HardwareParams, stats: Stats) -> Packing:
+def shared_tile_packing(
+    tile_bytes: int, hardware: HardwareParams, stats: Stats, *, block_rows: int
+) -> Packing:
     """Return whether an operand is packed one tile of features after the other, which has so many bytes in
-    each row, for all threads together.
+    each row, for all threads together. A row is loaded once for `block_rows` rows of the matrix.
 
-    >>> matrix = Stats(rows=4096, columns=4096, nnz=16 * 4096, longest_row=40, empty_rows=0)
-    >>> [shared_tile_packing(size, HardwareParams(), matrix).obstacle for size in (256, 512)]
-    [None, 'large copy']
+    >>> matrix = Stats(rows=4096, columns=4096, nnz=256 * 4096, longest_row=300, empty_rows=0)
+    >>> cases = (256, 8), (512, 8), (256, 16)
+    >>> found = [shared_tile_packing(size, HardwareParams(), matrix, block_rows=rows) for size, rows in cases]
+    >>> [packing.obstacle for packing in found]
+    [None, 'large copy', 'few uses']
     """
     size = stats.columns * tile_bytes
     room = hardware.private_cache
-    return packing_of(stats, uses=MANY_USES, copy=size, room=room, operand=size)
+    uses = block_rows * SHARED_TILE_LOADS
+    return packing_of(stats, uses=uses, copy=size, room=room, operand=size)

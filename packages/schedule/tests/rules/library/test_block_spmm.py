@@ -285,7 +285,7 @@ def test_terms_are_added_in_the_order_of_the_program():
 # --- tiles of the dense operand
 
 
-DENSE_BLOCKS = Stats(rows=64, columns=64, nnz=64 * 32, longest_row=4, empty_rows=0)
+DENSE_BLOCKS = Stats(rows=64, columns=64, nnz=64 * 128, longest_row=4, empty_rows=0)
 L2 = 1 << 20
 
 
@@ -311,7 +311,7 @@ def test_tiles_are_packed_if_they_are_read_often():
         ({"features": 32}, "several tiles of features"),
         ({"features": None}, "several tiles of features"),
         ({"l2": 4096}, "the copy would take"),
-        ({"stats": Stats(64, 64, 64 * 15, 4, 0)}, "used fewer than 16 times on average"),
+        ({"stats": Stats(64, 64, 64 * 120, 4, 0)}, "used fewer than 128 times on average"),
     ],
 )
 def test_tiles_that_are_not_packed(changes, reason):

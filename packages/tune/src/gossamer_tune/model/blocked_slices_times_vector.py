@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gossamer_tune.model.blocks_times_dense import MIN_FILL
-from gossamer_tune.model.blocks_times_vector import with_streamed
 from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.slices_times_vector import SLICE_CYCLES, SLOT_CYCLES
+from gossamer_tune.model.streamed_values import with_streamed
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT
@@ -42,7 +43,8 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     block = size * (SLOT_CYCLES + late) + size**2 * TERM_CYCLES
     slices = matrix.rows / size / HEIGHT
     computed = slots / size**2 * block + slices * size * SLICE_CYCLES
-    cycles = with_streamed(computed, slots, workload)
+    streamed = with_streamed(computed, slots * workload.element_bytes, workload)
+    cycles = on_threads(streamed, workload)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}; block rows in lanes gather an element of the "
         "vector once for all rows of a block"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gossamer_ir.sizing.operand_copies import shared_tile_packing
 from gossamer_tune.model.csr_times_dense import RESULT_CYCLES
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.operand_loads import gather_cycles, page_cycles
+from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
@@ -45,19 +46,29 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     # Slots that are filled up with zeros are multiplied like others.
     slots = matrix.nnz / fill
     rows, tiles = min(size, MAX_ROWS), -(-workload.vectors // MAX_VECTORS)
-    row_bytes = workload.row_bytes
-    if (
-        tiles > 1
-        and shared_tile_packing(row_bytes // tiles, workload.hardware, scheduled_stats(matrix)).pays
-    ):
-        row_bytes //= tiles
+    row_bytes, launches, copied = workload.row_bytes, 1, 0
+    if _is_packed(matrix, workload, tiles=tiles, rows=rows):
+        row_bytes, launches, copied = (
+            row_bytes // tiles,
+            2 * tiles,
+            matrix.columns * workload.vectors,
+        )
     # A vector of the operand is loaded once for all rows of a tile.
-    load = gather_cycles(matrix, row_bytes, workload.hardware) / rows
-    once = BROADCAST_CYCLES + page_cycles(matrix, row_bytes) / rows
+    load = gather_cycles(matrix, row_bytes, workload.hardware, rows=rows) / rows
+    once = BROADCAST_CYCLES + page_cycles(matrix, row_bytes, rows=rows) / rows
     cycles = slots * (workload.vectors * (SLOT_CYCLES + load) + tiles * once)
     cycles += matrix.rows * (tiles * TILE_CYCLES / rows + workload.vectors * RESULT_CYCLES)
+    cycles += copied * pack_cycles(matrix, workload)
+    cycles = on_threads(cycles, workload, launches=launches, shared_vectors=copied)
     reason = f"blocks of {size} by {size} are filled to {fill:.0%}"
     parameters = {"block_rows": size, "block_columns": size}
     return Estimate(
         "bsr", parameters, cycles, slots * CONVERSION_CYCLES, reason, adds_zeros=fill < 1
     )
+
+
+def _is_packed(matrix: MatrixProperties, workload: Workload, *, tiles: int, rows: int) -> bool:
+    """Return whether tiles of features are packed, as the default schedule decides."""
+    stats, tile_bytes = scheduled_stats(matrix), workload.row_bytes // tiles
+    found = shared_tile_packing(tile_bytes, workload.hardware, stats, block_rows=rows)
+    return tiles > 1 and found.pays

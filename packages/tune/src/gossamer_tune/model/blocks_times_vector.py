@@ -6,6 +6,8 @@ from gossamer_ir.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES, MIN_FILL
 from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.streamed_values import with_streamed
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
@@ -16,16 +18,6 @@ all below)."""
 VECTOR_CYCLES, MASKED_CYCLES = 0.6, 1.6
 """Cycles for a vector of a row of a block: a load and a multiply-add; and with a mask, if a row does not fill
 the vector."""
-
-STREAMED_BYTES = 8.0
-"""Bytes of values that arrive from the shared cache in a cycle."""
-
-KEPT = 0.75
-"""Fraction of the private cache up to which values are still there in the next call."""
-
-NOT_HIDDEN = 0.5
-"""Fraction of the shorter of computing and reading that the other does not hide (measured on 290,000 elements
-of float64 in blocks of 3 by 3, in `bsr` and in `blocked_sell`: 0.54 and 0.47)."""
 
 LANE_SUM_CYCLES = 30.0
 """Cycles for a row of blocks: the sums of its lanes, and the end of its loop."""
@@ -53,20 +45,11 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     late = LATE_CYCLES[level_of(matrix.columns * workload.element_bytes, workload.hardware)]
     block = BLOCK_CYCLES + late + size * -(-size // lanes) * vector
     computed = slots / size**2 * block + matrix.rows / size * LANE_SUM_CYCLES
-    cycles = with_streamed(computed, slots, workload)
+    streamed = with_streamed(computed, slots * workload.element_bytes, workload)
+    cycles = on_threads(streamed, workload)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}, and share the loads of the vector"
     )
     parameters = {"block_rows": size, "block_columns": size}
     conversion = slots * CONVERSION_CYCLES
     return Estimate("bsr", parameters, cycles, conversion, reason, adds_zeros=fill < 1)
-
-
-def with_streamed(computed: float, slots: float, workload: Workload) -> float:
-    """Return the cycles of a product that takes `computed` cycles with its values in the private cache, and
-    reads so many of them."""
-    stored = slots * workload.element_bytes
-    if stored <= workload.hardware.private_cache * KEPT:
-        return computed
-    streamed = stored / STREAMED_BYTES
-    return max(computed, streamed) + min(computed, streamed) * NOT_HIDDEN

@@ -11,6 +11,7 @@ from gossamer_ir.sizing.csr_form import csr_form
 from gossamer_ir.sizing.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
@@ -41,7 +42,8 @@ def csr_times_dense(matrix: MatrixProperties, workload: Workload) -> tuple[Estim
 
 
 def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
-    """Return the cycles of a product in which rows are selected from the operand where it is."""
+    """Return the cycles of a product in which rows are selected from the operand where it is, the sum over
+    all threads."""
     # One more vector, because vectors are aligned to the cache lines of the operand.
     vectors = workload.vectors + 1
     load = gather_cycles(matrix, workload.row_bytes, workload.hardware)
@@ -54,7 +56,8 @@ def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
         f"rows are selected from an operand of {operand / 1e6:.3g} MB, {matrix.fresh:.0%} of them not by "
         "neighboring rows"
     )
-    return Estimate("csr", {}, selected_rows_cycles(matrix, workload), 0.0, reason)
+    cycles = on_threads(selected_rows_cycles(matrix, workload), workload)
+    return Estimate("csr", {}, cycles, 0.0, reason)
 
 
 def _summed_rows(matrix: MatrixProperties, workload: Workload, *, is_packed: bool) -> Estimate:
@@ -63,8 +66,11 @@ def _summed_rows(matrix: MatrixProperties, workload: Workload, *, is_packed: boo
     load = gather_cycles(matrix, row_bytes, workload.hardware)
     load *= 1.0 if is_packed else UNPACKED_SUM_LOADS
     cycles = _row_cycles(matrix, workload.vectors, load=load, row_bytes=row_bytes)
+    launches, shared = 1, 0
     if is_packed:
         cycles += _pack_cycles(matrix, workload)
+        launches, shared = 2, matrix.columns * workload.vectors
+    cycles = on_threads(cycles, workload, launches=launches, shared_vectors=shared)
     rows = "packed rows" if is_packed else "rows"
     reason = f"{rows} of the dense operand, of {row_bytes} bytes, are added to several sums"
     return Estimate("csr", {}, cycles, 0.0, reason)
@@ -81,6 +87,7 @@ def _packed_tiles(matrix: MatrixProperties, workload: Workload) -> Estimate:
     cycles += _pack_cycles(matrix, workload)
     # The rule packs only where that was measured to pay.
     cycles = min(cycles, selected_rows_cycles(matrix, workload))
+    cycles = on_threads(cycles, workload)
     copy = matrix.columns * row_bytes
     reason = f"each tile of features is packed, and rows are selected from {copy / 1e6:.3g} MB"
     return Estimate("csr", {}, cycles, 0.0, reason)

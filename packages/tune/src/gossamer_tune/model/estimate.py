@@ -9,8 +9,8 @@ from gossamer_ir.support.parameter_texts import with_parameters
 
 
 class Estimate(NamedTuple):
-    """A format with the parameters of a conversion to it, the expected cycles of one call on one thread, the
-    cycles of the conversion (0 for CSR, which is given), and the reason in words. `adds_zeros` is true if the
+    """A format with the parameters of a conversion to it, the expected cycles of one call, the cycles of
+    the conversion (0 for CSR, which is given), and the reason in words. `adds_zeros` is true if the
     format fills up slots with zeros that take part in products, `is_ordered` if its rows are in an order of
     communities.
 

@@ -57,27 +57,34 @@ def pack_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     return PACK_CYCLES + load_cycles(matrix.columns * workload.row_bytes, workload.hardware)
 
 
-def gather_cycles(matrix: MatrixProperties, row_bytes: float, hardware: HardwareParams) -> float:
+def gather_cycles(
+    matrix: MatrixProperties, row_bytes: float, hardware: HardwareParams, *, rows: int = 1
+) -> float:
     """Return the mean cycles of a load and multiply-add for the elements of a matrix in the order of its
-    rows.
+    rows. A load is for so many rows of the matrix.
 
     A row of the operand that was used by a neighboring row of the matrix is still in a cache that holds the
     rows of the operand for these; the rows in between are half of those of a group, on average. Others are
     anywhere in the operand.
     """
-    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, hardware))
+    return _mean_cost(matrix, row_bytes, lambda size: load_cycles(size, hardware), rows=rows)
 
 
-def page_cycles(matrix: MatrixProperties, row_bytes: float) -> float:
+def page_cycles(matrix: MatrixProperties, row_bytes: float, *, rows: int = 1) -> float:
     """Return the mean cycles for the address translation of a row of the operand, for the elements of a
     matrix in the order of its rows."""
     return PAGE_CYCLES * _mean_cost(
-        matrix, row_bytes, lambda size: max(0.0, 1 - TRANSLATED_BYTES / max(size, 1.0))
+        matrix, row_bytes, lambda size: max(0.0, 1 - TRANSLATED_BYTES / max(size, 1.0)), rows=rows
     )
 
 
-def _mean_cost(matrix: MatrixProperties, row_bytes: float, cost: Callable[[float], float]) -> float:
+def _mean_cost(
+    matrix: MatrixProperties, row_bytes: float, cost: Callable[[float], float], *, rows: int
+) -> float:
     """Return the mean of a cost that depends on the bytes among which a row of the operand is at random."""
-    near = cost(matrix.group_columns * row_bytes / 2)
     anywhere = cost(matrix.columns * row_bytes)
-    return (1 - matrix.fresh) * min(near, anywhere) + matrix.fresh * anywhere
+    near = min(anywhere, cost(matrix.group_columns * row_bytes / 2))
+    nearest = min(near, cost(matrix.near_columns * row_bytes / 2))
+    # Elements of the same column in rows that share a load are one.
+    fresh, fresh_near = min(1.0, rows * matrix.fresh), min(1.0, rows * matrix.near_fresh)
+    return fresh * anywhere + (fresh_near - fresh) * near + (1 - fresh_near) * nearest

@@ -11,6 +11,7 @@ from gossamer_tune.model.csr_times_dense import (
 )
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, LOAD_CYCLES
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.column_reuse import ColumnReuse
 from gossamer_tune.properties.matrix_properties import MatrixProperties
@@ -49,7 +50,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
         f"not in the private cache, instead of {before:.0%}"
     )
     # Only the ratio counts, since both orders have the errors of this model of caches.
-    cycles = csr * ordered / given
+    cycles = on_threads(csr * ordered / given, workload)
     converting = matrix.nnz * CONVERSION_CYCLES
     return (Estimate("row_groups", {"height": 1}, cycles, converting, reason, is_ordered=True),)
 

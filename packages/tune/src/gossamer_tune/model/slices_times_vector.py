@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from gossamer_ir.sizing.row_windows import window_rows
 from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
 from gossamer_tune.model.estimate import Estimate
+from gossamer_tune.model.streamed_values import COLUMN_BYTES, with_streamed
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT
 
-SLOT_CYCLES = 1.4
-"""Cycles for a slot of a row (measured on long rows: 1.3 to 1.45 on Sapphire Rapids)."""
+SLOT_CYCLES = 1.1
+"""Cycles for a slot of a row (measured on long rows: 1.3 to 1.45 on Sapphire Rapids, 1.0 to 1.1 on Emerald
+Rapids)."""
+
+SHARED_ROW_CYCLES = 36.0
+"""Cycles for a row of the window in which the share of one thread ends and that of the next begins: both
+store to its cache lines (fitted to graphs and pruned weights on two threads of Emerald Rapids: 23 to 58)."""
 
 SLICE_CYCLES = 20.0
 """Cycles for a slice besides its slots: its results are stored to rows in any order, and the end of its loop
@@ -26,9 +34,21 @@ def slices_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[E
         return ()
     slots = matrix.nnz / matrix.slice_fill
     level = level_of(matrix.columns * workload.element_bytes, workload.hardware)
-    cycles = slots * SLOT_CYCLES + matrix.nnz * LATE_CYCLES[level]
-    cycles += -(-matrix.rows // HEIGHT) * SLICE_CYCLES
+    computed = slots * SLOT_CYCLES + matrix.nnz * LATE_CYCLES[level]
+    computed += -(-matrix.rows // HEIGHT) * SLICE_CYCLES
+    stored = slots * (workload.element_bytes + COLUMN_BYTES)
+    cycles = on_threads(with_streamed(computed, stored, workload), workload)
+    cycles += shared_window_cycles(matrix.rows, workload)
     reason = (
         f"rows in lanes have no ends to predict, and slices are filled to {matrix.slice_fill:.0%}"
     )
     return (Estimate("sell", {"height": HEIGHT}, cycles, slots * CONVERSION_CYCLES, reason),)
+
+
+def shared_window_cycles(rows: int, workload: Workload) -> float:
+    """Return the cycles by which threads delay each other in the windows in which their shares end.
+
+    >>> [shared_window_cycles(10_000, Workload(threads=threads)) for threads in (1, 2)]
+    [0.0, 18432.0]
+    """
+    return window_rows(rows) * SHARED_ROW_CYCLES if workload.threads > 1 else 0.0

@@ -7,17 +7,18 @@ import math
 from gossamer_ir.sizing.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, pack_cycles
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 TILE_COLUMNS = (64, 128, 256, 512)
 """The numbers of columns of a tile that are considered."""
 
-ELEMENT_CYCLES = 1.7
+ELEMENT_CYCLES = 1.5
 """Cycles for the index and the value of an element (fitted to pruned weights: 0.8 on Zen 4, 2 on Sapphire
 Rapids)."""
 
-PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = 0.95, 1.15
+PACKED_LOAD_CYCLES, FAR_PACKED_LOAD_CYCLES = 0.88, 1.05
 """Cycles for the multiply-add of a vector that is loaded from the packed rows, if these fit the first-level
 cache and if they do not (1.25 and 1.6 on Zen 4, 0.75 on Sapphire Rapids)."""
 
@@ -25,8 +26,8 @@ SEGMENT_CYCLES, SEGMENT_VECTOR_CYCLES = 4.0, 3.0
 """Cycles for a row in a tile, and for each vector of its sum, which is added to the result (3.1 and 2.9)."""
 
 ZERO_CYCLES = 8.0
-"""Cycles for a vector of the result, which is set to zero before (fitted to pruned weights on Emerald Rapids,
-on one thread and on two, of which one does that)."""
+"""Cycles for a vector of the result, which is set to zero before (fitted to pruned weights on Emerald
+Rapids)."""
 
 MIN_SEGMENT = 40.0
 """Minimum cycles for a row with elements in a tile: the latency of its sum and of the mispredicted end of its
@@ -63,11 +64,14 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     latency = segments * (1 - math.exp(-mean)) * MIN_SEGMENT
     packing = panels * matrix.columns * vectors * pack_cycles(matrix, workload)
     zeroing = matrix.rows * workload.vectors * ZERO_CYCLES
+    # Threads take whole panels.
+    busy = panels / workload.threads / -(-panels // workload.threads)
+    cycles = tiling.feature_tiles * (max(work, latency) + packing) / busy + zeroing
     reason = f"a row has {mean:.3g} elements in a tile on average, whose rows stay in {packed / 1024:.3g} KB"
     return Estimate(
         "tiled_csr",
         {"tile_columns": columns},
-        tiling.feature_tiles * (max(work, latency) + packing) + zeroing,
+        on_threads(cycles, workload, launches=2),
         matrix.nnz * CONVERSION_CYCLES,
         reason,
     )

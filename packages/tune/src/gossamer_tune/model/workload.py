@@ -10,11 +10,12 @@ from gossamer_ir.machine.hardware_params import HardwareParams
 
 class Workload(NamedTuple):
     """A product of a sparse matrix with a dense matrix of `features` columns, or with a vector (None), for
-    values of a dtype, on a machine."""
+    values of a dtype, on so many `threads` of a machine."""
 
     features: int | None = None
     dtype: str = "float32"
     hardware: HardwareParams = HardwareParams()
+    threads: int = 1
 
     @property
     def element_bytes(self) -> int:

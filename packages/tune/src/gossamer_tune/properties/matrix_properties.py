@@ -19,6 +19,10 @@ from gossamer_tune.properties.row_sample import (
 )
 from gossamer_tune.properties.slices import slice_fill
 
+NEAR_GROUP = 8
+"""Rows of a small group, in which a row of the dense operand is still in the first cache if rows have columns
+in common, as those of finite elements."""
+
 BLOCK_SIZES = (2, 3, 4, 6, 8, 16)
 """The sizes of square blocks whose fill is measured."""
 
@@ -30,7 +34,8 @@ class MatrixProperties(NamedTuple):
     `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
     blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
     of the number of columns. `fresh` is the fraction of elements whose column occurs for the first time in a
-    group of 48 neighboring rows, which have `group_columns` different columns. `slice_fill` is the fraction
+    group of 48 neighboring rows, which have `group_columns` different columns; `near_fresh` and
+    `near_columns` are those of groups of 8 rows. `slice_fill` is the fraction
     of the slots of SELL that are elements. `reuse` and `ordered_reuse` say how soon columns occur again in
     the order of the rows, and in another one (`with_order`; None: there is none).
 
@@ -52,6 +57,8 @@ class MatrixProperties(NamedTuple):
     slice_fill: float
     reuse: ColumnReuse | None = None
     ordered_reuse: ColumnReuse | None = None
+    near_fresh: float = 1.0
+    near_columns: float = 0.0
 
     @property
     def density(self) -> float:
@@ -76,7 +83,8 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
     lengths = np.diff(indptr)
     # Lengths are known for all rows; what needs the columns is measured on a sample, in about a millisecond.
     sample = sample_rows(indptr, indices)
-    distinct, groups = _columns_of_groups(sample, columns)
+    fresh, group_columns = _columns_of_groups(sample, columns, GROUP)
+    near_fresh, near_columns = _columns_of_groups(sample, columns, NEAR_GROUP)
     return MatrixProperties(
         rows=rows,
         columns=columns,
@@ -87,9 +95,11 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
         empty_rows=int(rows - np.count_nonzero(lengths)),
         block_fill={size: _block_fill(sample, size, columns) for size in BLOCK_SIZES},
         bandwidth=_bandwidth(sample, shape),
-        fresh=distinct / max(sample.columns.size, 1),
-        group_columns=distinct / max(groups, 1),
+        fresh=fresh,
+        group_columns=group_columns,
         slice_fill=slice_fill(lengths),
+        near_fresh=near_fresh,
+        near_columns=near_columns,
     )
 
 
@@ -139,8 +149,9 @@ def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
     return float(np.abs(sample.columns - diagonal).mean() / columns)
 
 
-def _columns_of_groups(sample: RowSample, columns: int) -> tuple[int, int]:
-    """Return the number of different columns in each group of rows, summed over groups, and the number of
-    groups."""
-    groups = sample.rows // GROUP
-    return distinct_count(groups * columns + sample.columns), distinct_count(groups)
+def _columns_of_groups(sample: RowSample, columns: int, size: int) -> tuple[float, float]:
+    """Return the fraction of elements whose column occurs for the first time in a group of so many rows, and
+    the mean number of different columns of a group."""
+    groups = sample.rows // size
+    distinct = distinct_count(groups * columns + sample.columns)
+    return distinct / max(sample.columns.size, 1), distinct / max(distinct_count(groups), 1)

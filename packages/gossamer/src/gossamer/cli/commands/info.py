@@ -22,7 +22,7 @@ from gossamer.cli.options import (
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_backend import set_num_threads
+from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_formats.internal_api import VALUE_DTYPES, suffixes_in_words
 from gossamer_ir.errors import ArgumentError
@@ -127,7 +127,7 @@ def _sizes(tensor: SparseTensor) -> dict[str, Any]:
 
 def _workload(matrix: SparseTensor, features: int, *, target: str) -> Workload:
     hardware = hardware_params(resolve_elsewhere(target)[1])
-    return Workload(features, matrix.dtype.name, hardware)
+    return Workload(features, matrix.dtype.name, hardware, get_num_threads())
 
 
 def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:

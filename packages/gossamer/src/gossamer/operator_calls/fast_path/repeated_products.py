@@ -20,6 +20,7 @@ from gossamer.operator_calls.chosen_format import CHOICE, Stored, has_added_zero
 from gossamer.operator_calls.portions import is_much_work
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.targets import DEFAULT_TARGET
+from gossamer_backend import get_num_threads
 from gossamer_backend.internal_api import compiling
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import MemoKey, is_format
@@ -175,9 +176,10 @@ def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     from gossamer_ir.machine.hardware_params import hardware_params
     from gossamer_tune import Workload, choose_format
 
+    features = sizes[0] if sizes else None
     hardware = hardware_params(resolve_elsewhere(DEFAULT_TARGET)[1])
     # The machine that runs the calls: such calls are for the default target only.
-    workload = Workload(sizes[0] if sizes else None, matrix.dtype.name, hardware)
+    workload = Workload(features, matrix.dtype.name, hardware, get_num_threads())
     found = properties_for(matrix, workload)
     return choose_format(found, workload, calls=MANY_CALLS, adds_zeros=False)
 

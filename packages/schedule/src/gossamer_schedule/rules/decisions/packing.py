@@ -17,6 +17,7 @@ from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.gathers import Gather
+from gossamer_schedule.rules.decisions.block_tile import RegisterTile
 from gossamer_schedule.rules.decisions.parallel_rows import grain
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
@@ -43,10 +44,11 @@ def row_packing_verdict(gather: Gather, hardware: HardwareParams, stats: Stats |
 
 
 def shared_tile_verdict(
-    pattern: BlockReduction, tiles: VectorTiles, hardware: HardwareParams, stats: Stats | None
+    pattern: BlockReduction, tile: RegisterTile, hardware: HardwareParams, stats: Stats | None
 ) -> Verdict:
     """Decide whether the operand of a product of blocks is packed, one tile of features after the other. A
     tile has the features of all rows of the operand, and all threads read the copy."""
+    tiles = tile.features
     if tiles.tiles in (None, 0, 1):
         return pays_not("there are not several tiles of features")
     if not pattern.operand:
@@ -55,7 +57,7 @@ def shared_tile_verdict(
         return unknown_size(pattern.operand)
     bits = max(8, DType.parse(pattern.dtype).bits)
     tile_bytes = tiles.vectors * tiles.lanes * bits // 8
-    found = shared_tile_packing(tile_bytes, hardware, stats)
+    found = shared_tile_packing(tile_bytes, hardware, stats, block_rows=tile.rows)
     return _private_cache_verdict(found, pattern.operand)
 
 

@@ -11,19 +11,12 @@ from typing import NamedTuple
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Function, Iteration
+from gossamer_ir.sizing.short_rows import MAX_ROW_IN_LANE, SPREAD, are_lanes
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-
-MEAN_ROW_IN_LANE = 4
-"""Maximum mean number of gathered terms of rows that are lanes of a vector. A lane gathers the column, the
-value and the operand of each term, where a vector along the row gathers operands only (measured against
-these: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6)."""
-
-MAX_ROW_IN_LANE = 8
-"""Maximum number of terms of such a row: the lanes of shorter rows wait."""
 
 PERMUTED_BITS = 512
 """Bits of vectors with an instruction that selects from two of them, by indices in a third one."""
@@ -36,12 +29,6 @@ ROWS_OF_WINDOW = 8
 """Maximum number of rows that share a window, which then have `MEAN_ROW_IN_LANE` elements (16 rows with a
 window of 64: 0.9 times as fast)."""
 
-SPREAD = 3
-"""Maximum length of the longest row, in mean rows. If lengths vary more, most lanes wait for one of them
-(measured: lanes lose if they take twice as many steps as there are terms; with rows of 2, at most 6, they
-take 1.33 times as many)."""
-
-
 WORK_PER_GROUP = 32
 """Vectors of work for a vector of 8 rows: the elements of its gathers are loaded one by one."""
 
@@ -51,8 +38,7 @@ def rows_in_lanes(hardware: HardwareParams, stats: Stats | None) -> Verdict:
     if hardware.gathers != "fast" or stats is None:
         return pays_not("gathers are not known to be fast, or rows to be short")
     # All lanes run until the longest row ends, so that its length counts as much as the mean.
-    longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
-    if stats.mean_row > MEAN_ROW_IN_LANE or stats.longest_row > longest:
+    if not are_lanes(hardware, stats):
         return pays_not("most lanes would wait for the longest row")
     return pays(
         f"no row has more than {MAX_ROW_IN_LANE} terms, nor {SPREAD} times as many as the mean, and "

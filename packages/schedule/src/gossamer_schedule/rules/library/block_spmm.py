@@ -62,7 +62,7 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
         return None
     hardware, trace = hardware_params(target), context.new_trace()
     tile = best_tile(pattern, hardware)
-    packing = shared_tile_verdict(pattern, tile.features, hardware, context.stats)
+    packing = shared_tile_verdict(pattern, tile, hardware, context.stats)
     loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)
     trace.decide(tile.text, tile_reason(pattern, hardware))
     nests = _accumulate_tile(trace, pattern, tile, loops, is_packed=packing.pays)

@@ -1,0 +1,34 @@
+"""Rows of which several are lanes of a vector: when that pays, for the rule that schedules products with a
+vector and for the model of their cost."""
+
+from __future__ import annotations
+
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.machine.hardware_params import HardwareParams
+
+MEAN_ROW_IN_LANE = 4
+"""Maximum mean number of gathered terms of rows that are lanes of a vector. A lane gathers the column, the
+value and the operand of each term, where a vector along the row gathers operands only (measured against
+these: 1.2 to 1.5 times as fast at 2 and 4 terms, 0.85 at 6)."""
+
+MAX_ROW_IN_LANE = 8
+"""Maximum number of terms of such a row: the lanes of shorter rows wait."""
+
+SPREAD = 3
+"""Maximum length of the longest row, in mean rows. If lengths vary more, most lanes wait for one of them
+(measured: lanes lose if they take twice as many steps as there are terms; with rows of 2, at most 6, they
+take 1.33 times as many)."""
+
+
+def are_lanes(hardware: HardwareParams, stats: Stats) -> bool:
+    """Return whether several rows of gathered terms are lanes of a vector: no row is much longer than the
+    others, and gathers are fast.
+
+    >>> machine = HardwareParams(gathers="fast")
+    >>> roads = Stats(rows=1000, columns=1000, nnz=2000, longest_row=6, empty_rows=0)
+    >>> [are_lanes(machine, roads._replace(longest_row=longest)) for longest in (6, 7)]
+    [True, False]
+    """
+    longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
+    is_short = stats.mean_row <= MEAN_ROW_IN_LANE and stats.longest_row <= longest
+    return hardware.gathers == "fast" and is_short

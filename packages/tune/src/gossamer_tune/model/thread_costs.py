@@ -1,0 +1,30 @@
+"""What threads share: the work, the time to start them, and copies that others have made."""
+
+from __future__ import annotations
+
+from gossamer_tune.model.workload import Workload
+
+LAUNCH_CYCLES = 8_000.0
+"""Cycles to start threads and to wait for the last one (measured on Emerald Rapids: 2 to 3 microseconds)."""
+
+SHARED_COPY_CYCLES = 30.0
+"""Cycles by which a vector of a copy is late that another core has written (fitted to products of pruned
+weights and of finite elements on two threads of Emerald Rapids: 12 to 20 cycles of a call for a vector of the
+copy, half of which is written by the other one)."""
+
+
+def on_threads(
+    work: float, workload: Workload, *, launches: int = 1, shared_vectors: float = 0.0
+) -> float:
+    """Return the cycles of a call for work that threads divide equally, with so many parallel loops. Each
+    thread reads `shared_vectors` of a copy that all threads have made together.
+
+    >>> from gossamer_tune.model.workload import Workload
+    >>> [on_threads(1e6, Workload(features=64, threads=threads)) for threads in (1, 2)]
+    [1000000.0, 508000.0]
+    """
+    threads = workload.threads
+    if threads == 1:
+        return work
+    others = shared_vectors * (1 - 1 / threads) * SHARED_COPY_CYCLES
+    return work / threads + others + launches * LAUNCH_CYCLES
