@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_tune.properties.row_sample import Array, elements_of_rows
 
-MAX_LOOKBACK = 1 << 17
+MAX_LOOKBACK = 1 << 16
 """The number of consecutive elements of a piece that are looked back from, and the number of elements before
 each among which its column is looked for. Both are sorted in a few milliseconds."""
 
@@ -73,30 +73,49 @@ def column_reuse(
     pieces = min(MAX_PIECES, -(-elements // MAX_LOOKBACK))
     # The elements before a piece are those of the call before, if it begins with the first one.
     starts = [piece * elements // pieces - half for piece in range(pieces)]
-    visited = (_visited(indptr, indices, order, start, 2 * half) for start in starts)
-    distances = [_distances(each)[half:] for each in visited]
-    lengths = np.sort(np.concatenate([np.zeros(0, np.int64), *distances]))
+    visits = _visits(indptr, indices, order)
+    counts = np.zeros(2 * half + 1, np.int64)
+    for start in starts:
+        distances = _distances(_visited(visits, start, 2 * half))[half:]
+        counts += np.bincount(distances, minlength=counts.size)
     # Powers of two, and those between them.
     exponents = np.arange(0, 2 * half.bit_length() + 1)
     windows = np.unique((2 ** (exponents / 2)).astype(np.int64))
     windows = windows[windows <= max(half, 1)]
-    found = np.searchsorted(lengths, windows, side="right") / max(lengths.size, 1)
+    found = (
+        np.cumsum(counts)[windows] / max(pieces * half, 1) if elements else np.zeros(windows.size)
+    )
     return ColumnReuse((0, *windows.tolist()), (1.0, *(1 - found).tolist()), columns)
 
 
-def _visited(indptr: Array, indices: Array, order: Array | None, start: int, count: int) -> Array:
+class _Visits(NamedTuple):
+    """The elements of a matrix in the order in which they are visited: of the rows in an `order` (None: in
+    theirs), whose elements end at `ends`."""
+
+    indptr: Array
+    indices: Array
+    order: Array | None
+    ends: Array
+
+
+def _visits(indptr: Array, indices: Array, order: Array | None) -> _Visits:
+    lengths = np.diff(indptr)
+    ends = indptr[1:] if order is None else np.cumsum(lengths[order], dtype=np.int64)
+    return _Visits(indptr, indices, order, ends)
+
+
+def _visited(visits: _Visits, start: int, count: int) -> Array:
     """Return the columns of so many elements in the order in which they are visited. A negative start is that
     of the call before."""
+    indptr, indices, order, ends = visits
     if start < 0:
         # Products are repeated, so that the end of the matrix precedes its beginning.
-        before = _visited(indptr, indices, order, start + indices.size, -start)
-        return np.concatenate((before, _visited(indptr, indices, order, 0, count + start)))
+        before = _visited(visits, start + indices.size, -start)
+        return np.concatenate((before, _visited(visits, 0, count + start)))
     if order is None:
         return indices[start : start + count]
-    lengths = np.diff(indptr)[order].astype(np.int64)
-    ends = np.cumsum(lengths)
     first, last = np.searchsorted(ends, (start, start + count - 1), side="right")
-    skipped = start - (ends[first] - lengths[first])
+    skipped = start - (ends[first - 1] if first else 0)
     chosen = order[first : last + 1]
     return elements_of_rows(indptr, indices, chosen).columns[skipped : skipped + count]
 
