@@ -11,7 +11,7 @@ from gossamer_formats.memory import new_arrays as module
 from gossamer_formats.memory.new_arrays import MIN_BLOCK, ArrayKind, new_arrays, without_end
 
 SIZE = MIN_BLOCK // 2
-KINDS = [ArrayKind("int32", is_zero=False), ArrayKind("float64", is_zero=True)]
+KINDS = (ArrayKind("int32", is_zero=False), ArrayKind("float64", is_zero=True))
 WANTED = (KINDS, SIZE, SIZE)
 
 needs_huge_pages = pytest.mark.skipif(
@@ -50,13 +50,13 @@ def test_few_blocks_are_kept(monkeypatch):
     del made
     assert 0 < len(module._kept) <= 3
     # Much smaller arrays do not take a large block.
-    new_arrays([ArrayKind("uint8", is_zero=True)], MIN_BLOCK)
+    new_arrays((ArrayKind("uint8", is_zero=True),), MIN_BLOCK)
     assert 0 < len(module._kept) <= 3
 
 
 def test_small_arrays_have_memory_of_their_own():
     first, second = new_arrays(
-        [ArrayKind("int32", is_zero=True), ArrayKind("float32", is_zero=False)], 3, 0
+        (ArrayKind("int32", is_zero=True), ArrayKind("float32", is_zero=False)), 3, 0
     )
     assert first.tolist() == [0, 0, 0]
     assert second.size == 0
@@ -65,6 +65,6 @@ def test_small_arrays_have_memory_of_their_own():
 
 @pytest.mark.parametrize("size", [10, MIN_BLOCK])
 def test_the_end_of_an_array_is_given_back(size):
-    array = new_arrays([ArrayKind("int64", is_zero=False)], size)[0]
+    array = new_arrays((ArrayKind("int64", is_zero=False),), size)[0]
     array[:4] = np.arange(4)
     assert without_end(array, 4).tolist() == [0, 1, 2, 3]

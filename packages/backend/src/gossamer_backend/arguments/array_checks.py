@@ -131,8 +131,11 @@ _HEAD_BYTES = object.__basicsize__
 """NumPy's structure of an array begins with the head of all objects, and then has the address."""
 
 
+_pointer_at = ctypes.c_void_p.from_address
+
+
 def _address_in_structure(array: Array) -> int:
-    return ctypes.c_void_p.from_address(id(array) + _HEAD_BYTES).value or 0
+    return _pointer_at(id(array) + _HEAD_BYTES).value or 0
 
 
 def _is_in_structure() -> bool:

@@ -94,7 +94,7 @@ def store_segments(
     columns, values = matrix
     size = starts.size * width
     column, value = (native_name(array.dtype) for array in matrix)
-    kinds = [ArrayKind(dtype, is_zero=False) for dtype in (column, value, "int64")]
+    kinds = tuple(ArrayKind(dtype, is_zero=False) for dtype in (column, value, "int64"))
     found = StoredSegments(*new_arrays(kinds, size, size, size))
     slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import mmap
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from operator import mul
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,25 +33,23 @@ class ArrayKind(NamedTuple):
     is_zero: bool
 
 
-def new_arrays(kinds: Sequence[ArrayKind], *sizes: int) -> list[Array]:
+def new_arrays(kinds: tuple[ArrayKind, ...], *sizes: int) -> list[Array]:
     """Return arrays of some kinds and sizes, which share one block of memory if they are large together.
 
     A block is freed after all of its arrays. Those that were freed last are used again.
 
-    >>> first, second = new_arrays([ArrayKind("int32", False), ArrayKind("float64", True)], 2, 1)
+    >>> first, second = new_arrays((ArrayKind("int32", False), ArrayKind("float64", True)), 2, 1)
     >>> first.shape, second
     ((2,), array([0.]))
     """
-    total = sum([size * _itemsize(dtype) for (dtype, _), size in zip(kinds, sizes, strict=True)])
+    dtypes, makers, itemsizes = _makers(kinds)
+    total = sum(map(mul, itemsizes, sizes))
     block = _block(total + len(sizes) * ALIGNMENT) if total >= MIN_BLOCK else None
     if block is None:
-        return [
-            (np.zeros if is_zero else np.empty)(size, dtype)
-            for (dtype, is_zero), size in zip(kinds, sizes, strict=True)
-        ]
+        return [make(size, dtype) for make, size, dtype in zip(makers, sizes, dtypes, strict=True)]
     (memory, are_zero), arrays, start = block, [], 0
-    for (dtype, is_zero), size in zip(kinds, sizes, strict=True):
-        end = start + size * _itemsize(dtype)
+    for (dtype, is_zero), itemsize, size in zip(kinds, itemsizes, sizes, strict=True):
+        end = start + size * itemsize
         arrays.append(memory[start:end].view(dtype))
         if is_zero and not are_zero:
             arrays[-1].fill(0)
@@ -73,9 +72,20 @@ def without_end(array: Array, count: int) -> Array:
     return array[:count]
 
 
+class _Makers(NamedTuple):
+    """The dtypes of some arrays, the functions that make them, and the numbers of bytes of an element."""
+
+    dtypes: list[Any]
+    functions: Sequence[Callable[..., Array]]
+    itemsizes: list[int]
+
+
 @cache
-def _itemsize(dtype: str) -> int:
-    return np.dtype(dtype).itemsize
+def _makers(kinds: tuple[ArrayKind, ...]) -> _Makers:
+    """Return what makes small arrays of some kinds: found once, as it takes as long as making them."""
+    dtypes = [np.dtype(dtype) for dtype, _ in kinds]
+    functions = [np.zeros if is_zero else np.empty for _, is_zero in kinds]
+    return _Makers(dtypes, functions, [dtype.itemsize for dtype in dtypes])
 
 
 class _Block(NamedTuple):
