@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.kernels.statements import compare, let, when
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
@@ -33,7 +35,8 @@ def ascending_axis(
 
 
 def _ascends(contents: Array) -> bool:
-    return bool((contents[1:] > contents[:-1]).all())
+    # Takes a third of the time of `all` for a few diagonals.
+    return not np.count_nonzero(contents[1:] <= contents[:-1])
 
 
 def add_solved_axis(axes: SourceAxes, solved: SolvedAxis) -> None:
