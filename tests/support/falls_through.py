@@ -135,6 +135,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_formats.conversion.axes.marked_fibers",
         "gossamer_formats.conversion.axes.target_axes",
         "gossamer_formats.conversion.maps.contents",
+        "gossamer_formats.conversion.source.listed_axes",
     ),
     "Operands are visited in any other expression": (
         "gossamer_formats.conversion.source.map_results",

@@ -78,6 +78,7 @@ def build_storage(
             return _built_storage(source, loop, order, target, options)
     except UnsortedFibersError:
         slots = sorted_slots(recorder, source)
+    # New arguments: those of the first attempt are of other loops.
     arguments = SharedArguments(recorder)
     loop = element_loop(arguments, source, drop_zeros=options.drop_zeros, sorted_slots=slots)
     order = order_of_loop(loop, source, are_sorted=True)

@@ -21,10 +21,10 @@ from gossamer_ir.plugins import groups
 
 @runtime_checkable
 class Decomposer(Protocol):
-    """What tensors need of a `ComposableFormat`.
+    """The attributes of a `ComposableFormat` that tensors use.
 
-    Tensors have parts, which are tensors: a protocol, because `SparseTensor.asformat` cannot import the
-    class, whose module imports `SparseTensor`."""
+    A protocol, because `SparseTensor.asformat` cannot import the class: its module imports `SparseTensor`, of
+    which parts are made."""
 
     @property
     def name(self) -> str:

@@ -152,8 +152,9 @@ def index_handles(axis: Axis) -> tuple[str, ...]:
     return tuple([array.handle for array in arrays if array is not None])
 
 
-def with_index_dtypes(axis: Axis, *, indptr: str, indices: str) -> Axis:
-    """Return the axis with other dtypes for the index arrays that it has. Words of bits keep theirs.
+def with_index_dtypes(axis: Axis, *, indptr: str | None = None, indices: str | None = None) -> Axis:
+    """Return the axis with other dtypes for the index arrays that it has; None leaves a dtype as it is. Words
+    of bits keep theirs.
 
     >>> from gossamer_ir.core.build import index_var
     >>> axis = DenseVaried("J", "I", index_var("n"), None, "offsets")
@@ -161,8 +162,8 @@ def with_index_dtypes(axis: Axis, *, indptr: str, indices: str) -> Axis:
     'int64'
     """
     kind = AXIS_KINDS[type(axis)]
-    dtypes = {"indptr_dtype": indptr} if kind.width is None else {}
-    dtypes |= {"indices_dtype": indices} if kind.has_indices else {}
+    dtypes = {"indptr_dtype": indptr} if kind.width is None and indptr else {}
+    dtypes |= {"indices_dtype": indices} if kind.has_indices and indices else {}
     return msgspec.structs.replace(axis, **dtypes)
 
 

@@ -37,6 +37,7 @@ def add_bits(state: TargetAxes, new: CompressedAxis, indptr: Indptr) -> AxisResu
     with_bit = Binary("bitor", Load("WORDS", (fiber,), WORD), bit)
     query = {"WORDS": ArrayArgument(words, WORD, (parent.size.expr,))}
     run_query(state, [let(fiber.name, parent.slot), Store("WORDS", (fiber,), with_bit)], query)
+    # Counted in the words, not by the elements: repeated coordinates set one bit.
     counts = recorder.compute(bit_counts, words)
     count = recorder.compute(sum_of, counts)
     offsets = offsets_from_lengths(state, indptr, lengths=counts, most=count)

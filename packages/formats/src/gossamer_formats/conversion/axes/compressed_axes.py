@@ -38,22 +38,28 @@ def add_compressed(state: TargetAxes, new: CompressedAxis) -> AxisResult:
     """Return an axis that stores coordinates."""
     axis, indptr = new.axis, new.indptr
     position = state.elements.positions.get(axis.name)
+    # Bits are set in any order of the elements, and repeated ones are set once: masks need no other case.
     if indptr is not None and new.indices.is_mask:
         return add_bits(state, new, indptr)
+    # A slot axis above has counted the elements of the fiber.
     if position is not None:
         width = state.sizes.value(width_of(axis))
         slots = state.arguments.constant(f"w_slots_{axis.name}", width)
         return _with_fixed_slots(state, new, position=position, width=slots, has_unused=True)
+    # One slot below a slot of the element's own, as the columns of COO: nothing is counted.
     if indptr is None and integer_value(width_of(axis)) == 1 and state.storage.slots.are_own:
         return _with_fixed_slots(state, new, position=ZERO, width=SINGLE)
     if _has_slot_per_element(state, new):
         return add_own_slots(state, new)
+    # NumPy sorts the elements, and finds so how often a coordinate is repeated.
     if not new.indices.unique:
         raise NotDirectError("slots are repeated as often as the axes below need it")
+    # One fiber has its elements together, whatever their order: a table of all coordinates takes no sorting.
     if new.parent == ROOT_SLOT:
         return _add_single_fiber(state, new)
     if indptr is not None:
         return add_shared_slots(state, new, indptr)
+    # The width would be that of the longest fiber, which is known only when all have been marked.
     raise NotDirectError("fibers of fixed width share slots")
 
 
@@ -109,6 +115,7 @@ def _add_single_fiber(state: TargetAxes, new: CompressedAxis) -> AxisResult:
     found = recorder.decide(size_of, listed)
     width = state.sizes.bind(width_of(axis), found)
     if found > width:
+        # NumPy names the elements of the fiber.
         raise NotDirectError("a fiber has too many elements")
     padded = recorder.compute(_padded, listed, width, length.value)
     storage = BuiltStorage({new.indices.handle: IndexArray(padded, "int64")})

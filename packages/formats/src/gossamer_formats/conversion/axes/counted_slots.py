@@ -48,8 +48,10 @@ def counted_slot(state: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisS
     dtype = offsets.dtype
     complete = IndexArray(offsets.array, dtype, count)
     storage = BuiltStorage({indptr.handle: complete}, slot_counts=slot_total(state, indptr, count))
+    # Shifted by one: when all slots are taken, each entry has become the first slot of the next fiber.
     after = parent._replace(slot=add(parent.slot, ONE))
     counting = [*state.elements.statements, increment(array, after.slot, dtype)]
+    # The loops stand twice in one kernel, so that the names of one of them must differ.
     starts = (
         *renamed(state.loop.around(counting), "_counted"),
         *_prefix_sums(axis.name, parent.size.expr, dtype),

@@ -26,6 +26,7 @@ def with_coordinates(state: TargetAxes) -> TargetAxes:
     require_map_sizes(description, state.sizes)
     inverse = inverse_map(description, state.sizes.known, shape)
     require_contents(state.target, inverse)
+    # NumPy evaluates the map, and names an element that it does not reach.
     if not inverse.reaches_all:
         raise NotDirectError("the map may not reach all elements")
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
@@ -43,6 +44,7 @@ def with_coordinates(state: TargetAxes) -> TargetAxes:
 
 def _coordinate(state: TargetAxes, axis: Axis, solved: Solved) -> AxisCoordinate:
     """Return the coordinate along an axis, whose length must be known or follow from it."""
+    # Kernels do not check coordinates: without a bound they might store outside of an array.
     if solved.extent is None:
         raise NotDirectError("a coordinate is not bounded")
     length = state.sizes.bind(axis.length, solved.extent)

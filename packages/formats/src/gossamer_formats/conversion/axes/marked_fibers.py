@@ -73,11 +73,13 @@ def marked_fibers(
 
     Raises `NotDirectError` (`needs_order`) if elements of a fiber are not together.
     """
+    # Known from the declarations: sorting first is then faster than a pass that is likely to fail.
     if _are_scattered(state, axis, parent):
         raise NotDirectError("elements of a fiber are scattered", needs_order=True)
     recorder, size = state.recorder, state.source.value_count
     require_table(state, length_of(state, axis).value)
     require_table(state, parent.size.value)
+    # Marks, slots and coordinates are of int32, half the memory of int64: more elements are left to NumPy.
     if not recorder.decide(_fits, size):
         raise NotDirectError("there are too many elements")
     lists = _new_lists(state, parent, lists_slots=lists_slots)

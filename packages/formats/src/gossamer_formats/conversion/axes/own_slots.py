@@ -68,12 +68,15 @@ def add_own_slots(state: TargetAxes, new: CompressedAxis) -> AxisResult:
     are_sequence = new.parent.size.value == 1 or is_grouped(state, axis)
     elements = _Elements(keys, are_sequence and is_sorted(state, keys))
     counts_values = state.loop.counts_values
+    # Appending is tried first: it needs no query, since the last kernel counts what it stores.
     if elements.are_sequence and not counts_values and _takes_any_count(state, new):
         return _append(state, new)
+    # A list has no offsets, and its size follows from the elements; the width of other fibers is that of all.
     if indptr is None and is_unknown_list(state, axis):
         return _add_list(state, new, elements)
     if indptr is None:
         return _add_slots_of_width(state, new, elements)
+    # Slots are value indices, so that the source and the target may share arrays.
     if elements.are_sequence and counts_values:
         return _of_source(state, new, storage=_offsets_in_order(state, indptr, new.parent))
     return _scatter(state, new, indptr, keys)
@@ -98,6 +101,7 @@ def _result(
 
 def _takes_any_count(state: TargetAxes, new: CompressedAxis) -> bool:
     """Return whether an axis may have any number of slots, which stand one after the other."""
+    # Extra storage begins after the last slot, which must be known before values are stored.
     if state.description.buffer.extra_storage:
         return False
     if new.indptr is None:
@@ -119,6 +123,8 @@ def _scatter(
     """Return an axis whose fibers are filled side by side."""
     axis, parent, count = new.axis, new.parent, state.source.value_count
     filled = ValueSlots(are_filled=True)
+    # If each value is an element, the number of slots is known before they are counted, so that one kernel
+    # counts and fills them. Unless they are known to be sorted, a query must check them first.
     if state.loop.visits_all and is_sorted(state, keys):
         found = counted_slot(state, axis, indptr=indptr, parent=parent)
         slot = sized_slot(state, axis, found.slot, count)
@@ -161,8 +167,10 @@ def _add_slots_of_width(state: TargetAxes, new: CompressedAxis, elements: _Eleme
     longest = recorder.decide(longest_of, counts)
     width = state.sizes.bind(width_of(axis), longest)
     if longest > width:
+        # NumPy says which fiber has too many.
         raise NotDirectError("a fiber has too many elements")
     _require_slots_of_values(state, parent)
+    # Without padding, slots need not be initialized, and may be those of the source.
     is_whole = recorder.decide(_are_all, counts, width)
     if is_whole and elements.are_sequence and state.loop.counts_values:
         return _of_source(state, new)

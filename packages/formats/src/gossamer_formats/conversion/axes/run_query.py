@@ -26,6 +26,7 @@ def run_query(
 
     Raises `NotDirectError` if there may be only one kernel.
     """
+    # Each kernel would compare all values with zero again: elements that are left out are collected first.
     if state.requires.one_kernel:
         raise NotDirectError("a query needs a kernel of its own")
     loops = state.loop.around([*state.elements.statements, *statements], tail)

@@ -45,6 +45,7 @@ class _Below(NamedTuple):
 def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
     """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
     by their ranks, in portions of its width."""
+    # Left to NumPy, which knows the longest fiber before it stores any.
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
     below, parent = _below(state, axis), state.axis_slots[axis.parent]

@@ -25,6 +25,7 @@ MIN_TABLE = 2**16
 
 def require_table(state: TargetAxes, size: int | RecordedValue) -> None:
     """Raise `NotDirectError` if a table of a size would be too large."""
+    # Decided without the source, so that the recording is the same for all tensors of the kind.
     if isinstance(size, int) and size <= MIN_TABLE:
         return
     if not state.recorder.decide(_is_suitable, size, state.source.value_count):

@@ -106,6 +106,7 @@ def with_bindings(
 def with_axis(state: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
     """Return the axes with one more, whose slot is bound for the kernels of later axes and the last one."""
     slot, elements = result.slot, result.elements
+    # The kernels of later axes read the slot, some of them often: an expression is evaluated once.
     if not isinstance(slot.slot, Var | Const):
         name = index_var(f"t_{axis.name}")
         elements = elements.extended(ElementBindings(statements=(let(name.name, slot.slot),)))
@@ -132,6 +133,7 @@ def length_of(state: TargetAxes, axis: Axis) -> Size:
     found = state.elements.coordinates.get(axis.name)
     if found is not None and found.length is not None:
         return found.length
+    # A small length is a constant of the kernel, whose loops are unrolled.
     return state.arguments.constant(f"w_{axis.name}", state.sizes.value(axis.length))
 
 

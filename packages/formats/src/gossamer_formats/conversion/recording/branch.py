@@ -52,6 +52,7 @@ def run_recording(recording: Branch, inputs: Iterable[Any]) -> Any:
     8
     """
     values = dict(enumerate(inputs))
+    # Small tensors are converted in some 30 microseconds, so that each look-up counts.
     value_of = values.__getitem__
     branch = recording
     while True:

@@ -45,6 +45,7 @@ class Recorder:
 
         The result must be hashable. The values must not be changed later by a call.
         """
+        # Equal for all inputs of the kind: there is nothing to decide again.
         if not any(isinstance(argument, RecordedValue) for argument in arguments):
             return function(*arguments)
         key = (function, *arguments)
@@ -63,6 +64,7 @@ class Recorder:
         try:
             yield
         except NotDirectError:
+            # After a decision, calls belong to its branch, which other inputs may leave by another outcome.
             if self._path[-1] is branch:
                 del branch.calls[count:]
             raise

@@ -71,6 +71,7 @@ def append_elements(
         _run(state, axis, stores=stores, arguments=found, tail=None)
         total = recorder.compute(first_of, totals)
         return AppendedElements(total, BuiltStorage(slot_counts=list_size(axis, total)))
+    # Ends, not lengths: they are the offsets of the next fibers already if each fiber stores one.
     ends = new_ends(state, parent)
     tail = _tail(state, axis, store_end(parent.slot, get_cell(TOTAL), ends.dtype))
     _run(state, axis, stores=stores, arguments={**found, ENDS: ends}, tail=tail)

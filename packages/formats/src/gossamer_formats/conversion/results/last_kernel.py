@@ -56,6 +56,7 @@ class _ArrayStore(NamedTuple):
 
 def run_last_kernel(state: TargetAxes, options: ElementOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
+    # Each value is stored without reading its slot: of repeated elements, one would be kept.
     if not state.storage.slots.are_own and not state.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
     described = typed_description(state, options.index_dtype)

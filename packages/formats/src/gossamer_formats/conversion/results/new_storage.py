@@ -43,6 +43,7 @@ def typed_description(state: TargetAxes, index_dtype: str | None) -> FormatDescr
 def _fits(recorder: Recorder, array: IndexArray, dtype: str) -> bool:
     if array.dtype == dtype:
         return True
+    # The whole array is read only if nothing is known about its elements.
     if array.largest is None:
         return bool(recorder.decide(_is_within, array.array, dtype))
     return bool(recorder.decide(_is_at_most, array.largest, dtype))

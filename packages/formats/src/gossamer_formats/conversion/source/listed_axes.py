@@ -1,5 +1,5 @@
-"""Axes whose coordinates index an array of distinct contents: a loop over the contents takes the place of
-those over the axes.
+"""Axes whose coordinates index an array of distinct contents: a loop over the contents replaces those over
+the axes.
 
 The rows of SELL are stored in the order of an index array, for example. Elements are sorted if the loop is
 over the rows, and the inverse of the array says where each is stored.
@@ -168,14 +168,14 @@ def _loops(
     without_loop = {*names, *(name for name in axes if _is_single(axes[name], sizes))}
     loops: list[str] = []
     # The slots of the highest digit of the other dimension are visited before it; no others are.
-    for placed, may_have_slots in (
+    for added, may_have_slots in (
         (leading, False),
         (others[:1], True),
         (others[1:], False),
         (description.buffer.axes, False),
     ):
         before = {*loops, *without_loop}
-        for name in placed:
+        for name in added:
             above = ancestors(axes, name)[::-1]
             loops.extend(each for each in (*above, name) if each not in loops)
         if not may_have_slots and not {*loops} - before <= {*leading, *others}:
@@ -197,9 +197,9 @@ def listed_in_order(
     inverse = recorder.compute(_inverse, contents, count)
     if not recorder.decide(_lists_all, inverse):
         return None
-    places = arguments.integer(f"places_{found.array}", recorder.compute(size_of, contents)).expr
+    entries = arguments.integer(f"entries_{found.array}", recorder.compute(size_of, contents)).expr
     name, size = _inverse_name(found), arguments.integer(f"contents_{found.array}", count).expr
-    arguments.array(name, inverse, "int64", size, (InRange(name, ZERO, places),))
+    arguments.array(name, inverse, "int64", size, (InRange(name, ZERO, entries),))
     return found
 
 
@@ -209,15 +209,15 @@ def content_count(listed: ListedAxes, shape: Sequence[int]) -> int:
 
 
 def _inverse(contents: Array, count: int) -> Array:
-    """Return the place of each content in an array, -1 if it is not there.
+    """Return the entry of an array that has each content, -1 if none has.
 
     >>> _inverse(np.array([2, 0, 5]), 4)
     array([ 1, -1,  0, -1])
     """
-    places = np.full(count, -1)
+    entries = np.full(count, -1)
     found = np.flatnonzero((contents >= 0) & (contents < count))
-    places[contents[found]] = found
-    return places
+    entries[contents[found]] = found
+    return entries
 
 
 def _lists_all(inverse: Array) -> bool:
@@ -225,7 +225,7 @@ def _lists_all(inverse: Array) -> bool:
 
 
 def _inverse_name(listed: ListedAxes) -> str:
-    return f"PLACE_{listed.array}"
+    return f"ENTRY_{listed.array}"
 
 
 def add_contents(axes: SourceAxes, listed: ListedAxes) -> None:
@@ -234,11 +234,12 @@ def add_contents(axes: SourceAxes, listed: ListedAxes) -> None:
     count = content_count(listed, axes.storage.shape)
     axes.contents[listed.array] = count
     axes.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
-    found = index_var(f"place_{listed.array}")
+    found = index_var(f"entry_{listed.array}")
     axes.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
-    place: Expr = found
-    for number, name in reversed([*enumerate(listed.names)]):
+    # The last axis varies fastest, and the digit of the first one has no upper bound.
+    rest: Expr = found
+    for depth, name in reversed([*enumerate(listed.names)]):
         coordinate = axes.coordinates[name] = index_var(f"x_{name}")
         size = length_in(axes, axes.by_name[name]).expr
-        axes.nest.append(let(coordinate.name, binary("floormod", place, size) if number else place))
-        place = floordiv(place, size)
+        axes.nest.append(let(coordinate.name, binary("floormod", rest, size) if depth else rest))
+        rest = floordiv(rest, size)

@@ -101,8 +101,8 @@ def _with_index_dtypes(
         axes.append(
             with_index_dtypes(
                 axis,
-                indptr=dtypes[indptr.handle] if indptr is not None else "",
-                indices=dtypes[indices.handle] if indices is not None else "",
+                indptr=dtypes[indptr.handle] if indptr is not None else None,
+                indices=dtypes[indices.handle] if indices is not None else None,
             )
         )
     buffers = {
