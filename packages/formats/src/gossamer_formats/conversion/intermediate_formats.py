@@ -40,8 +40,8 @@ def record_conversion(
     except NotDirectError as error:
         if not error.needs_order or len(source.shape) != 2:
             return None
-    # One format more is tried before two: each is a pass over all elements. The last ones sort elements in any
-    # order, by one coordinate and then by the other, as a radix sort does.
+    # One format more is tried before two, since each is a pass over all elements. The last ones sort elements
+    # in any order, by one coordinate and then by the other, as a radix sort does.
     for formats in ((_CSR,), (_CSC,), (_BY_COLUMN, _CSR), (_BY_ROW, _CSC)):
         try:
             with recorder.attempt():
