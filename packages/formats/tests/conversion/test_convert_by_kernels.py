@@ -94,7 +94,7 @@ def test_kernels_store_what_numpy_stores(tensors, source, target):
     require_equal_kernels(tensors[source], target, PARAMETERS[target])
 
 
-# Only matrices are sorted by kernels, and the rows of `ell3d` are not sorted: it is left out as a source of COO.
+# Only matrices are sorted by kernels, and `ell3d` is not sorted: it is left out as a source of COO.
 @pytest.mark.parametrize(
     ("source", "target"),
     [("coo", "coo"), ("coo", "csf"), ("csf", "coo"), ("csf", "csf"), ("ell3d", "csf")],
@@ -252,6 +252,16 @@ def test_diagonals_in_any_order_are_converted(tensors, target, zeros):
         "data": diagonals.arrays["data"].reshape(count, -1)[order].reshape(-1),
     }
     tensor = SparseTensor(Storage(diagonals.description, dict(diagonals.sizes), arrays))
+    require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
+
+
+@pytest.mark.parametrize("target", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("zeros", ["drop", "keep"])
+@pytest.mark.parametrize("offsets", [[0, 3, 5], [0, 6], [1, 7], [-1, 2], [6]])
+def test_diagonals_that_are_whole_are_converted(offsets, target, zeros):
+    values = np.random.default_rng(5).integers(0, 4, (len(offsets), 10)).astype(float)
+    matrix = sparse.dia_array((values, offsets), shape=(4, 10))
+    tensor = from_scipy(matrix, format="same")
     require_equal_kernels(tensor, target, PARAMETERS[target], zeros=zeros)
 
 
