@@ -60,10 +60,6 @@ TESTED_IN = {
         "parallel": "emitter/test_emitted_ir.py",
     },
     "gossamer-lower": {"bounds/checks": "bounds/test_insert_bounds_checks.py"},
-    "gossamer-schedule": {
-        "staging": "primitives/buffers/test_caches.py",
-        "tensorization": "primitives/blocks/test_tensorize.py",
-    },
     "gossamer-testkit": {
         "corpus/inputs": "corpus/test_corpus.py",
         "corpus/oracles": "corpus/test_corpus.py",
