@@ -36,7 +36,7 @@ def double_by_intrinsic(module, target, stats):
         case (For(var=loop, body=(Block(name="scale"),)),) if module.stage == "loop":
             trace = TraceBuilder()
             _, inner = trace.split(loop, factors=(None, 8))
-            trace.add("tensorize", loop=inner, intrinsic="double_float32x8")
+            trace.record.tensorize(inner, intrinsic="double_float32x8")
             why = "a vector has 8 lanes"
             decision = Decision("8 elements at a time", why, trace.steps)
             return ScheduleReport("double_by_intrinsic", "a loop over elements", (decision,))

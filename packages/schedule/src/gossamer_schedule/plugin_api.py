@@ -8,8 +8,9 @@ all packages that plugins import.
   `Cursor` that it takes, the `Change` that it returns; `change_of`, if it is made of other primitives
 * Look-ups, which refuse names that do not exist: `find_loop`, `find_block`, `find_iteration`, `find_buffer`
 * Refusals: `schedule_error`, `require_serial`, `require_zero_start`
-* A rule: `TraceBuilder` for its steps; `schedule_report` (all rules of gossamer) and `apply_rule` (one of
-  them), which take what a plugin's rule takes: the module, the target and the stats
+* A rule: `TraceBuilder` for its steps, whose `record` has the primitives of gossamer; its `append` takes
+  a step of another one; `schedule_report` (all rules of gossamer) and `apply_rule` (one of them), which take
+  what a plugin's rule takes: the module, the target and the stats
 """
 
 from gossamer_schedule.cursor.cursor_at import Cursor
