@@ -18,7 +18,7 @@ import numpy as np
 
 import gossamer as gs
 from benchmarks.harness.progress import Bar
-from benchmarks.matrices import BLOCKS, IN_CSR, RARE, available, load_matrix
+from benchmarks.matrices import BLOCKS, IN_CSR, available, load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, Array, aligned_copy
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.parts.measured_operators import takes_vectors
@@ -28,8 +28,8 @@ from gossamer.operators import operator_named, product_names
 from gossamer_formats import SparseTensor
 from gossamer_tune import Estimate, MatrixProperties, properties_of
 
-FEATURES = (32, 128, 512)
-"""The numbers of features that are measured unless others are chosen."""
+FEATURES, THREADS = (32, 128, 512), (1, 2)
+"""The numbers of features and of threads that are measured unless others are chosen."""
 
 MANY_CALLS = 10**9
 """Calls for which any conversion pays."""
@@ -50,7 +50,7 @@ spent on rows without an element."""
 TILE_COLUMNS, SLICE_HEIGHTS = (64, 128, 256, 512), (8, 16, 32)
 """The parameters of `tiled_csr` and of `sell` that are measured."""
 
-ESTIMATED_SECONDS_PER_CASE = 3.0
+ESTIMATED_SECONDS_PER_CASE = 1.0
 
 
 Clock: TypeAlias = Callable[[], float]
@@ -66,15 +66,13 @@ class Case(NamedTuple):
 
 
 def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the matrices to measure: by default all that are measured in other parts.
+    """Return the matrices to measure, by default all: also those that other parts measure if they are named.
 
     >>> chosen_matrices(["cora", "window_4096"])
     ('cora',)
     """
     known = (*IN_CSR, *BLOCKS)
-    if matrices is None:
-        return tuple(name for name in known if name not in RARE)
-    return tuple(name for name in known if name in matrices)
+    return known if matrices is None else tuple(name for name in known if name in matrices)
 
 
 def cases_of(
@@ -83,15 +81,15 @@ def cases_of(
     dtypes: Sequence[str] | None,
     threads: Sequence[int] | None,
 ) -> list[Case]:
-    """Return the cases to measure for each matrix; by default float32 on one thread.
+    """Return the cases to measure for each matrix; by default float32 on one thread and on two.
 
-    >>> [case.features for case in cases_of(["spmm", "spmv"], None, None, None)]
+    >>> [case.features for case in cases_of(["spmm", "spmv"], None, None, [2])]
     [32, 128, 512, 1]
     """
     sizes = tuple(features or FEATURES)
     return [
         Case(op, size, dtype, count)
-        for count in threads or (1,)
+        for count in threads or THREADS
         for dtype in dtypes or ("float32",)
         for op in ops
         if op in product_names()

@@ -131,7 +131,7 @@ def test_the_chosen_format_is_timed_beside_all_others(monkeypatch):
     nodes = sparse.random_array((20, 80), density=0.3, rng=np.random.default_rng(0))
     matrix = sparse.kron(nodes, np.ones((2, 2)), format="csr").astype(np.float32)
     formats = choice.StoredFormats(gs.from_scipy(matrix))
-    cases = choice.cases_of(["spmm", "sddmm", "spmv"], [16], None, None)
+    cases = choice.cases_of(["spmm", "sddmm", "spmv"], [16], None, [1])
     assert [(case.op, case.features) for case in cases] == [("spmm", 16), ("spmv", 1)]
     times = [ChoiceTime(matrix="tiny", **choice.time_case(formats, case)) for case in cases]
     product, vector = times

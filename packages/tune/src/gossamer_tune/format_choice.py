@@ -43,7 +43,7 @@ class FormatChoice(NamedTuple):
     >>> choice.speedup, choice.paying_calls
     (4.0, 11)
     >>> print(choice)
-    bsr, expected to be 4 times as fast as csr
+    bsr, expected to be 4 times as fast as csr, and to pay from 11 calls on
       bsr: 10 cycles a call, 300 for the conversion; full blocks
       csr: 40 cycles a call; rows
     """
@@ -72,6 +72,8 @@ class FormatChoice(NamedTuple):
 
     def __str__(self) -> str:
         chosen = f"{self.chosen.text}, expected to be {self.speedup:.3g} times as fast as csr"
+        if self.paying_calls is not None:
+            chosen += f", and to pay from {self.paying_calls:,} calls on"
         return "\n".join([chosen, *map(self._line, self.estimates)])
 
     def _line(self, found: Estimate) -> str:
