@@ -128,6 +128,7 @@ def short_circuit_conjunction(*conditions: Expr) -> Expr | None:
     True
     """
     result: Expr | None = None
+    # From the last: each condition encloses those that are evaluated after it.
     for condition in reversed(conditions):
         result = condition if result is None else short_circuit_and(condition, result)
     return result

@@ -24,6 +24,8 @@ from gossamer_ir.verify.statements.statement_checks import check_annotations, ch
 
 def check_function(ctx: VerifyContext, function: Function, at: At) -> None:
     """Check one function at the stage of the context."""
+    # Parameters first: axes and buffers bind their handles. Axes come before the buffers over them, whose
+    # index arrays determine the shapes that are compared.
     check_params(ctx, function.params, at)
     if function.axes and not ctx.stage.has_axes:
         ctx.refuse_node(function.axes[0], at.down("axes", 0))
@@ -38,6 +40,7 @@ def check_function(ctx: VerifyContext, function: Function, at: At) -> None:
     allowed = keys_on("function") - (set() if is_marked else {COMPOSABLE})
     check_annotations(ctx, function.annotations, at, allowed=allowed)
     check_body(ctx, function.body, at)
+    # After the body: what it writes and updates is known then.
     check_aliases(ctx, function, at)
     check_shared(ctx, function, at)
     check_pipelines(ctx, function)

@@ -96,6 +96,7 @@ def decompose_function(
         return found
 
     body: list[Stmt] = []
+    # Before the updates, which read the copies.
     if converts:
         for format in instantiated:
             body += conversions(format, stored, namer)

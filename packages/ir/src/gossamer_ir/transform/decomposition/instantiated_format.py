@@ -136,6 +136,7 @@ def _names(
         for param in description.params
         if param.name not in replaced
     }
+    # Not renamed further: callers pass arguments by these names.
     for name in params.values():
         if namer.fresh(name) != name:
             raise DecompositionError(
@@ -164,6 +165,7 @@ def _renamed(node: Any, names: Mapping[str, str], sizes: Mapping[str, Expr]) -> 
     """Return an axis or expression in the new names, with sizes for the parameters that they replace."""
 
     def rule(node: Any) -> Any:
+        # A size is an expression of the function, which is already in its names.
         if isinstance(node, Var) and node.name in sizes:
             return sizes[node.name]
         return with_names(node, names)

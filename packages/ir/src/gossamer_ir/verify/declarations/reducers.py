@@ -22,6 +22,7 @@ def check_reducers(ctx: VerifyContext, reducers: tuple[Reducer, ...], at: At) ->
         inner = at.down("reducers", count)
         ctx.define_name(reducer.name, inner)
         ctx.reducers.setdefault(reducer.name, reducer)
+        # The results are a function of the operands alone, so no variable around is visible.
         outer, ctx.variables = ctx.variables, {}
         with ctx.scope():
             _check_reducer(ctx, reducer, inner)
@@ -129,6 +130,7 @@ def _check_components(ctx: VerifyContext, node: Combine, reducer: Reducer, at: A
 
 def _require_apart(ctx: VerifyContext, node: Combine, at: At) -> None:
     buffers = {store.buffer for store in node.stores}
+    # All components are combined at once, from their old values.
     parts = [part for store in node.stores for part in (store.value, *store.indices)]
     is_read = any(reads_buffer(part, buffer) for part in parts for buffer in buffers)
     if is_read or len(buffers) < len(node.stores):

@@ -94,6 +94,7 @@ class OrdinaryBuffers:
                     self._declare(handle)
         bound = [self.ordinary(buffer) for buffer in function.buffers if not self._is_flat(buffer)]
         added: list[Buffer] = []
+        # Not a `for`: the size of an added buffer may add another one.
         while len(added) < len(self._added):
             added.append(self.ordinary(self._added[len(added)]))
         return _declared_before_use([*bound, *added, *self.offsets.values()])

@@ -72,6 +72,7 @@ class IteratorKinds:
         """Return whether the element of a store is a different one for each value of an iterator."""
         if var not in nest.fused:
             return self._is_indexed_by(store, build.index_var(var), nest=nest)
+        # One iterator over fused axes has a position along each of them: all together determine it.
         buffer = self._buffers.get(store.buffer)
         by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
         return all(

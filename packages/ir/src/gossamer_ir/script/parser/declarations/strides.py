@@ -61,6 +61,7 @@ def with_offset(layout: AnyLayout, offset: Expr) -> FlatLayout:
         return FlatLayout((add(offset, layout.shape[0]),), offset, layout.strides)
     strides: dict[int, Expr] = {}
     size: Expr = ONE
+    # What the layout has beyond its dimensions are unused slots between elements.
     inner = layout.shape[len(layout.order) :]
     for extent in inner:
         size = mul(extent, size)
@@ -88,6 +89,8 @@ def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
     """
     pairs = zip(strides, map(integer_value, shape), strict=True)
     sizes = [(stride, extent) for stride, extent in pairs if extent != 1]
+    # Elements coincide if a multiple of one stride is one of the other: for two dimensions the least
+    # common multiple decides, also if an extent is unknown.
     if len(sizes) == 2:
         (first, many), (second, more) = sizes
         common = gcd(first, second)
@@ -108,6 +111,7 @@ def _nested_layout(
 ) -> NestedLayout:
     """Return the layout for nested strides: each stride is a multiple of that of the dimension inside of
     it."""
+    # The stride of a dimension of one element is never used, so any value fits.
     single = [at for at, extent in enumerate(shape) if integer_value(extent) == 1]
     left = [at for at in range(len(shape)) if at not in single]
     order: list[int] = []
