@@ -313,16 +313,21 @@ def matrix_with(pattern):
 
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
-def test_plans_of_other_tensors_store_what_numpy_stores(source, target):
+def test_recordings_of_other_tensors_store_what_numpy_stores(source, target):
     for pattern in PATTERNS * 2:
         tensor = from_scipy(matrix_with(pattern)).asformat(source, **KINDS[source])
         require_equal_kernels(tensor, target, KINDS[target])
 
 
-def test_a_plan_for_sorted_elements_is_not_used_for_others(monkeypatch):
+def test_a_recording_for_sorted_elements_is_not_used_for_others(monkeypatch):
     recorded = []
     record = module._record
-    monkeypatch.setattr(module, "_record", lambda *given: recorded.append(1) or record(*given))
+
+    def counted(*given, **named):
+        recorded.append(1)
+        return record(*given, **named)
+
+    monkeypatch.setattr(module, "_record", counted)
     rng = np.random.default_rng(7)
     described = coo("float64", sorted=False)
     for is_sorted, count in ((True, 1), (False, 2), (True, 2), (False, 2)):

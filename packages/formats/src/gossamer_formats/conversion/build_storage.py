@@ -2,8 +2,8 @@
 
 The axes of the target are built from the outermost to the innermost, as by NumPy. What an axis needs to know
 about all elements (how many a fiber has, which coordinates occur) is found by a kernel of its own; the last
-kernel stores indices and values. The statements of an axis bind `t_AXIS`, the element's slot,
-and the kernels of the axes after it repeat them.
+kernel stores indices and values. The statements of an axis bind `t_AXIS`, the element's slot, and
+the kernels of the axes after it repeat them.
 
 The queries are those of Chou, Kjolstad and Amarasinghe, "Automatic generation of efficient sparse tensor
 format conversion routines" (PLDI 2020).
@@ -75,22 +75,23 @@ def build_storage(
         order = observed_order(order, loop)
     try:
         with recorder.attempt():
-            return _built_storage(source, loop, order, target, options)
+            return _built_storage(source, target, options, loop=loop, order=order)
     except UnsortedFibersError:
         slots = sorted_slots(recorder, source)
     # New arguments: those of the first attempt are of other loops.
     arguments = SharedArguments(recorder)
     loop = element_loop(arguments, source, drop_zeros=options.drop_zeros, sorted_slots=slots)
     order = order_of_loop(loop, source, are_sorted=True)
-    return _built_storage(source, loop, order, target, options)
+    return _built_storage(source, target, options, loop=loop, order=order)
 
 
 def _built_storage(
     source: RecordedStorage,
-    loop: ElementLoop,
-    order: ElementOrder,
     target: ConversionTarget,
     options: ElementOptions,
+    *,
+    loop: ElementLoop,
+    order: ElementOrder,
 ) -> RecordedConversion:
     description = target.description
     require_nested_axes(description)

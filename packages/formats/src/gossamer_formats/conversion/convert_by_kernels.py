@@ -45,12 +45,13 @@ def convert_by_kernels(
             return found
         except UnrecordedError:
             pass
-    return _record(source, target, compile, options, key)
+    return _record(source, target, compile=compile, options=options, key=key)
 
 
 def _record(
     source: Storage,
     target: ConversionTarget,
+    *,
     compile: Compile,
     options: ElementOptions,
     key: Hashable,

@@ -27,7 +27,7 @@ def recorded(number):
     return recorder.finish(found)
 
 
-def test_a_plan_is_replayed_for_other_inputs_with_the_same_decisions():
+def test_a_recording_is_replayed_for_other_inputs_with_the_same_decisions():
     assert run_recording(recorded(4), [6]) == 36
     assert run_recording(recorded(3), [5]) == -5
 

@@ -88,6 +88,7 @@ class KernelParameter(NamedTuple):
     facts: tuple[Fact, ...] = ()
 
 
+# Enough for some hundred pairs of formats; to load a kernel again takes as long as to convert 100,000 values.
 @lru_cache(maxsize=512)
 def _compiled(
     compile: Compile, body: tuple[Stmt, ...], parameters: tuple[KernelParameter, ...]

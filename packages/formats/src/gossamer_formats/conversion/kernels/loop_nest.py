@@ -130,6 +130,7 @@ def hoisted(nest: Sequence[Stmt], bindings: Sequence[Stmt], statement: Stmt) -> 
             case Let():
                 values[outer.var.name] = outer.value
     inlined = resolve(statement, values)
+    # Inside a loop that it does not depend on, the statement would be executed in each iteration.
     needed = _depth_of_variables(inlined, depths)
     if any(_depth_of_variables(resolve(each, values), depths) <= needed for each in conditions):
         return Tail(statement, depth_of_loops(nest))

@@ -57,6 +57,7 @@ class SharedArguments:
         if 1 in (first.value, second.value):
             return second if first.value == 1 else first
         value = product_value(self.recorder, first.value, second.value)
+        # The provers of bounds take linear expressions only.
         if isinstance(first.expr, Const) or isinstance(second.expr, Const):
             return Size(mul(first.expr, second.expr), value)
         return self.integer(name, value)

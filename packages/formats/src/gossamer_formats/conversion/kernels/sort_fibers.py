@@ -43,6 +43,7 @@ def sort_fibers(
     longest = recorder.compute(_longest, offsets[0])
     fibers, total = index_var("fibers"), index_var("count")
     facts = offsets_facts("OFFSETS", fibers, total)
+    # As long as the longest fiber: a fiber is merged there, and copied back before the next one.
     merged = recorder.compute(np.empty, longest, dtype)
     run_kernel(
         recorder,

@@ -72,25 +72,26 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
     arrays = builder.arrays
     for item in contents:
         buffer = next(array for array in description.index_arrays if array.name == item.buffer)
-        arrays[buffer.handle or buffer.name] = _contents(target, buffer, item, known, coordinates)
+        arrays[buffer.handle or buffer.name] = _contents(
+            description, buffer, item=item, known=known, coordinates=coordinates
+        )
     value_count = builder.value_count + description.buffer.extra_storage
     return Assembly(known.known, arrays, builder.value_indices, value_count)
 
 
 def _contents(
-    target: ConversionTarget,
+    description: FormatDescription,
     buffer: Buffer,
+    *,
     item: Contents,
     known: KnownSizes,
     coordinates: Mapping[str, Array],
 ) -> Array:
     shape, unused = _shape(buffer, known), item.unused
     if item.listed is not None:
-        return listed_array(
-            target.description, item.buffer, item.listed, size=prod(shape), unused=unused
-        )
+        return listed_array(description, item.buffer, item.listed, size=prod(shape), unused=unused)
     return scattered_array(
-        target.description,
+        description,
         item.buffer,
         shape=shape,
         entries=tuple(coordinates[name] for name in item.axes),

@@ -92,7 +92,8 @@ def axis_coordinates(
         groups = [coordinates[name] for name in names if name in coordinates]
         ranks = _ranks(groups, values, listed)
         total = listed.size if listed is not None else int(ranks.max(initial=-1)) + 1
-        _set_digits(coordinates, [axes[name] for name in unknown], ranks, total, sizes)
+        indexing = [axes[name] for name in unknown]
+        _set_digits(coordinates, indexing, ranks=ranks, total=total, sizes=sizes)
         contents.append(Contents(load.buffer, names, values, listed, unused_content(solved)))
     found = AxisCoordinates(coordinates, contents)
     _check_map(description, logical, found, sizes)
@@ -146,6 +147,7 @@ def _ranks(groups: list[Array], values: Array, listed: Array | None) -> Array:
 def _set_digits(
     coordinates: dict[str, Array],
     axes: Sequence[Axis],
+    *,
     ranks: Array,
     total: int,
     sizes: KnownSizes,
