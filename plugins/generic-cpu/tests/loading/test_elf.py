@@ -11,7 +11,7 @@ import pytest
 
 from gossamer_backend.elf_records import header_of, sections_of
 from gossamer_generic_cpu.codegen.compiler import parse
-from gossamer_generic_cpu.loading.elf import is_supported, place_code
+from gossamer_generic_cpu.loading.elf import can_place_code, place_code
 from gossamer_generic_cpu.loading.linker import link_object
 from gossamer_generic_cpu.loading.loader import load_object
 from gossamer_generic_cpu.target.host import host
@@ -19,7 +19,7 @@ from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
 from gossamer_ir.errors import ArgumentError
 
-pytestmark = pytest.mark.skipif(not is_supported(), reason="another system than x86-64 Linux")
+pytestmark = pytest.mark.skipif(not can_place_code(), reason="another system than x86-64 Linux")
 
 BRANCHES = "\n".join(f"  i64 {at}, label %b{at}" for at in range(8))
 BLOCKS = "\n".join(

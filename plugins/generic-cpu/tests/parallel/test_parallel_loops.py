@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gossamer_backend.call.threads import set_num_threads
-from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel import gomp, threads
 from gossamer_generic_cpu.parallel.per_region import fallback_parallel
 from gossamer_ir.core.build import add, handle, index, index_var, sub, widen
 from gossamer_ir.errors import ArgumentError
@@ -43,7 +43,7 @@ WEIGHTS = {
 
 @pytest.fixture(params=RUNTIMES)
 def runtime(request, monkeypatch):
-    if request.param == "gomp" and threads.gomp_parallel() is None:
+    if request.param == "gomp" and gomp.gomp_parallel() is None:
         pytest.skip("libgomp is not installed")
     monkeypatch.setenv(threads.PARALLEL_VARIABLE, request.param)
     threads.refresh()
@@ -216,13 +216,13 @@ def test_a_forked_child_computes_after_its_parent_did(choice):
 
 SPINNING = """
 import ctypes, os, subprocess, sys
-from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel import gomp
 if {is_loaded}:
     ctypes.CDLL("libgomp.so.1")
 changes = []
 sys.addaudithook(lambda event, args: changes.append(event) if event in {events!r} else None)
 before = dict(os.environ)
-threads.gomp_parallel()
+gomp.gomp_parallel()
 assert dict(os.environ) == before, "the environment is as it was"
 assert ("GOMP_SPINCOUNT" in before) == (b"GOMP_SPINCOUNT" in subprocess.check_output("env"))
 print(*changes)
@@ -233,7 +233,7 @@ def spin_count(*, is_loaded=False, **environment):
     """The value that libgomp reports when it is loaded, and the changes of the environment."""
     events = ("os.putenv", "os.unsetenv")
     source = SPINNING.format(events=events, is_loaded=is_loaded)
-    kept = {name: value for name, value in os.environ.items() if name not in threads._WAITING}
+    kept = {name: value for name, value in os.environ.items() if name not in gomp._WAITING}
     found = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=True,
         env={**kept, "OMP_DISPLAY_ENV": "verbose", **environment},
@@ -242,13 +242,13 @@ def spin_count(*, is_loaded=False, **environment):
 
 
 needs_gomp = pytest.mark.skipif(
-    threads.gomp_parallel() is None or sys.platform != "linux", reason="libgomp is not installed"
+    gomp.gomp_parallel() is None or sys.platform != "linux", reason="libgomp is not installed"
 )
 
 
 @needs_gomp
 def test_libgomp_spins_for_a_short_time_and_the_environment_is_as_before():
-    assert spin_count() == ([threads.INITIAL_SPIN_COUNT], ["os.putenv", "os.unsetenv"])
+    assert spin_count() == ([gomp.INITIAL_SPIN_COUNT], ["os.putenv", "os.unsetenv"])
 
 
 @needs_gomp
@@ -263,4 +263,4 @@ def test_how_the_user_lets_libgomp_wait_is_kept(environment, spins):
 @needs_gomp
 def test_the_environment_is_not_touched_where_libgomp_is_loaded_already():
     (spins,), changes = spin_count(is_loaded=True)
-    assert (spins == threads.INITIAL_SPIN_COUNT, changes) == (False, [])
+    assert (spins == gomp.INITIAL_SPIN_COUNT, changes) == (False, [])

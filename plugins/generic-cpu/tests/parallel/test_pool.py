@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from region_loops import incomplete_regions
 
-from gossamer_generic_cpu.parallel.pool import is_supported, pool
+from gossamer_generic_cpu.parallel.pool import is_pool_supported, pool
 
-pytestmark = pytest.mark.skipif(not is_supported(), reason="this system does not support the pool")
+pytestmark = pytest.mark.skipif(
+    not is_pool_supported(), reason="this system does not support the pool"
+)
 
 
 def run(source, *, environment=None):

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from gossamer_backend.call.threads import get_num_threads
-from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel import gomp, threads
 from gossamer_generic_cpu.parallel.per_region import fallback_parallel
-from gossamer_generic_cpu.parallel.pool import is_supported, pool
+from gossamer_generic_cpu.parallel.pool import is_pool_supported, pool
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
@@ -22,7 +22,7 @@ def chosen_anew(monkeypatch):
     threads.refresh()
     yield
     monkeypatch.undo()
-    threads.gomp_parallel.cache_clear()
+    gomp.gomp_parallel.cache_clear()
     threads.refresh()
 
 
@@ -53,19 +53,19 @@ def no_pool(monkeypatch):
 @pytest.mark.parametrize("choice", ["", "pool", "gomp"])
 def test_threads_for_each_region_stand_in_for_pool_and_libgomp(monkeypatch, no_pool, choice):
     monkeypatch.setenv("GOSSAMER_PARALLEL", choice)
-    threads.gomp_parallel.cache_clear()
-    monkeypatch.setattr(threads, "_LIBRARIES", ("libno_such_library.so.1",))
-    assert threads.gomp_parallel() is None
+    gomp.gomp_parallel.cache_clear()
+    monkeypatch.setattr(gomp, "_LIBRARIES", ("libno_such_library.so.1",))
+    assert gomp.gomp_parallel() is None
     assert threads.parallel_function() == fallback_parallel()
 
 
-@pytest.mark.skipif(not is_supported(), reason="this system does not support the pool")
+@pytest.mark.skipif(not is_pool_supported(), reason="this system does not support the pool")
 def test_the_pool_is_the_default_and_stands_in_for_libgomp(monkeypatch):
     monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
     assert threads.parallel_function() == pool().address
     monkeypatch.setenv("GOSSAMER_PARALLEL", "gomp")
-    monkeypatch.setattr(threads, "_LIBRARIES", ("libno_such_library.so.1",))
-    threads.gomp_parallel.cache_clear()
+    monkeypatch.setattr(gomp, "_LIBRARIES", ("libno_such_library.so.1",))
+    gomp.gomp_parallel.cache_clear()
     assert threads.parallel_function() == pool().address
 
 
@@ -74,12 +74,12 @@ def test_one_thread_needs_no_function_that_runs_regions():
     assert threads.parallelism_of(Target("generic-cpu"))()[0] == get_num_threads()
 
 
-@pytest.mark.skipif(threads.gomp_parallel() is None, reason="this system has no libgomp")
+@pytest.mark.skipif(gomp.gomp_parallel() is None, reason="this system has no libgomp")
 @pytest.mark.parametrize("choice", ["", "pool"])
 def test_libgomp_stands_in_for_the_pool(monkeypatch, no_pool, choice):
     monkeypatch.setenv("GOSSAMER_PARALLEL", choice)
     found = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
-    assert found == threads.gomp_parallel()
+    assert found == gomp.gomp_parallel()
 
 
 CHILD = """
@@ -90,15 +90,15 @@ child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 signal.alarm(30)
-from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel import gomp, threads
 found = threads.parallel_function()
-os._exit(8 if found == threads.gomp_parallel() else 7)
+os._exit(8 if found == gomp.gomp_parallel() else 7)
 """
 THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.parallel.threads as t"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.skipif(threads.gomp_parallel() is None, reason="this system has no libgomp")
+@pytest.mark.skipif(gomp.gomp_parallel() is None, reason="this system has no libgomp")
 @pytest.mark.parametrize(
     ("before", "code"),
     [("", 8), (OURS, 8), (THEIRS, 7), (f"{THEIRS}; {OURS}", 7), (f"{OURS}; t.gomp_parallel()", 7)],

@@ -13,7 +13,6 @@ import ctypes
 import mmap
 import struct
 import sys
-from functools import cache
 
 from gossamer_backend.elf_records import Section
 from gossamer_generic_cpu.loading.object_file import (
@@ -29,6 +28,7 @@ from gossamer_generic_cpu.loading.object_file import (
     read_object,
 )
 from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_generic_cpu.target.mapped_memory import make_executable, map_memory, unmap_memory
 
 # Machine, section types and relocations of the sources above: 17 is a group of sections, 14 to 16
 # are initializers, 1 is R_X86_64_64, 2 and 4 are R_X86_64_PC32 and PLT32.
@@ -53,7 +53,7 @@ def place_code(code: bytes, symbol: str) -> int | None:
     entry = object_file.find(symbol)
     if entry is not None and not _is_code(entry, object_file.sections):
         raise malformed(code, f"'{symbol}' is not in its instructions")
-    if entry is None or not is_supported():
+    if entry is None or not can_place_code():
         return None
     try:
         return _load_sections(object_file, entry)
@@ -61,7 +61,7 @@ def place_code(code: bytes, symbol: str) -> int | None:
         return None
 
 
-def is_supported() -> bool:
+def can_place_code() -> bool:
     """Return whether this process can run x86-64 Linux code."""
     return sys.platform == "linux" and architecture() == "x86_64" and sys.maxsize > 2**32
 
@@ -94,7 +94,7 @@ def _load_sections(object_file: ObjectFile, entry: Symbol) -> int:
                     )
         _fill_memory(base, image)
     except BaseException:
-        _release_memory(base, size)
+        unmap_memory(base, size)
         raise
     start = _offset_of(entry, offsets)
     return base + start if start is not None else 0
@@ -149,34 +149,16 @@ def _relocate(image: bytearray, base: int, row: Relocation, *, at: int, to: int 
 # --- memory
 
 
-@cache
-def _library() -> ctypes.CDLL:
-    """Return the C library, with the types of the functions that are called here."""
-    library = ctypes.CDLL(None)
-    number, pointer, size = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
-    library.mmap.argtypes = (pointer, size, number, number, number, ctypes.c_int64)
-    library.mmap.restype = pointer
-    library.mprotect.argtypes = (pointer, size, number)
-    library.munmap.argtypes = (pointer, size)
-    return library
-
-
 def _reserve_memory(size: int) -> int:
     """Return the address of new writable memory."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    access = mmap.PROT_READ | mmap.PROT_WRITE
-    address = _library().mmap(None, max(size, 1), access, flags, -1, 0)
-    if address is None or address == ctypes.c_void_p(-1).value:
+    address = map_memory(size)
+    if address is None:
         raise _Foreign
-    return int(address)
-
-
-def _release_memory(address: int, size: int) -> None:
-    _library().munmap(address, max(size, 1))
+    return address
 
 
 def _fill_memory(base: int, image: bytearray) -> None:
     """Write the contents into memory, and make it executable and read-only."""
     ctypes.memmove(base, bytes(image), len(image))
-    if _library().mprotect(base, max(len(image), 1), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+    if not make_executable(base, len(image)):
         raise _Foreign

@@ -25,6 +25,7 @@ from gossamer_generic_cpu.parallel.native_code import (
     load_with_structure,
 )
 from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_generic_cpu.target.mapped_memory import advise, map_memory, unmap_memory
 
 SYMBOL = "gossamer_parallel"
 
@@ -107,11 +108,11 @@ def pool() -> Pool | None:
 
 @cache
 def _pool() -> Pool | None:
-    state = _wiped_memory() if is_supported() else None
+    state = _wiped_memory() if is_pool_supported() else None
     return None if state is None else Pool(state)
 
 
-def is_supported() -> bool:
+def is_pool_supported() -> bool:
     """Return whether this is a 64-bit Linux with POSIX threads, on an architecture that the pool is written
     for."""
     # futex, MADV_WIPEONFORK and the layout of the signal mask are those of 64-bit Linux.
@@ -124,25 +125,9 @@ def is_supported() -> bool:
 def _wiped_memory() -> int | None:
     """Return the address of a page of zeros that a forked child finds as zeros, or None if that is not
     possible."""
-    library = ctypes.CDLL(None)
-    library.mmap.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int64,
-    )
-    library.mmap.restype = ctypes.c_void_p
-    library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    # Private: shared memory would let the child take part in its parent's regions.
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    access = mmap.PROT_READ | mmap.PROT_WRITE
-    address = library.mmap(None, mmap.PAGESIZE, access, flags, -1, 0)
-    if address is None or address == ctypes.c_void_p(-1).value:
-        return None
+    address = map_memory(mmap.PAGESIZE)
     # Kernels before 4.14 refuse. Without wiping, a child would wait for threads that it does not have.
-    if library.madvise(address, mmap.PAGESIZE, _WIPE_ON_FORK) != 0:
-        library.munmap(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE))
+    if address is not None and not advise(address, mmap.PAGESIZE, _WIPE_ON_FORK):
+        unmap_memory(address, mmap.PAGESIZE)
         return None
-    return int(address)
+    return address
