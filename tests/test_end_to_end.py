@@ -20,7 +20,7 @@ from gossamer.kernel_cache import build_kernel
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import default_schedule, lower_by_stage
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interchange.serialization import dumps, loads
@@ -151,7 +151,7 @@ def test_a_backend_takes_the_bytes_of_the_flat_stage():
     case = next(found for found in csr_cases() if found.name == "a power law")
     dense = dense_for(case, "spmm")
     result, arrays = arguments("spmm", case, dense)
-    backend, target = resolve("generic-cpu")
+    backend, target = resolve_target("generic-cpu")
     artifact = backend.compile(loads(encoded_at("flat", case)), target)
     backend.load(artifact)(**arrays)
     assert_exact("spmm", case, dense, result)

@@ -1,4 +1,4 @@
-"""A public name of a class, a type or a constant means one thing in all packages."""
+"""A public name of a class, a function, a type or a constant means one thing in all packages."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ ONE_IN_EACH = {
     "PROGRAM": "the file of an operator",
     "SCRIPT": "the file of an operator",
     "SLOT_CYCLES": "a model of a format",
+    "gossamer_backends": "a hook and its implementation in a plugin",
+    "gossamer_intrinsics": "a hook and its implementation in a plugin",
+    "main": "what a command of its own runs",
+    "operands": "the file of an operator",
 }
 """Names that several files have for the same reason: a loader, or a table of the kind, finds them there."""
 
@@ -35,16 +39,40 @@ SAME = {
     "Statements": "statements of a body",
     "WEIGHT_ROUNDINGS": "roundings of a weight of attention",
     "WIDTH": "columns of output that is not shown in a terminal",
+    "add": "a sum: of expressions, of values of LLVM",
+    "attention": "the operator and its oracle",
+    "attention_bound": "the rounding error of the operator, for the tests and for the command line",
+    "default_schedule": "the schedule of the rules, for a module and for a program with its target",
+    "floordiv": "a quotient: of expressions, of values of LLVM, of floats",
+    "floormod": "a remainder: of values of LLVM, of floats",
+    "is_vector": "true for the name of a dtype with lanes",
+    "mul": "a product: of expressions, of values of LLVM",
+    "schedule_report": "the report of the rules, for a module and for a program with its target",
+    "sddmm": "the operator and its oracle",
+    "spmm": "the operator and its oracle",
+    "spmv": "the operator and its oracle",
+    "sub": "a difference: of expressions, of values of LLVM",
 }
 """Names with one meaning and several definitions: one in each package, or in each plugin-like file, that may
 not import the other."""
 
+NAMED_FROM_OUTSIDE = (
+    "gossamer/cli/commands",
+    "gossamer_schedule/primitives",
+    "gossamer_testkit/corpus/oracles",
+)
+"""Folders whose functions have the names of commands, of steps of schedules and of programs."""
+
 
 def defined_names(path):
-    """The public classes, types and constants that a file defines; type variables have one letter."""
+    """The public classes, functions, types and constants that a file defines; type variables have one
+    letter."""
+    is_free = not any(f"/src/{folder}/" in path.as_posix() for folder in NAMED_FROM_OUTSIDE)
     for node in ast.parse(path.read_text()).body:
         match node:
             case ast.ClassDef(name=name):
+                names = [name]
+            case ast.FunctionDef(name=name) if is_free:
                 names = [name]
             case ast.Assign(targets=targets):
                 names = [target.id for target in targets if isinstance(target, ast.Name)]

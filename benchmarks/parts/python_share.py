@@ -21,7 +21,7 @@ from benchmarks.records import PythonShare
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import default_schedule, lower_by_stage
-from gossamer.resolve_target import registry, resolve
+from gossamer.resolve_target import registry, resolve_target
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
@@ -98,7 +98,7 @@ def replaying_steps() -> Times:
 
 @cache
 def machine() -> tuple[ValidatingBackend, Target]:
-    return resolve("generic-cpu")
+    return resolve_target("generic-cpu")
 
 
 def operator_module(op: str) -> Module:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer_generic_cpu.codegen.compiler import llvm_text
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module
@@ -120,7 +120,7 @@ def _text(number: int) -> str | None:
     """The LLVM IR of a program; None if there is none."""
     module = flat(number)
     try:
-        return module and llvm_text(module, resolve("generic-cpu")[1])
+        return module and llvm_text(module, resolve_target("generic-cpu")[1])
     except GossamerError:
         return None
 

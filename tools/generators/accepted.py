@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.pipeline import lower_by_stage
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
@@ -73,7 +73,7 @@ def sign_of(name: str, module: Module, arguments: dict[str, Any]) -> tuple[str |
 def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
     """Return the arguments of a pass besides the module; None if the pass cannot be applied to it."""
     if name == "lower_math":
-        return {"instructions": list(resolve(TARGET)[0].instructions(TARGET))}
+        return {"instructions": list(resolve_target(TARGET)[0].instructions(TARGET))}
     if name == "substitute_buffer" and module.stage in PASSES[name].takes:
         return ones(module)
     return {}

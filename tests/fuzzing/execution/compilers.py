@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Module
@@ -24,7 +24,7 @@ def unscheduled(module: Module) -> Module:
 
 def without_instructions(module: Module) -> Module:
     """Replaces all math functions by arithmetic, as for a target without instructions for them."""
-    backend, target = resolve("generic-cpu")
+    backend, target = resolve_target("generic-cpu")
     return lower_math(module, instructions=backend.instructions(target))
 
 
@@ -84,7 +84,7 @@ class Compiler:
 
     def kernel(self, flat: Module) -> Kernel:
         """Machine code of a flat module."""
-        backend, target = resolve(self.target)
+        backend, target = resolve_target(self.target)
         return backend.load(backend.compile(self.math(flat), target))
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
-from gossamer.resolve_target import extension_entry_points, resolve, resolve_elsewhere
+from gossamer.resolve_target import extension_entry_points, resolve_elsewhere, resolve_target
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import (
     ArtifactCache,
@@ -90,7 +90,7 @@ def build_kernel(
     """
     start = time.perf_counter()
     with compiling, paused_collection():
-        backend, resolved = resolve(target)
+        backend, resolved = resolve_target(target)
         if schedule is None:
             schedule = default_schedule(module, resolved, stats)
         key = request_key(module, schedule, target=resolved, versions=_versions(backend))
@@ -116,7 +116,7 @@ def build_named(
     # Classes of stats: every exact number would be a key of its own, and hardly any kernel would be shared.
     stats = stats.rounded() if stats is not None else None
     with compiling, paused_collection():
-        backend, resolved = resolve(target)
+        backend, resolved = resolve_target(target)
         key = name_key(name, stats, target=resolved, versions=_versions(backend))
         # Memory before disk: a loaded kernel has its machine code in this process already.
         kernel, is_cached = _kernels_by_key.get(key) or _stored_kernel(key, backend), True

@@ -39,10 +39,10 @@ def extension_entry_points(backend: str) -> tuple[EntryPoint, ...]:
     return registry.extension_entry_points(backend)
 
 
-def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
+def resolve_target(target: str | Target) -> tuple[ValidatingBackend, Target]:
     """Return the backend of a target, and the target with all options explicit that depend on this machine.
 
-    >>> backend, target = resolve("generic-cpu")
+    >>> backend, target = resolve_target("generic-cpu")
     >>> backend.name, "cpu" in dict(target.options)
     ('generic-cpu', True)
     """
@@ -59,7 +59,7 @@ def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
 
 
 def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
-    """Like `resolve`, also for a target that does not work on this machine."""
+    """Like `resolve_target`, also for a target that does not work on this machine."""
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     return backend, _resolved_target(backend.probe(wanted), wanted)

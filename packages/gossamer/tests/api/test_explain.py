@@ -8,7 +8,7 @@ import gossamer as gs
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import default_schedule, flat_module
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.trace.codec import step_to_python
 
@@ -29,7 +29,7 @@ def fill(x: T.handle, n: T.int64) -> None:
 @pytest.mark.parametrize("stats", [None, SHORT, LARGE])
 def test_the_steps_are_those_of_the_schedule(op, stats):
     found = gs.explain(op, target=WIDE, stats=stats)
-    _, target = resolve(WIDE)
+    _, target = resolve_target(WIDE)
     module = module_of(operator_named(op).program, Variant())
     assert found.schedule == default_schedule(module, target, stats)
 

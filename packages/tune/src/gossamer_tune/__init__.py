@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gossamer_tune.properties.matrix_properties import (
         MatrixProperties,
         properties_of,
-        with_order,
+        with_row_order,
     )
 
 _HOMES = {
@@ -28,7 +28,7 @@ _HOMES = {
     "may_gain_from_order": "gossamer_tune.model.ordered_rows_times_dense",
     "measure_formats": "gossamer_tune.format_choice",
     "properties_of": "gossamer_tune.properties.matrix_properties",
-    "with_order": "gossamer_tune.properties.matrix_properties",
+    "with_row_order": "gossamer_tune.properties.matrix_properties",
 }
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "may_gain_from_order",
     "measure_formats",
     "properties_of",
-    "with_order",
+    "with_row_order",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

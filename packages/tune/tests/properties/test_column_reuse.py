@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_tune import properties_of, with_order
+from gossamer_tune import properties_of, with_row_order
 from gossamer_tune.properties import column_reuse as module
 from gossamer_tune.properties.column_reuse import ColumnReuse, column_reuse
 
@@ -78,7 +78,7 @@ def test_an_order_of_communities_needs_a_smaller_cache():
     matrix = sparse.block_diag([np.ones((30, 30))] * 20, format="csr")[mixed][:, mixed]
     matrix = sparse.csr_array(matrix)
     found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    ordered = with_order(found, matrix.indptr, matrix.indices, np.argsort(mixed // 30))
+    ordered = with_row_order(found, matrix.indptr, matrix.indices, np.argsort(mixed // 30))
     assert ordered.ordered_reuse.misses(40) < 0.1 < 0.8 < ordered.reuse.misses(40)
 
 
@@ -86,7 +86,7 @@ def test_an_order_of_communities_needs_a_smaller_cache():
 def test_matrices_without_elements_use_no_columns(shape):
     empty = sparse.csr_array(shape)
     order = np.arange(shape[0])
-    found = with_order(
+    found = with_row_order(
         properties_of(shape, empty.indptr, empty.indices), empty.indptr, empty.indices, order
     )
     assert isinstance(found.ordered_reuse, ColumnReuse)

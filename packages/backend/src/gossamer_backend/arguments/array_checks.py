@@ -100,7 +100,7 @@ def _not_an_array(name: str, value: object) -> ArgumentError:
     )
 
 
-def require_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -> Array:
+def require_array_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -> Array:
     """Return the array in this shape. It must have the shape, or be flat (or the buffer) and of equal
     size."""
     if array.shape == shape:

@@ -11,8 +11,8 @@ from gossamer_backend.arguments.array_checks import (
     address,
     numpy_dtype,
     require_array,
+    require_array_shape,
     require_no_overlap,
-    require_shape,
 )
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.scalar_checks import require_scalar, require_size, scalar_limits
@@ -218,7 +218,7 @@ class Arguments:
             )
             array = arrays[row.param.buffer]
             if array.shape != shape:
-                array = require_shape(row.param, array, shape=shape)
+                array = require_array_shape(row.param, array, shape=shape)
             shaped[row.param.buffer] = array
         return shaped
 

@@ -22,7 +22,7 @@ from gossamer_formats.conversion.axes.target_axes import (
     Requirements,
     TargetAxes,
     coordinate_along,
-    length_of,
+    length_of_axis,
     with_axis,
     with_bindings,
 )
@@ -126,4 +126,4 @@ def _axis_result(
     if indptr is not None:
         return add_ragged(state, axis, indptr=indptr, parent=parent)
     position = coordinate_along(state, axis.name)
-    return add_fixed(state, axis, position=position, width=length_of(state, axis))
+    return add_fixed(state, axis, position=position, width=length_of_axis(state, axis))

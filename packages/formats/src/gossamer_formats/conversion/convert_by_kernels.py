@@ -20,7 +20,10 @@ from gossamer_formats.conversion.recording.recorded_storage import (
 )
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
+from gossamer_formats.conversion.target.converted_storage import (
+    ConvertedStorage,
+    require_same_shape,
+)
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.registry.compiler import Compile
 from gossamer_formats.storage import Array, Storage
@@ -63,7 +66,7 @@ def _record(
     result = None if converted is None else _result(recorder, converted)
     found: ConvertedStorage | None = recorder.value(result)
     if found is not None:
-        require_shape(found.storage, source)
+        require_same_shape(found.storage, source)
     recording, known = recorder.finish(result), target.memo.get(key)
     if known is None:
         put_bounded(target.memo, key, recording, limit=MAX_RECORDED)

@@ -50,7 +50,7 @@ def operator_module(
     return module_of(program, Variant(dtype or "float32", indices, indices, features))
 
 
-def retyped(
+def dtype_overrides(
     module: Module, *, dtype: str | None = None, index_dtype: str | None = None
 ) -> dict[str, str]:
     """Return `dtype` for each buffer of floats, and `index_dtype` for each axis that stores indices."""

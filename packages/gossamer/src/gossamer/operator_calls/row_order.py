@@ -44,11 +44,11 @@ def _compile(module: Module) -> Any:
 def properties_for(matrix: SparseTensor, *workloads: Workload) -> MatrixProperties:
     """Return the properties of a matrix in CSR, with those of another order of the rows if one of the
     workloads may gain from it."""
-    from gossamer_tune import may_gain_from_order, properties_of, with_order
+    from gossamer_tune import may_gain_from_order, properties_of, with_row_order
 
     rows, columns = matrix.shape
     indptr, indices = matrix.arrays["indptr"], matrix.arrays["indices"]
     found = properties_of((rows, columns), indptr, indices)
     if any(may_gain_from_order(found, workload) for workload in workloads):
-        found = with_order(found, indptr, indices, row_order(matrix))
+        found = with_row_order(found, indptr, indices, row_order(matrix))
     return found

@@ -54,12 +54,12 @@ def slack_of(condition: Expr) -> Affine | None:
     return combine(scale(lesser, -1), Affine(greater.terms, greater.constant - is_strict), 1)
 
 
-def widened(condition: Compare) -> tuple[Expr, Expr] | None:
+def widened_sides(condition: Compare) -> tuple[Expr, Expr] | None:
     """Return both sides as int64; None if they are not scalar integers that int64 can represent."""
     lhs, rhs = condition.lhs, condition.rhs
     if dtype_of(lhs) == "int64":
         return lhs, rhs
-    # uint64 cannot be widened: its upper half would be negative.
+    # uint64 cannot be widened_sides: its upper half would be negative.
     if not _is_narrow(dtype_of(lhs)):
         return None
     return _as_int64(lhs), _as_int64(rhs)
@@ -85,7 +85,7 @@ def negated(condition: Expr) -> Expr | None:
     'ge'
     """
     match with_operators(condition):
-        case Compare() as comparison if widened(comparison) is not None:
+        case Compare() as comparison if widened_sides(comparison) is not None:
             return Compare(_OPPOSITE[comparison.op], comparison.lhs, comparison.rhs)
         case Unary(op="not", operand=operand):
             return operand
@@ -126,7 +126,7 @@ def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affin
             if opposite is not None:
                 yield from implied_by(opposite, holds)
         case Compare() as comparison:
-            sides = widened(comparison)
+            sides = widened_sides(comparison)
             if sides is not None:
                 yield from _implied_by_comparison(comparison.op, *sides, holds)
 
@@ -149,4 +149,4 @@ def _implied_by_comparison(
             yield affine_of(as_nonnegative(op, lhs, rhs))
 
 
-__all__ = ["as_nonnegative", "implied_by", "negated", "slack_of", "widened"]
+__all__ = ["as_nonnegative", "implied_by", "negated", "slack_of", "widened_sides"]

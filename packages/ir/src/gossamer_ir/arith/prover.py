@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.elimination import Elimination
-from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened
+from gossamer_ir.arith.inequalities import as_nonnegative, negated, widened_sides
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
@@ -133,7 +133,7 @@ class Prover:
             return self.proves(condition)
 
     def _proves_comparison(self, condition: Compare) -> bool:
-        sides = widened(condition)
+        sides = widened_sides(condition)
         if sides is None:
             return False
         lhs, rhs = sides

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_ir.core.bfloat16 import round_bfloat16
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interpret.memory.values import value_type
+from gossamer_ir.interpret.memory.values import numpy_type
 from gossamer_ir.nodes import Function, Param
 
 Argument = Any
@@ -51,7 +51,7 @@ def _scalar(param: Param, argument: Argument) -> Any:
     if not isinstance(argument, allowed):
         raise _argument_error(param, argument, f"a scalar of {param.dtype}")
     try:
-        value = value_type(param.dtype)(argument)
+        value = numpy_type(param.dtype)(argument)
     except OverflowError:
         raise _argument_error(param, argument, f"a scalar of {param.dtype}") from None
     if kind.is_integer and value != argument:

@@ -37,7 +37,7 @@ class MatrixProperties(NamedTuple):
     group of 48 neighboring rows, which have `group_columns` different columns; `near_fresh` and
     `near_columns` are those of groups of 8 rows. `slice_fill` is the fraction
     of the slots of SELL that are elements. `reuse` and `ordered_reuse` say how soon columns occur again in
-    the order of the rows, and in another one (`with_order`; None: there is none).
+    the order of the rows, and in another one (`with_row_order`; None: there is none).
 
     >>> MatrixProperties(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1, 1.0, 8.0, 1.0).density
     0.25
@@ -114,7 +114,7 @@ def scheduled_stats(matrix: MatrixProperties) -> Stats:
 
 
 @typed
-def with_order(
+def with_row_order(
     matrix: MatrixProperties, indptr: Array, indices: Array, order: Array
 ) -> MatrixProperties:
     """Return the properties of a matrix in CSR whose rows may also be visited in this order, which has each
@@ -123,7 +123,7 @@ def with_order(
     >>> from scipy.sparse import block_diag
     >>> matrix = block_diag([np.ones((2, 2))] * 2, format="csr")[[0, 2, 1, 3]]
     >>> found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    >>> found = with_order(found, matrix.indptr, matrix.indices, np.array([0, 2, 1, 3]))
+    >>> found = with_row_order(found, matrix.indptr, matrix.indices, np.array([0, 2, 1, 3]))
     >>> found.reuse.misses(rows=2), found.ordered_reuse.misses(rows=2)
     (1.0, 0.5)
     """

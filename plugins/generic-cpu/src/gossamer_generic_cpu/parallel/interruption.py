@@ -18,8 +18,8 @@ from typing import Any
 from gossamer_generic_cpu.parallel.native_code import (
     function_address,
     keep_for_ever,
-    llvm_text,
     load_with_structure,
+    read_llvm_file,
 )
 
 INTERRUPTION_SYMBOL = "gossamer_is_interrupted"
@@ -54,7 +54,7 @@ class Interruption:
         for name in _FUNCTIONS:
             setattr(self._state, name, function_address(name))
         self.find_main_thread()
-        text = llvm_text("interruption.ll")
+        text = read_llvm_file("interruption.ll")
         self.address, self._library = load_with_structure(text, INTERRUPTION_SYMBOL, self._state)
         # A kernel may ask until the process ends.
         keep_for_ever(self)

@@ -28,7 +28,7 @@ def function_address(name: str) -> int | None:
     return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
 
 
-def llvm_text(name: str) -> str:
+def read_llvm_file(name: str) -> str:
     """Return the LLVM IR in a file of this folder."""
     return Path(__file__).with_name(name).read_text("utf-8")
 

@@ -10,7 +10,7 @@ from functools import cache
 
 from gossamer_generic_cpu.codegen.compiler import parse
 from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.parallel.native_code import llvm_text
+from gossamer_generic_cpu.parallel.native_code import read_llvm_file
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
 
@@ -22,7 +22,7 @@ def fallback_parallel() -> int | None:
     """Return the address of the function, or None if this system has no POSIX threads."""
     if not hasattr(ctypes.CDLL(None), "pthread_create"):
         return None
-    text = f'target triple = "{triple()}"\n{llvm_text("per_region.ll")}'
+    text = f'target triple = "{triple()}"\n{read_llvm_file("per_region.ll")}'
     code = target_machine(host_cpu()).emit_object(parse(text))
     address, library = load_object(code, SYMBOL)
     # The library owns the code, which would be unmapped with it.

@@ -21,8 +21,8 @@ from gossamer_backend.plugin_api import available_cpus, compiling
 from gossamer_generic_cpu.parallel.native_code import (
     function_address,
     keep_for_ever,
-    llvm_text,
     load_with_structure,
+    read_llvm_file,
 )
 from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.mapped_memory import advise, map_memory, unmap_memory
@@ -88,7 +88,7 @@ class Pool:
         for number in _FAULTS:
             self._configuration.signals[0] &= ~(1 << (number - 1))
         self.set_cpus(available_cpus())
-        text = _PAUSES[architecture()] + llvm_text("pool.ll")
+        text = _PAUSES[architecture()] + read_llvm_file("pool.ll")
         self.address, self._library = load_with_structure(text, SYMBOL, self._configuration)
         # Threads of the pool run the code until the process ends.
         keep_for_ever(self)

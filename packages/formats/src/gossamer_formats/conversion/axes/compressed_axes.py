@@ -23,7 +23,7 @@ from gossamer_formats.conversion.axes.target_axes import (
     TargetAxes,
     axes_after,
     coordinate_along,
-    length_of,
+    length_of_axis,
 )
 from gossamer_formats.conversion.kernels.shared_arguments import SINGLE, Size
 from gossamer_formats.conversion.recording.array_scalars import size_of
@@ -96,7 +96,7 @@ def _has_one_slot(state: TargetAxes, axis: Axis) -> bool:
 
 def _add_single_fiber(state: TargetAxes, new: CompressedAxis) -> AxisResult:
     """Return an axis with one fiber: a table has the slot of each coordinate."""
-    axis, recorder, length = new.axis, state.recorder, length_of(state, new.axis)
+    axis, recorder, length = new.axis, state.recorder, length_of_axis(state, new.axis)
     coordinate = coordinate_along(state, axis.name)
     require_table(state, length.value)
     listed = occurring(state, coordinate, length)

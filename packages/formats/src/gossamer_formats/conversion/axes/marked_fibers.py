@@ -24,7 +24,7 @@ from gossamer_formats.conversion.axes.target_axes import (
     TargetAxes,
     coordinate_along,
     has_full_ancestors,
-    length_of,
+    length_of_axis,
 )
 from gossamer_formats.conversion.kernels.gather_fibers import gather_fibers
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
@@ -77,7 +77,7 @@ def marked_fibers(
     if _are_scattered(state, axis, parent):
         raise NotDirectError("elements of a fiber are scattered", needs_order=True)
     recorder, size = state.recorder, state.source.value_count
-    require_table(state, length_of(state, axis).value)
+    require_table(state, length_of_axis(state, axis).value)
     require_table(state, parent.size.value)
     # Marks, slots and coordinates are of int32, half the memory of int64: more elements are left to NumPy.
     if not recorder.decide(_fits, size):
@@ -136,7 +136,7 @@ def _new_lists(state: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Li
 
 def _run_marking(state: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _Lists) -> None:
     """Run the kernel that lists the coordinate of an element unless it is marked in its fiber."""
-    length = length_of(state, axis)
+    length = length_of_axis(state, axis)
     marks = state.recorder.compute(np.zeros, length.value, np.int32)
     arguments = {
         "capacity": lists.capacity,

@@ -21,7 +21,7 @@ from gossamer_formats.conversion.axes.target_axes import (
     AxisResult,
     TargetAxes,
     coordinate_along,
-    length_of,
+    length_of_axis,
 )
 from gossamer_formats.conversion.maps.axes_between import axes_between
 from gossamer_formats.conversion.recording.branch import RecordedValue
@@ -139,6 +139,6 @@ def _group(state: TargetAxes, axis: Axis, between: list[str]) -> AxisSlot:
             f"N_{axis.name}_{name}",
             outer=group,
             position=coordinate_along(state, name),
-            width=length_of(state, state.axes[name]),
+            width=length_of_axis(state, state.axes[name]),
         )
     return group

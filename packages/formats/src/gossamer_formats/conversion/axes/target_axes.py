@@ -128,7 +128,7 @@ def logical_dimension(state: TargetAxes, axis: str) -> int | None:
     return None if found is None else found.logical
 
 
-def length_of(state: TargetAxes, axis: Axis) -> Size:
+def length_of_axis(state: TargetAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
     found = state.elements.coordinates.get(axis.name)
     if found is not None and found.length is not None:

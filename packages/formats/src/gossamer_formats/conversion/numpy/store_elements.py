@@ -12,7 +12,10 @@ from gossamer_formats.conversion.elements.stored_elements import Elements, selec
 from gossamer_formats.conversion.numpy.assembly import assemble
 from gossamer_formats.conversion.target.conversion_options import Duplicates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.conversion.target.converted_storage import ConvertedStorage, require_shape
+from gossamer_formats.conversion.target.converted_storage import (
+    ConvertedStorage,
+    require_same_shape,
+)
 from gossamer_formats.conversion.target.dtypes import (
     WIDE,
     index_dtypes,
@@ -67,7 +70,7 @@ def store_elements(
         handle: _narrowed(array, handle, dtypes[handle]) for handle, array in found.arrays.items()
     }
     storage = Storage(described, found.sizes, {**arrays, values_handle(described): stored})
-    require_shape(storage, source)
+    require_same_shape(storage, source)
     return ConvertedStorage(storage, None if is_sum else permutation)
 
 

@@ -16,7 +16,7 @@ class ConvertedStorage(NamedTuple):
     permutation: Array | None
 
 
-def require_shape(storage: Storage, source: Storage) -> None:
+def require_same_shape(storage: Storage, source: Storage) -> None:
     """Raise `FormatError` (`format.shape`) if a storage has another shape than its source."""
     if storage.shape != source.shape:
         raise FormatError(

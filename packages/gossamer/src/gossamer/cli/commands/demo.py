@@ -24,7 +24,7 @@ from gossamer.cli.options import (
     require_range,
 )
 from gossamer.operators import product_names
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
@@ -51,7 +51,7 @@ def demo(
     170,000 nodes, 1.2 million edges and a power-law degree distribution. It takes less than a minute.
     """
     require_range("--features", features, low=1)
-    resolve(target)
+    resolve_target(target)
     if threads is not None:
         set_num_threads(threads)
     console = Console(highlight=False, soft_wrap=True)

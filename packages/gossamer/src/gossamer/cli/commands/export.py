@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gossamer.cli.options import TargetName, integer_option, require_dtype_option
-from gossamer.cli.scripts import operator_module, read_script, retyped
+from gossamer.cli.scripts import dtype_overrides, operator_module, read_script
 from gossamer.operators import NAMES
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats.internal_api import VALUE_DTYPES
@@ -49,7 +49,7 @@ def export(
     else:
         _require_no_features(program, features)
         module = read_script(program)
-        dtypes = retyped(module, dtype=dtype, index_dtype=index_dtype)
+        dtypes = dtype_overrides(module, dtype=dtype, index_dtype=index_dtype)
     files = export_program(
         module,
         output,

@@ -27,7 +27,7 @@ from gossamer.cli.options import (
 )
 from gossamer.cli.streams import print_to_stderr
 from gossamer.operators import NAMES, operator_named
-from gossamer.resolve_target import resolve
+from gossamer.resolve_target import resolve_target
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads, set_num_threads
 from gossamer_formats import read
@@ -64,7 +64,7 @@ def run(
     require_dtype_option(dtype)
     require_range("--features", features, low=0)
     require_range("--repeat", repeat, low=1, high=1_000_000)
-    resolve(target)
+    resolve_target(target)
     if threads is not None:
         set_num_threads(threads)
     tensor = read(matrix, max_bytes=max_bytes).asformat("csr").astype(dtype)

@@ -15,7 +15,7 @@ from gossamer.cli.options import (
     require_dtype_option,
     require_range,
 )
-from gossamer.cli.scripts import is_script, operator_module, read_script, retyped
+from gossamer.cli.scripts import dtype_overrides, is_script, operator_module, read_script
 from gossamer.operators import operator_named
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.errors import ArgumentError
@@ -87,7 +87,9 @@ def _program_module(program: str, features: int, *, dtype: str | None) -> Module
         from gossamer_ir.transform.specialize import specialize
 
         module = read_script(program)
-        return specialize(module, {}, dtypes=retyped(module, dtype=dtype)) if dtype else module
+        return (
+            specialize(module, {}, dtypes=dtype_overrides(module, dtype=dtype)) if dtype else module
+        )
     has_features = operator_named(program).program.features is not None
     require_range("--features", features, low=1, high=2**40)
     return operator_module(program, features if has_features else None, dtype=dtype)

@@ -35,7 +35,9 @@ class ExpectedPart(NamedTuple):
     bound: Bound
 
 
-def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array) -> Comparison:
+def compare_with_baseline(
+    op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array
+) -> Comparison:
     """Compare the result of an operator on a matrix and dense operands with that of its baseline.
 
     The error of a sum of n products is at most n * eps times the sum of their absolute values, plus a
@@ -45,9 +47,9 @@ def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array
     >>> from gossamer_formats import from_scipy
     >>> from scipy.sparse import eye_array
     >>> matrix, dense = from_scipy(eye_array(3, dtype="float32")), np.ones((3, 2), np.float32)
-    >>> compare("spmm", matrix, [dense], dense).is_within
+    >>> compare_with_baseline("spmm", matrix, [dense], dense).is_within
     True
-    >>> compare("spmm", matrix, [dense], dense + 1).max_relative_error
+    >>> compare_with_baseline("spmm", matrix, [dense], dense + 1).max_relative_error
     1.0
     """
     dtype = np.finfo(result.dtype)

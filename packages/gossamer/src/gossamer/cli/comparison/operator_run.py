@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.cli.comparison.accuracy import Comparison, compare
+from gossamer.cli.comparison.accuracy import Comparison, compare_with_baseline
 from gossamer.cli.comparison.baselines import baseline_of
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_request
@@ -44,14 +44,14 @@ class OperatorRun:
 
     def check(self) -> Comparison:
         """Run the operator and compare its result with that of the baseline."""
-        return compare(self.op, self.tensor, self.dense, self.run())
+        return compare_with_baseline(self.op, self.tensor, self.dense, self.run())
 
     def schedule(self) -> Schedule:
         """Return the schedule that the rules choose."""
         from gossamer.pipeline import default_schedule
-        from gossamer.resolve_target import resolve
+        from gossamer.resolve_target import resolve_target
 
-        return default_schedule(self._module(), resolve(self._target)[1], self.tensor.stats)
+        return default_schedule(self._module(), resolve_target(self._target)[1], self.tensor.stats)
 
     def stage_texts(self) -> Mapping[str, str]:
         """Return the text of the kernel at each stage."""

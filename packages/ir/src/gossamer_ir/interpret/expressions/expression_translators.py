@@ -10,14 +10,19 @@ import numpy as np
 from gossamer_ir.core.dtypes import scalar_of
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.expressions.math_values import math_function
-from gossamer_ir.interpret.expressions.memory_access import load, search
-from gossamer_ir.interpret.expressions.operators import COMPARE, binary, reduce_lanes, unary
+from gossamer_ir.interpret.expressions.math_values import numeric_function
+from gossamer_ir.interpret.expressions.memory_access import search, translate_load
+from gossamer_ir.interpret.expressions.operators import (
+    COMPARE,
+    binary_function,
+    reduce_lanes,
+    unary_function,
+)
 from gossamer_ir.interpret.frame import Eval, Frame
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.interpret.memory.values import (
     constant_value,
-    convert,
+    convert_value,
     decoded,
     encoded,
     is_vector,
@@ -63,12 +68,12 @@ def _var(node: Var, translator: Translator) -> Eval:
 
 
 def _unary(node: Unary, translator: Translator) -> Eval:
-    function, operand = unary(node.op, dtype_of(node)), translator.expr(node.operand)
+    function, operand = unary_function(node.op, dtype_of(node)), translator.expr(node.operand)
     return lambda frame: function(operand(frame))
 
 
 def _binary(node: Binary, translator: Translator) -> Eval:
-    function = binary(node.op, dtype_of(node))
+    function = binary_function(node.op, dtype_of(node))
     lhs, rhs = translator.expr(node.lhs), translator.expr(node.rhs)
     return lambda frame: function(lhs(frame), rhs(frame))
 
@@ -81,7 +86,7 @@ def _compare(node: Compare, translator: Translator) -> Eval:
 
 def _cast(node: Cast, translator: Translator) -> Eval:
     dtype, value = node.dtype, translator.expr(node.value)
-    return lambda frame: convert(value(frame), dtype)
+    return lambda frame: convert_value(value(frame), dtype)
 
 
 def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
@@ -120,7 +125,7 @@ def _if_then_else(node: IfThenElse, translator: Translator) -> Eval:
 
 
 def _call(node: Call, translator: Translator) -> Eval:
-    function, args = math_function(node.function, node.dtype), translator.exprs(node.args)
+    function, args = numeric_function(node.function, node.dtype), translator.exprs(node.args)
     return lambda frame: function(*args(frame))
 
 
@@ -176,7 +181,7 @@ EXPRESSION_TRANSLATIONS: dict[type, Callable[[Any, Translator], Eval]] = {
     Select: _select,
     IfThenElse: _if_then_else,
     Call: _call,
-    Load: load,
+    Load: translate_load,
     Search: search,
     VScale: _vscale,
     Ramp: _ramp,

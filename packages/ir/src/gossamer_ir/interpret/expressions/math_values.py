@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.interpret.memory.values import convert, with_rounding
+from gossamer_ir.interpret.memory.values import convert_value, with_rounding
 
 
-def math_function(name: str, dtype: str) -> Callable[..., Any]:
+def numeric_function(name: str, dtype: str) -> Callable[..., Any]:
     """Return the math function with this name, for values of a dtype."""
     if name in _BY_LANE:
         function = _BY_LANE[name]
-        return lambda *args: convert(_map_lanes(function, *args), dtype)
+        return lambda *args: convert_value(_map_lanes(function, *args), dtype)
     return with_rounding(dtype, _NUMPY[name])
 
 

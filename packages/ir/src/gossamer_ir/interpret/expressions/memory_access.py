@@ -18,7 +18,7 @@ from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
 
 
-def load(node: Load, translator: Translator) -> Eval:
+def translate_load(node: Load, translator: Translator) -> Eval:
     """Return a load as a function of the frame."""
     read = _read(node, translator)
     predicate, passthrough = (
@@ -31,7 +31,7 @@ def load(node: Load, translator: Translator) -> Eval:
     return lambda frame: read(frame) if predicate(frame) else passthrough(frame)
 
 
-def store(node: Store, translator: Translator) -> Exec:
+def translate_store(node: Store, translator: Translator) -> Exec:
     """Return a store as a function of the frame."""
     write = _write(node, translator)
     predicate = translator.optional(node.predicate)

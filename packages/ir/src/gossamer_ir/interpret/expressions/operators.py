@@ -45,12 +45,12 @@ COMPARE: dict[str, NumericFunction] = {
 }
 
 
-def unary(op: str, dtype: str) -> NumericFunction:
+def unary_function(op: str, dtype: str) -> NumericFunction:
     """Return the function of a unary operator, for values of a dtype."""
     return with_rounding(dtype, UNARY[op])
 
 
-def binary(op: str, dtype: str) -> NumericFunction:
+def binary_function(op: str, dtype: str) -> NumericFunction:
     """Return the function of a binary operator, for values of a dtype."""
     kind = DType.parse(dtype)
     if kind.is_integer and op in ("floordiv", "floormod"):
@@ -91,7 +91,7 @@ def _total_shift(function: NumericFunction, op: str, dtype: str) -> NumericFunct
 
 def reduce_lanes(op: str, dtype: str) -> Callable[[Any], Any]:
     """Return a function that combines the lanes of a vector, from the first to the last."""
-    combine = binary(op, dtype)
+    combine = binary_function(op, dtype)
 
     def reduce(lanes: Any) -> Any:
         result = lanes[0]

@@ -43,14 +43,14 @@ _PATTERN = 0xA5
 
 
 @lru_cache(maxsize=256)
-def value_type(dtype: str) -> Any:
+def numpy_type(dtype: str) -> Any:
     """Return the NumPy scalar type for values of a dtype; for vectors, of their lanes."""
     return _SCALARS[DType.parse(dtype).scalar]
 
 
 def storage_type(dtype: str) -> np.dtype[Any]:
     """Return the NumPy dtype of arrays that store elements of a dtype."""
-    return np.dtype(np.uint16 if is_bfloat(dtype) else value_type(dtype))
+    return np.dtype(np.uint16 if is_bfloat(dtype) else numpy_type(dtype))
 
 
 def is_vector(dtype: str) -> bool:
@@ -65,7 +65,7 @@ def is_bfloat(dtype: str) -> bool:
 
 def constant_value(const: Const) -> Any:
     """Return a constant as a value."""
-    return value_type(const.dtype)(value_of(const))
+    return numpy_type(const.dtype)(value_of(const))
 
 
 def decoded(stored: Any, dtype: str) -> Any:
@@ -86,14 +86,14 @@ def with_rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any
     return lambda *args: round_bfloat16(function(*args))
 
 
-def convert(value: Any, dtype: str) -> Any:
+def convert_value(value: Any, dtype: str) -> Any:
     """Return a value or vector converted to another dtype.
 
     Floats become integers by truncation, with saturation; integers wrap; bools compare with 0.
     """
     if is_bfloat(dtype):
         return round_bfloat16(value.astype(np.float64))
-    target = value_type(dtype)
+    target = numpy_type(dtype)
     if value.dtype.kind == "f" and np.dtype(target).kind in "iu":
         return _saturated(value, target)
     return value.astype(target)

@@ -10,7 +10,7 @@ import numpy as np
 from gossamer_ir.analysis.atomic_accumulation import plain_update
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
-from gossamer_ir.interpret.expressions.memory_access import store
+from gossamer_ir.interpret.expressions.memory_access import translate_store
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
 from gossamer_ir.interpret.memory.values import garbage_array, is_vector
@@ -41,7 +41,7 @@ from gossamer_ir.traversal.statement_kinds import effects_of
 
 
 def _atomic(node: Atomic, translator: Translator) -> Exec:
-    return store(plain_update(node), translator)
+    return translate_store(plain_update(node), translator)
 
 
 def _let(node: Let, translator: Translator) -> Exec:
@@ -148,7 +148,7 @@ def _guard(node: Guard, translator: Translator) -> Exec:
 
 
 STATEMENT_TRANSLATIONS: dict[type, Callable[[Any, Translator], Exec]] = {
-    Store: store,
+    Store: translate_store,
     Combine: combine_elements,
     Atomic: _atomic,
     Let: _let,

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
     SparseBuffer,
 )
-from gossamer_ir.script.printer.expressions import quoted, write_expr, write_index
+from gossamer_ir.script.printer.expressions import string_literal, write_expr, write_index
 from gossamer_ir.script.printer.writer import Writer
 
 
@@ -99,7 +99,7 @@ def _sparse(w: Writer, buffer: SparseBuffer) -> None:
 
 
 def _scope(buffer: AnyBuffer) -> str:
-    return "" if buffer.scope == "global" else f", scope={quoted(buffer.scope)}"
+    return "" if buffer.scope == "global" else f", scope={string_literal(buffer.scope)}"
 
 
 def _dense_fixed(w: Writer, axis: DenseFixed) -> None:

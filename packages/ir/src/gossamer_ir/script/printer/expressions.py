@@ -105,7 +105,7 @@ def lanes_text(lanes: Lanes) -> str:
     return f"{lanes.count} * T.vscale()" if lanes.scalable else str(lanes.count)
 
 
-def quoted(text: str) -> str:
+def string_literal(text: str) -> str:
     """Return a string literal, in double quotes where it needs no escapes."""
     plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
     return f'"{text}"' if plain else repr(text)

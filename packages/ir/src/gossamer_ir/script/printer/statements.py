@@ -32,7 +32,7 @@ from gossamer_ir.script.printer.blocks import write_block_head
 from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.declarations import write_dense
 from gossamer_ir.script.printer.expressions import (
-    quoted,
+    string_literal,
     write_access,
     write_expr,
     write_index,
@@ -68,11 +68,13 @@ def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
 
 def annotations_text(annotations: Annotations) -> str:
     """Return the annotations as a dictionary display."""
-    return "{" + ", ".join(f"{quoted(key)}: {_value(item)}" for key, item in annotations) + "}"
+    return (
+        "{" + ", ".join(f"{string_literal(key)}: {_value(item)}" for key, item in annotations) + "}"
+    )
 
 
 def _value(value: AnnotationValue) -> str:
-    return quoted(value) if isinstance(value, str) else str(value)
+    return string_literal(value) if isinstance(value, str) else str(value)
 
 
 def _store(p: Printer, node: Store) -> None:
@@ -185,7 +187,7 @@ def _write_options(p: Printer, weight: Expr | None, grain: Expr | None) -> None:
 
 
 def _block(p: Printer, node: Block) -> None:
-    p.w.end_line(f"with T.block({quoted(node.name)}):")
+    p.w.end_line(f"with T.block({string_literal(node.name)}):")
     p.w.indent()
     write_block_head(p, node)
     if node.annotations:
@@ -202,7 +204,7 @@ def _iteration(p: Printer, node: Iteration) -> None:
         with w.item("axes", number):
             w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
     names = ", ".join(node.vars)
-    w.end_line(f'], "{node.kinds}", {quoted(node.name)}) as [{names}]:')
+    w.end_line(f'], "{node.kinds}", {string_literal(node.name)}) as [{names}]:')
     w.indent()
     if node.annotations:
         w.end_line(f"T.sp.iteration_attr({annotations_text(node.annotations)})")

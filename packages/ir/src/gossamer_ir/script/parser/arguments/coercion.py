@@ -38,17 +38,17 @@ def literal(ctx: ParserContext, node: ast.expr, value: StaticValue, expected: st
     return Broadcast(scalar, Lanes(kind.lanes, kind.scalable))
 
 
-def widened(value: Expr) -> Expr:
-    """Return an expression of narrower integers in int64, with each load and variable widened.
+def with_int64_operands(value: Expr) -> Expr:
+    """Return an expression of narrower integers in int64, with each load and variable with_int64_operands.
 
     Widening operands rather than results keeps sums and products from wrapping in the narrower type.
     Anything else is returned as it is.
     """
     match value:
         case Binary():
-            return Binary(value.op, widened(value.lhs), widened(value.rhs))
+            return Binary(value.op, with_int64_operands(value.lhs), with_int64_operands(value.rhs))
         case Unary():
-            return Unary(value.op, widened(value.operand))
+            return Unary(value.op, with_int64_operands(value.operand))
         case Const() if DType.parse(value.dtype).is_integer:
             return Const("int64", value.text)
     kind = DType.parse(dtype_of(value))
@@ -69,7 +69,7 @@ def common_dtype(values: Sequence[Expr]) -> str | None:
 def matched(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression converted to the dtype, if that is int64; raises `parse.dtype` if it differs."""
     if DType.parse(dtype).scalar == "int64":
-        value = ctx.mark(widened(value), node)
+        value = ctx.mark(with_int64_operands(value), node)
     if dtype_of(value) != dtype:
         raise ctx.error(
             "dtype",
@@ -85,7 +85,7 @@ def require_dtype_text(ctx: ParserContext, node: ast.expr, value: Expr, dtype: s
     return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
 
 
-def stored(ctx: ParserContext, value: Expr, dtype: str) -> Expr:
+def stored_as(ctx: ParserContext, value: Expr, dtype: str) -> Expr:
     """Return a value converted as published programs expect of a store; other values are returned as they
     are.
 

@@ -29,7 +29,7 @@ def read_parameters(ctx: ParserContext, node: ast.FunctionDef) -> None:
     parameter_names(ctx, arguments)
     for item in arguments.args:
         item.annotation = _as_call(item.annotation)
-    sizes = cache(partial(size_names, node))
+    sizes = cache(partial(names_in_sizes, node))
     for item in arguments.args:
         _parameter(ctx, item, sizes)
     for item in arguments.args:
@@ -51,7 +51,7 @@ def _is_dtype(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def size_names(node: ast.AST) -> frozenset[str]:
+def names_in_sizes(node: ast.AST) -> frozenset[str]:
     """Return the names that occur in a length, nnz, width or shape."""
     names: set[str] = set()
     for call in syntax_nodes(node):

@@ -1,7 +1,7 @@
 """Reads expressions: names, operators, comparisons, loads, literals.
 
 `expected` is the dtype that the context of an expression requires; literals take it. In an int64 context,
-loads and variables of narrower integers (index storage) are widened.
+loads and variables of narrower integers (index storage) are with_int64_operands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gossamer_ir.script.parser.arguments.coercion import (
     literal,
     load_dtype,
     matched,
-    widened,
+    with_int64_operands,
 )
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
@@ -94,7 +94,7 @@ def expr(ctx: ParserContext, node: ast.expr, expected: str | None = None) -> Exp
             )
         result = handler(ctx, node, expected)
     if expected == "int64" and isinstance(result, (Var, Load, Cast)):
-        result = widened(ctx.mark(result, node))
+        result = with_int64_operands(ctx.mark(result, node))
     return ctx.mark(result, node)
 
 
@@ -107,7 +107,7 @@ def unify(ctx: ParserContext, nodes: Sequence[ast.expr], expected: str | None) -
     """Read operands that must have one dtype.
 
     Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
-    narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
+    narrower integers are with_int64_operands. Raises `parse.dtype` if other dtypes differ.
     """
     is_static = [static_value(ctx, node) is not None for node in nodes]
     values: list[Expr | None] = []

@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     ThreadExtent,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
-from gossamer_ir.script.parser.arguments.coercion import require_dtype_text, stored
+from gossamer_ir.script.parser.arguments.coercion import require_dtype_text, stored_as
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
@@ -42,7 +42,7 @@ DeclarationReader = Callable[[ParserContext, ast.Call], None]
 def store_to(ctx: ParserContext, target: list[ast.expr], value: ast.expr) -> Store:
     """Return a store; `target` has the buffer and then its indices."""
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
-    given = ctx.mark(stored(ctx, expr(ctx, value, element.dtype), element.dtype), value)
+    given = ctx.mark(stored_as(ctx, expr(ctx, value, element.dtype), element.dtype), value)
     return Store(
         element.buffer, element.indices, require_dtype_text(ctx, value, given, element.dtype)
     )
