@@ -11,6 +11,7 @@ from gossamer_tune.model.csr_times_dense import (
 )
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, LOAD_CYCLES
+from gossamer_tune.model.streamed_values import COLUMN_BYTES
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.column_reuse import ColumnReuse
@@ -18,9 +19,6 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties
 
 HELD_PART = 0.75
 """The fraction of the private cache that holds what was used last: it is not fully associative."""
-
-COLUMN_BYTES = 4
-"""Bytes of the column of an element."""
 
 SCATTERED_CYCLES = 1.0
 """Cycles that a vector of the result takes longer if rows are in any order (fitted to graphs on Emerald
