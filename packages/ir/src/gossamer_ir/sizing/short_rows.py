@@ -24,10 +24,11 @@ def are_lanes(hardware: HardwareParams, stats: Stats) -> bool:
     """Return whether several rows of gathered terms are lanes of a vector: no row is much longer than the
     others, and gathers are fast.
 
+    >>> from msgspec.structs import replace
     >>> machine = HardwareParams(gathers="fast")
     >>> roads = Stats(rows=1000, columns=1000, nnz=2000, longest_row=6, empty_rows=0)
-    >>> [are_lanes(machine, roads._replace(longest_row=longest)) for longest in (6, 7)]
-    [True, False]
+    >>> are_lanes(machine, roads), are_lanes(machine, replace(roads, longest_row=7))
+    (True, False)
     """
     longest = min(MAX_ROW_IN_LANE, SPREAD * stats.mean_row)
     is_short = stats.mean_row <= MEAN_ROW_IN_LANE and stats.longest_row <= longest
