@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,8 +35,28 @@ class Distribution:
     def source(self) -> Path:
         return self.folder / "src" / self.package
 
+    @property
+    def needs(self) -> set[str]:
+        """The names of its requirements."""
+        return {name_of(requirement) for requirement in self.project["dependencies"]}
+
+    @property
+    def optional_needs(self) -> set[str]:
+        """The names of the requirements of its extras, but for the tests."""
+        extras = self.project["optional-dependencies"]
+        return {
+            name_of(item) for extra, listed in extras.items() if extra != "test" for item in listed
+        }
+
     def __str__(self) -> str:
         return self.name
+
+
+def name_of(requirement: str) -> str:
+    """Return the name of the distribution that a requirement is for."""
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found is not None
+    return found[0].lower()
 
 
 def read_distributions() -> list[Distribution]:

@@ -1,0 +1,160 @@
+"""Every distribution is complete: metadata, license, tests, versions and requirements for development."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import tomllib
+from collections import Counter
+from itertools import chain
+
+import pytest
+
+import gossamer
+from tests.conftest import name_of
+
+pytestmark = pytest.mark.unserialized
+
+END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
+"""Folders of tests that no folder of the sources corresponds to."""
+TESTED_IN = {
+    "gossamer": {"cli/comparison/baselines": "cli/comparison/test_accuracy_and_timing.py"},
+    "gossamer-formats": {
+        "counterparts": "tensors/test_scipy_conversion.py",
+        **{
+            f"conversion/{name}": "conversion/test_convert.py"
+            for name in ("maps", "numpy", "target")
+        },
+        "conversion/results": "conversion/test_convert_by_kernels.py",
+    },
+    "gossamer-ir": {
+        "interpret/memory": "interpret/test_formats.py",
+        "interpret/expressions": "interpret/test_expressions.py",
+        "interpret/statements": "interpret/test_statements.py",
+        "verify/declarations": "verify/test_refused_modules.py",
+        "verify/expressions": "verify/test_refused_modules.py",
+        "verify/stages": "verify/test_stages.py",
+        "verify/statements": "verify/test_refused_modules.py",
+        **{
+            f"script/parser/{name}": "script/parser/test_parse_errors.py"
+            for name in ("arguments", "declarations", "expressions", "state", "statements")
+        },
+    },
+    "gossamer-llvm": {
+        "control": "emitter/test_emitted_ir.py",
+        "parallel": "emitter/test_emitted_ir.py",
+    },
+    "gossamer-lower": {"bounds/checks": "bounds/test_insert_bounds_checks.py"},
+    "gossamer-testkit": {
+        "corpus/inputs": "corpus/test_corpus.py",
+        "corpus/oracles": "corpus/test_corpus.py",
+    },
+}
+"""The first file to look at for each folder of sources without a folder of tests. The folder `helpers` of a
+folder is tested with it."""
+
+
+def test_it_is_whole(distribution):
+    readme = (distribution.folder / "README.md").read_text()
+    assert readme.startswith(f"# {distribution.name}\n")
+    assert "```python" in readme, "the README has no example"
+    assert (distribution.source / "py.typed").exists()
+    assert any(distribution.folder.glob("tests/**/test_*.py")), "no tests"
+
+
+def test_tests_are_in_the_folders_of_what_they_test(distribution):
+    tests = distribution.folder / "tests"
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
+    folders -= END_TO_END.get(distribution.name, set())
+    assert [name for name in sorted(folders) if not (distribution.source / name).is_dir()] == []
+
+
+def test_every_folder_of_sources_has_tests_or_says_where_they_are(distribution):
+    tests, listed = distribution.folder / "tests", TESTED_IN.get(distribution.name, {})
+    modules = (path for path in distribution.source.rglob("*.py") if path.name != "__init__.py")
+    folders = {path.parent.relative_to(distribution.source).as_posix() for path in modules}
+    folders = {name.removesuffix("/helpers") for name in folders - {"."}}
+    assert {name for name in folders if not [*(tests / name).glob("test_*.py")]} == set(listed)
+    assert [path for path in listed.values() if not (tests / path).is_file()] == []
+
+
+def test_it_says_who_it_is(distribution):
+    project = distribution.project
+    assert project["description"]
+    assert project["readme"] == "README.md"
+    assert project["license"] == "Apache-2.0"
+    assert project["license-files"] == ["LICENSE"]
+    assert len(project["keywords"]) >= 3
+    assert any(name_of(item) == "pytest" for item in project["optional-dependencies"]["test"])
+
+
+def test_a_release_is_the_same_for_all(distribution, distributions):
+    """All distributions have the same version, authors, Python versions and systems."""
+    first = distributions[0].project
+    for key in ("version", "authors", "requires-python", "classifiers"):
+        assert distribution.project[key] == first[key], key
+
+
+def test_distributions_of_a_release_require_each_other_at_its_version(distribution, distributions):
+    project, ours = distribution.project, {found.name for found in distributions}
+    listed = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    pinned = [f"{name}=={project['version']}" for name in map(name_of, listed) if name in ours]
+    assert [item for item in listed if name_of(item) in ours] == pinned
+
+
+def test_the_release_has_one_version(distributions, root):
+    (version,) = {found.project["version"] for found in distributions}
+    assert gossamer.__version__ == version
+    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text()
+    changes = re.findall(r"^## \[(.+?)\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert next(found for found in changes if found != "Unreleased") == version
+
+
+def test_its_oldest_python_is_the_first_that_it_claims(distribution):
+    claimed = re.findall(r"Python :: 3\.(\d+)", " ".join(distribution.project["classifiers"]))
+    first, *others = map(int, claimed)
+    assert distribution.project["requires-python"] == f">=3.{first}"
+    assert others == list(range(first + 1, first + 1 + len(others)))
+
+
+def test_its_wheel_holds_the_license(distribution, root):
+    """Python looks at what is installed: in the sessions of nox that is the wheel."""
+    text = (root / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert (distribution.folder / "LICENSE").read_text() == text
+    installed = importlib.metadata.distribution(distribution.name)
+    assert installed.metadata["License-Expression"] == "Apache-2.0"
+    assert installed.read_text("licenses/LICENSE") == text
+
+
+def test_it_was_installed_from_here_and_not_from_an_index(distribution):
+    origin = importlib.metadata.distribution(distribution.name).read_text("direct_url.json")
+    assert origin is not None
+    assert json.loads(origin)["url"].startswith("file:")
+
+
+def test_one_command_installs_everything_for_development(distributions, root):
+    """Editable, each distribution after those that it requires, and the tools that sessions install."""
+    lines = (root / "requirements-dev.txt").read_text().splitlines()
+    places = [line.removeprefix("-e ./") for line in lines if line.startswith("-e ")]
+    by_place = {found.folder.relative_to(root).as_posix(): found for found in distributions}
+    assert sorted(places) == sorted(by_place)
+    ours, installed = {found.name for found in distributions}, set()
+    for found in map(by_place.get, places):
+        assert found.needs & ours <= installed, found.name
+        installed.add(found.name)
+    groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
+    tools = {item for name in ("test", "lint", "types") for item in groups[name]}
+    listed = [line for line in lines if line and not line.startswith(("#", "-e "))]
+    assert sorted(listed) == sorted(tools)
+    command = "python -m pip install -r requirements-dev.txt"
+    for name in ("README.md", "CONTRIBUTING.md"):
+        assert command in (root / name).read_text(), name
+
+
+def test_every_helper_of_tests_has_a_name_of_its_own(distributions):
+    """Helpers are imported by their names, and the tests of all distributions may run in one process."""
+    folders = [found.folder / "tests/helpers" for found in distributions]
+    names = Counter(path.name for folder in folders for path in folder.glob("*.py"))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -1,0 +1,188 @@
+"""Every distribution declares its imports, imports only lower layers, and uses no private names of others."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import sys
+import tomllib
+from functools import cache
+
+import pytest
+
+from gossamer.kernel_cache import DISTRIBUTIONS
+
+pytestmark = pytest.mark.unserialized
+
+MAY_NEED = {
+    "gossamer-ir": set(),
+    "gossamer-formats": {"gossamer-ir"},
+    "gossamer-schedule": {"gossamer-ir"},
+    "gossamer-lower": {"gossamer-ir"},
+    "gossamer-backend": {"gossamer-ir"},
+    "gossamer-llvm": {"gossamer-ir"},
+    "gossamer-testkit": {"gossamer-ir", "gossamer-backend", "gossamer-formats"},
+    "gossamer-tune": {"gossamer-ir"},
+    "gossamer-generic-cpu": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
+}
+
+
+def imported_packages(path, *, when_imported=False):
+    """The packages that a file imports; `when_imported`, only those outside of functions, and not for types
+    only."""
+    nodes = [ast.parse(path.read_text())]
+    for node in nodes:
+        if when_imported and (isinstance(node, ast.FunctionDef) or is_for_types_only(node)):
+            continue
+        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module.partition(".")[0]
+
+
+def is_for_types_only(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def test_it_needs_only_what_its_place_allows(distribution, distributions):
+    ours = {found.name for found in distributions}
+    allowed = MAY_NEED.get(distribution.name, ours - {distribution.name})
+    assert distribution.needs & ours <= allowed
+
+
+def test_only_gossamer_may_need_everything(distributions):
+    assert {found.name for found in distributions} - set(MAY_NEED) == {"gossamer"}
+
+
+packages_installed = cache(importlib.metadata.packages_distributions)
+"""Reads the records of all distributions: a second each time, and longer on a busy machine."""
+
+
+def owners_of(package):
+    """The distributions that may be declared for a package."""
+    if package.startswith("gossamer"):
+        return {package.replace("_", "-")}
+    owners = packages_installed().get(package, [package])
+    return {name.lower().replace("_", "-") for name in owners}
+
+
+def imports_of(distribution):
+    """The third-party packages that are imported, and where."""
+    found = {}
+    for path in distribution.source.rglob("*.py"):
+        for package in imported_packages(path):
+            if package not in sys.stdlib_module_names and package != distribution.package:
+                found[package] = path.relative_to(distribution.folder)
+    return found
+
+
+def test_it_declares_what_it_imports(distribution):
+    imports = imports_of(distribution)
+    declared = distribution.needs | distribution.optional_needs
+    undeclared = {p: str(path) for p, path in imports.items() if not owners_of(p) & declared}
+    assert undeclared == {}
+
+
+def test_what_only_an_extra_installs_is_imported_inside_functions(distribution):
+    optional = distribution.optional_needs - distribution.needs
+    early = {
+        package
+        for path in distribution.source.rglob("*.py")
+        for package in imported_packages(path, when_imported=True)
+        if owners_of(package) & optional
+    }
+    assert early == set()
+
+
+def test_it_imports_what_it_declares(distribution):
+    used = {owner for package in imports_of(distribution) for owner in owners_of(package)}
+    installed_for_users = {"gossamer-generic-cpu"} if distribution.name == "gossamer" else set()
+    assert distribution.needs - used == installed_for_users
+    assert distribution.optional_needs <= used
+
+
+def private_names(path):
+    """Names with an underscore that a file takes from modules of others, by any way that is written out."""
+    tree, foreign = ast.parse(path.read_text()), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            foreign |= {(found.asname or found.name).partition(".")[0] for found in node.names}
+            names = (found.name for found in node.names if found.name != "_thread")  # documented
+            yield from (name for name in names if "._" in f".{name}")
+        elif isinstance(node, ast.ImportFrom) and not node.module.startswith("gossamer"):
+            foreign |= {found.asname or found.name for found in node.names}
+            paths = [f"{node.module}.{found.name}" for found in node.names]
+            yield from (path for path in paths if "._" in f".{path}" and "__future__" not in path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_(?!_)|__mro__", node.attr):
+            owner = node.value
+            while isinstance(owner, ast.Attribute):
+                owner = owner.value
+            if isinstance(owner, ast.Name) and owner.id in foreign:
+                yield ast.unparse(node)
+
+
+def test_it_uses_no_private_names_of_others(distribution, tmp_path):
+    found = {
+        path.relative_to(distribution.source.parent).as_posix(): [*private_names(path)]
+        for path in distribution.source.rglob("*.py")
+    }
+    allowed = {"gossamer_generic_cpu/target/machine.py": ["llvm.ffi.lib._lock"]}
+    # The reason is written there.
+    wrong = {name: names for name, names in found.items() if names != allowed.get(name, [])}
+    assert wrong == {}
+    for text in ("import os\nos._lock", "from os import _x", "import a.b as c\nc.d._e.f"):
+        (tmp_path / "wrong.py").write_text(text)
+        assert [*private_names(tmp_path / "wrong.py")] != []
+
+
+def test_the_layering_contracts_know_every_package(distributions, root):
+    linter = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
+    packages = {found.package for found in distributions}
+    assert set(linter["root_packages"]) == packages | {"benchmarks", "tests.fuzzing"}
+    layers = next(found for found in linter["contracts"] if found["type"] == "layers")["layers"]
+    assert {name for layer in layers for name in layer.split(" | ")} == packages
+
+
+KERNEL_MAKERS = (
+    "gossamer.kernel_cache",
+    "gossamer.operator_calls.program",
+    "gossamer_backend.compiled_checks.compiled_check",
+    "gossamer_generic_cpu.plugin",
+)
+"""The modules that build kernels, and those that write the programs of kernels that are cached by a name."""
+
+
+def imported_modules(roots, distributions):
+    """The modules of gossamer that modules import, directly or by others, also inside of functions."""
+    files = {}
+    for found in distributions:
+        for path in found.source.rglob("*.py"):
+            parts = path.relative_to(found.source.parent).with_suffix("").parts
+            files[".".join(parts).removesuffix(".__init__")] = path
+    reached, left = set(), list(roots)
+    while left:
+        module = left.pop()
+        if module in reached or module not in files:
+            continue
+        reached.add(module)
+        for node in ast.walk(ast.parse(files[module].read_text())):
+            if isinstance(node, ast.Import):
+                left += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                left += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return reached
+
+
+def test_every_package_that_makes_kernels_is_in_their_keys(distributions):
+    """A plugin has the version of its backend."""
+    packages = {
+        module.partition(".")[0] for module in imported_modules(KERNEL_MAKERS, distributions)
+    }
+    assert {*DISTRIBUTIONS} == {
+        found.name
+        for found in distributions
+        if found.package in packages and found.folder.parent.name == "packages"
+    }
