@@ -125,7 +125,7 @@ def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
         if axis is not None and _is_mask(axis):
             yield Drawn(handle, [[*_bits(storage, axis, array)]])
         elif axis is not None:
-            cells = [*_entries(array, slots.elements[axis.name], rows)]
+            cells = [*_entries(array, slots.of_axes[axis.name], rows)]
             yield Drawn(handle, _shaped(cells, _dimensions(storage, _ancestors(axes, axis))))
         elif any(_handle(indptr_of(axis)) == handle for axis in axes.values()):
             yield Drawn(handle, [[[(str(offset), "cell") for offset in array]]])
@@ -146,7 +146,7 @@ def _bits(storage: Storage, axis: Axis, words: Array) -> Iterator[list[Cell]]:
     """Yield a line for each word: the bits of the columns that there are, the lowest first."""
     slots = _slots(storage)
     rows = coordinates_of_slots(storage, slots, len(storage.shape) - 2)
-    above = slots.elements[axis.parent or ""]
+    above = slots.of_axes[axis.parent or ""]
     width = min(evaluate(axis.length, storage.sizes), storage.shape[-1])
     for number, word in enumerate(words):
         colors = {f"row{row}" for row in rows[above == number]}

@@ -101,29 +101,29 @@ def _built_storage(
     sizes = KnownSizes(description, target.sizes)
     for expr, size in zip(shape_of(description), source.shape, strict=True):
         sizes.bind(expr, size)
-    state = with_coordinates(TargetAxes(source, loop, order, target, requires, sizes))
+    axes = with_coordinates(TargetAxes(source, loop, order, target, requires, sizes))
     for name in description.buffer.axes:
-        state = _with_next_axis(state, state.axes[name])
-    return run_last_kernel(state, options)
+        axes = _with_next_axis(axes, axes.by_name[name])
+    return run_last_kernel(axes, options)
 
 
-def _with_next_axis(state: TargetAxes, axis: Axis) -> TargetAxes:
+def _with_next_axis(axes: TargetAxes, axis: Axis) -> TargetAxes:
     """Return the axes with the next one in the order of the buffer."""
     indptr, indices = indptr_of(axis), indices_of(axis)
-    if axis.name not in state.elements.coordinates and indices is None:
+    if axis.name not in axes.elements.coordinates and indices is None:
         if integer_value(axis.length) != 1 or indptr is not None:
-            return with_axis(state, axis, add_slots(state, axis, indptr))
-        state = with_bindings(state, ElementBindings({axis.name: AxisCoordinate(ZERO)}))
-    return with_axis(state, axis, _axis_result(state, axis, indptr, indices))
+            return with_axis(axes, axis, add_slots(axes, axis, indptr))
+        axes = with_bindings(axes, ElementBindings({axis.name: AxisCoordinate(ZERO)}))
+    return with_axis(axes, axis, _axis_result(axes, axis, indptr, indices))
 
 
 def _axis_result(
-    state: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices | None
+    axes: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices | None
 ) -> AxisResult:
-    parent = state.axis_slots[axis.parent]
+    parent = axes.axis_slots[axis.parent]
     if indices is not None:
-        return add_compressed(state, CompressedAxis(axis, indptr, indices, parent))
+        return add_compressed(axes, CompressedAxis(axis, indptr, indices, parent))
     if indptr is not None:
-        return add_ragged(state, axis, indptr=indptr, parent=parent)
-    position = coordinate_along(state, axis.name)
-    return add_fixed(state, axis, position=position, width=length_of_axis(state, axis))
+        return add_ragged(axes, axis, indptr=indptr, parent=parent)
+    position = coordinate_along(axes, axis.name)
+    return add_fixed(axes, axis, position=position, width=length_of_axis(axes, axis))

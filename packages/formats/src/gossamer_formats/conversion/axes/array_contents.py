@@ -35,30 +35,30 @@ from gossamer_ir.nodes import Axis, Expr, FormatDescription, Load, Var
 
 
 def with_contents(
-    state: TargetAxes, load: Load, *, solved: Solved, size: Size, low: int
+    axes: TargetAxes, load: Load, *, solved: Solved, size: Size, low: int
 ) -> TargetAxes:
     """Rank the contents of an index array, which are integers from `low`, and return the axes with the
     coordinates that index them."""
-    indexing = indexing_axes(state.description, load)
-    if any(name in state.elements.coordinates for name in indexing):
+    indexing = indexing_axes(axes.description, load)
+    if any(name in axes.elements.coordinates for name in indexing):
         raise NotDirectError("an index array is indexed by a known coordinate")
-    require_table(state, size.value)
+    require_table(axes, size.value)
     value = solved.value
     if low:
-        value = sub(value, state.arguments.integer(f"low_{load.buffer}", low).expr)
+        value = sub(value, axes.arguments.integer(f"low_{load.buffer}", low).expr)
     contents = _Contents(load.buffer, solved, value, size, low)
-    listed = _listed(state, contents)
-    from_low = state.recorder.compute(np.subtract, listed, low) if low else listed
+    listed = _listed(axes, contents)
+    from_low = axes.recorder.compute(np.subtract, listed, low) if low else listed
     rank = index_var(f"rank_{load.buffer}")
-    found = rank_in_table(state, load.buffer, value=value, listed=from_low, size=size)
-    total = state.recorder.decide(size_of, listed)
-    coordinates = _digits(state, [state.axes[name] for name in indexing], rank, total)
+    found = rank_in_table(axes, load.buffer, value=value, listed=from_low, size=size)
+    total = axes.recorder.decide(size_of, listed)
+    coordinates = _digits(axes, [axes.by_name[name] for name in indexing], rank, total)
     dimensions = dimensions_of(solved.value)
     elements = ElementBindings(
         {name: AxisCoordinate(each, dimensions=dimensions) for name, each in coordinates.items()},
         statements=(let(rank.name, found),),
     )
-    return with_bindings(state, elements, _array_of(state, contents, listed))
+    return with_bindings(axes, elements, _array_of(axes, contents, listed))
 
 
 class _Contents(NamedTuple):
@@ -71,28 +71,28 @@ class _Contents(NamedTuple):
     low: int
 
 
-def _listed(state: TargetAxes, contents: _Contents) -> RecordedValue:
+def _listed(axes: TargetAxes, contents: _Contents) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
-    recorder, (name, solved, value, size, low) = state.recorder, contents
-    if name not in state.target.orders:
-        found = occurring(state, value, size)
+    recorder, (name, solved, value, size, low) = axes.recorder, contents
+    if name not in axes.target.orders:
+        found = occurring(axes, value, size)
         return recorder.compute(np.add, found, low) if low else found
     counts = None
     if solved.extent is not None:
         counts = recorder.compute(np.zeros, size.value, np.int64)
         at = index_var("at_")
         counted = {"COUNT": ArrayArgument(counts, "int64", (size.expr,))}
-        run_query(state, [let(at.name, value), increment("COUNT", at, "int64")], counted)
-    return recorder.compute(listed_contents, state.target, name, counts)
+        run_query(axes, [let(at.name, value), increment("COUNT", at, "int64")], counted)
+    return recorder.compute(listed_contents, axes.target, name, counts)
 
 
-def _array_of(state: TargetAxes, contents: _Contents, listed: RecordedValue) -> BuiltStorage:
+def _array_of(axes: TargetAxes, contents: _Contents, listed: RecordedValue) -> BuiltStorage:
     """Return the index array with its contents."""
-    name, description = contents.buffer, state.description
+    name, description = contents.buffer, axes.description
     buffer = next(array for array in description.index_arrays if array.name == name)
-    count = prod(state.sizes.value(size) for size in buffer.shape)
+    count = prod(axes.sizes.value(size) for size in buffer.shape)
     unused = unused_content(contents.solved)
-    array = state.recorder.compute(_array, description, name, listed, count, unused)
+    array = axes.recorder.compute(_array, description, name, listed, count, unused)
     return BuiltStorage({buffer.handle or buffer.name: IndexArray(array, "int64")})
 
 
@@ -102,20 +102,20 @@ def _array(
     return listed_array(description, buffer, listed, size=size, unused=unused)
 
 
-def _digits(state: TargetAxes, axes: Sequence[Axis], value: Expr, total: int) -> dict[str, Expr]:
+def _digits(axes: TargetAxes, indexing: Sequence[Axis], value: Expr, total: int) -> dict[str, Expr]:
     """Return the digits of a value: the coordinates along axes, of which the last varies fastest."""
     found: dict[str, Expr] = {}
-    for axis in reversed(axes[1:]):
-        length = state.sizes.value(axis.length)
+    for axis in reversed(indexing[1:]):
+        length = axes.sizes.value(axis.length)
         if length == 1:
             found[axis.name] = ZERO
             continue
-        size = state.arguments.constant(f"w_{axis.name}", length)
+        size = axes.arguments.constant(f"w_{axis.name}", length)
         found[axis.name] = binary("floormod", value, size.expr)
         value, total = floordiv(value, size.expr), -(-total // length)
-    if state.sizes.bind(axes[0].length, total) < total:
+    if axes.sizes.bind(indexing[0].length, total) < total:
         raise NotDirectError("there are more contents than entries")
-    found[axes[0].name] = value
+    found[indexing[0].name] = value
     return found
 
 

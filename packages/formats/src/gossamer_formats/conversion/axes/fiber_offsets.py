@@ -32,57 +32,57 @@ class FiberOffsets(NamedTuple):
 
 
 def offsets_from_lengths(
-    state: TargetAxes, indptr: Indptr, *, lengths: RecordedValue, most: RecordedValue
+    axes: TargetAxes, indptr: Indptr, *, lengths: RecordedValue, most: RecordedValue
 ) -> FiberOffsets:
     """Return the offsets of fibers with known lengths; there are at most `most` slots."""
-    dtype = state.recorder.decide(native_index_dtype, most)
-    offsets = state.recorder.compute(offsets_of_lengths, lengths, dtype)
-    return fiber_offsets(state, indptr, offsets=offsets, dtype=dtype)
+    dtype = axes.recorder.decide(native_index_dtype, most)
+    offsets = axes.recorder.compute(offsets_of_lengths, lengths, dtype)
+    return fiber_offsets(axes, indptr, offsets=offsets, dtype=dtype)
 
 
 def offsets_of_dense_fibers(
-    state: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
+    axes: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
 ) -> FiberOffsets:
     """Return the offsets of an axis that stores no coordinates; the longest fiber is as long as the axis.
 
     Raises `NotDirectError` if one is longer.
     """
-    longest = state.recorder.decide(longest_of, lengths)
-    if state.sizes.bind(axis.length, longest) < longest:
+    longest = axes.recorder.decide(longest_of, lengths)
+    if axes.sizes.bind(axis.length, longest) < longest:
         raise NotDirectError("a fiber is too long")
-    most = state.recorder.compute(sum_of, lengths)
-    return offsets_from_lengths(state, indptr, lengths=lengths, most=most)
+    most = axes.recorder.compute(sum_of, lengths)
+    return offsets_from_lengths(axes, indptr, lengths=lengths, most=most)
 
 
 def fiber_offsets(
-    state: TargetAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
+    axes: TargetAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
 ) -> FiberOffsets:
     """Return the offsets of fibers whose array is complete."""
-    total = state.recorder.compute(total_of, offsets)
+    total = axes.recorder.compute(total_of, offsets)
     array = IndexArray(offsets, dtype, total)
-    storage = BuiltStorage({indptr.handle: array}, slot_counts=slot_total(state, indptr, total))
+    storage = BuiltStorage({indptr.handle: array}, slot_counts=slot_total(axes, indptr, total))
     return FiberOffsets(offsets, dtype, total, storage)
 
 
-def slot_total(state: TargetAxes, indptr: Indptr, total: RecordedValue) -> dict[str, RecordedValue]:
+def slot_total(axes: TargetAxes, indptr: Indptr, total: RecordedValue) -> dict[str, RecordedValue]:
     """Return the size that is the number of all slots of an axis whose fibers vary, if it is not given.
 
     Raises `NotDirectError` if it is given and differs.
     """
     if indptr.nnz is None:
         return {}
-    if isinstance(indptr.nnz, Var) and not state.sizes.is_known(indptr.nnz):
+    if isinstance(indptr.nnz, Var) and not axes.sizes.is_known(indptr.nnz):
         return {indptr.nnz.name: total}
-    if not state.recorder.decide(_are_equal, total, state.sizes.value(indptr.nnz)):
+    if not axes.recorder.decide(_are_equal, total, axes.sizes.value(indptr.nnz)):
         raise NotDirectError("the number of slots differs from the one that is given")
     return {}
 
 
-def is_unknown_list(state: TargetAxes, axis: Axis) -> bool:
+def is_unknown_list(axes: TargetAxes, axis: Axis) -> bool:
     """Return whether the only fiber of an axis may have any number of slots, which becomes a size."""
     width = None if is_varied(axis) else width_of(axis)
-    is_unknown = isinstance(width, Var) and not state.sizes.is_known(width)
-    return is_unknown and is_list(state.description, axis)
+    is_unknown = isinstance(width, Var) and not axes.sizes.is_known(width)
+    return is_unknown and is_list(axes.description, axis)
 
 
 def list_size(axis: Axis, count: RecordedValue) -> dict[str, RecordedValue]:
@@ -96,10 +96,10 @@ def _are_equal(first: int, second: int) -> bool:
     return first == second
 
 
-def first_slot(state: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
+def first_slot(axes: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
     """Pass offsets to the kernels, and return the first slot of the element's fiber."""
     name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
-    state.arguments.array(name, offsets.array, offsets.dtype, size)
+    axes.arguments.array(name, offsets.array, offsets.dtype, size)
     return load(name, parent.slot, offsets.dtype)
 
 
@@ -119,11 +119,11 @@ ENDS = "ENDS"
 """The array in which kernels store the ends of fibers; its first element is the start of the first fiber."""
 
 
-def new_ends(state: TargetAxes, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
+def new_ends(axes: TargetAxes, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
     """Return the array of ends before any is known; by default, each value of the source may have a slot."""
     if dtype is None:
-        dtype = state.recorder.decide(native_index_dtype, state.source.value_count)
-    ends = state.recorder.compute(_no_ends, fibers.size.value, dtype)
+        dtype = axes.recorder.decide(native_index_dtype, axes.source.value_count)
+    ends = axes.recorder.compute(_no_ends, fibers.size.value, dtype)
     return ArrayArgument(ends, dtype, (add(fibers.size.expr, ONE),))
 
 

@@ -19,20 +19,20 @@ ELEMENTS_AHEAD = 24
 
 
 def later_slot(
-    state: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
+    axes: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
 ) -> LaterSlot | None:
     """Return the slot that an array of next slots has for a later element at this time: the elements until
     then move it on by a few slots.
 
     None unless the fiber of an element follows from its index in the loop over all elements.
     """
-    loops = [each for each in state.loop.nest if isinstance(each, For)]
+    loops = [each for each in axes.loop.nest if isinstance(each, For)]
     element = index_var(loops[-1].var)
-    whole = loops[0] if len(loops) == 1 else state.loop.whole.get(element.name)
+    whole = loops[0] if len(loops) == 1 else axes.loop.whole.get(element.name)
     if whole is None or whole.start != ZERO:
         return None
     bindings = [
-        each for each in (*state.loop.nest, *state.elements.statements) if isinstance(each, Let)
+        each for each in (*axes.loop.nest, *axes.elements.statements) if isinstance(each, Let)
     ]
     values = {each.var.name: each.value for each in bindings}
     fiber = resolve(parent.slot, values)

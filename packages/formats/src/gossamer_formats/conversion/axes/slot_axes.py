@@ -42,24 +42,24 @@ class _Below(NamedTuple):
     group: AxisSlot
 
 
-def add_slots(state: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
+def add_slots(axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
     """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
     by their ranks, in portions of its width."""
     # Left to NumPy, which knows the longest fiber before it stores any.
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
-    below, parent = _below(state, axis), state.axis_slots[axis.parent]
-    ranked = _shared_ranks(state, below) if below.is_shared else _own_ranks(state, axis, below)
-    lengths = state.recorder.compute(_portions, ranked.counts, parent.size.value, below.width)
-    offsets = offsets_of_dense_fibers(state, axis, indptr=indptr, lengths=lengths)
-    first = first_slot(state, axis, offsets=offsets, parent=parent)
-    size = state.arguments.constant(f"w_{below.axis.name}", below.width).expr
+    below, parent = _below(axes, axis), axes.axis_slots[axis.parent]
+    ranked = _shared_ranks(axes, below) if below.is_shared else _own_ranks(axes, axis, below)
+    lengths = axes.recorder.compute(_portions, ranked.counts, parent.size.value, below.width)
+    offsets = offsets_of_dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
+    first = first_slot(axes, axis, offsets=offsets, parent=parent)
+    size = axes.arguments.constant(f"w_{below.axis.name}", below.width).expr
     portion = floordiv(ranked.rank, size)
     position = ZERO if below.width == 1 else binary("floormod", ranked.rank, size)
     found = ElementBindings({axis.name: AxisCoordinate(portion)}, {below.axis.name: position})
     own = BuiltStorage(slots=ValueSlots(are_own=not below.is_shared))
     return AxisResult(
-        sized_slot(state, axis, add(first, portion), offsets.total),
+        sized_slot(axes, axis, add(first, portion), offsets.total),
         ranked.bindings.extended(found),
         offsets.storage.extended(own),
     )
@@ -74,19 +74,19 @@ class _Ranked(NamedTuple):
     bindings: ElementBindings
 
 
-def _own_ranks(state: TargetAxes, axis: Axis, below: _Below) -> _Ranked:
+def _own_ranks(axes: TargetAxes, axis: Axis, below: _Below) -> _Ranked:
     """Return the ranks of elements that have a slot each: they are counted."""
-    counts = fiber_counts(state, below.group, [below.axis.name])
-    starts = state.recorder.compute(np.zeros, below.group.size.value, np.int32)
-    taken = take_next(state, axis.name, fiber=below.group, starts=starts)
+    counts = fiber_counts(axes, below.group, [below.axis.name])
+    starts = axes.recorder.compute(np.zeros, below.group.size.value, np.int32)
+    taken = take_next(axes, axis.name, fiber=below.group, starts=starts)
     return _Ranked(counts, taken.value, ElementBindings(statements=taken.statements))
 
 
-def _shared_ranks(state: TargetAxes, below: _Below) -> _Ranked:
+def _shared_ranks(axes: TargetAxes, below: _Below) -> _Ranked:
     """Return the ranks of elements that share slots: those of their coordinates."""
-    fibers = marked_fibers(state, below.axis, below.group)
-    found = rank_in_fiber(state, below.axis, parent=below.group, fibers=fibers)
-    counts = state.recorder.compute(np.diff, fibers.offsets)
+    fibers = marked_fibers(axes, below.axis, below.group)
+    found = rank_in_fiber(axes, below.axis, parent=below.group, fibers=fibers)
+    counts = axes.recorder.compute(np.diff, fibers.offsets)
     return _Ranked(counts, found.rank, found.bindings)
 
 
@@ -101,44 +101,44 @@ def _portions(counts: Array, parents: int, width: int) -> Array:
     return found
 
 
-def _below(state: TargetAxes, axis: Axis) -> _Below:
+def _below(axes: TargetAxes, axis: Axis) -> _Below:
     """Return the last axis, if it stores coordinates in fibers of fixed width below an axis."""
-    below = state.axes[state.description.buffer.axes[-1]]
+    below = axes.by_name[axes.description.buffer.axes[-1]]
     indices = indices_of(below)
-    if axis.name not in ancestors(state.axes, below.name):
+    if axis.name not in ancestors(axes.by_name, below.name):
         raise NotDirectError("the last axis is not below the slots")
-    if indices is None or is_varied(below) or not state.sizes.is_known(width_of(below)):
+    if indices is None or is_varied(below) or not axes.sizes.is_known(width_of(below)):
         raise NotDirectError("no compressed axis of fixed width takes the elements of the slots")
-    between = axes_between(state.axes, axis, below)
-    above = ancestors(state.axes, axis.name)
-    others = set(state.axes) - {axis.name, below.name, *between, *above}
-    is_shared = not all(_is_single(state, state.axes[name]) for name in others)
+    between = axes_between(axes.by_name, axis, below)
+    above = ancestors(axes.by_name, axis.name)
+    others = set(axes.by_name) - {axis.name, below.name, *between, *above}
+    is_shared = not all(_is_single(axes, axes.by_name[name]) for name in others)
     are_dense = all(
-        indices_of(state.axes[name]) is None
-        and not is_varied(state.axes[name])
-        and name in state.elements.coordinates
+        indices_of(axes.by_name[name]) is None
+        and not is_varied(axes.by_name[name])
+        and name in axes.elements.coordinates
         for name in between
     )
     if not are_dense or (is_shared and not indices.unique):
         raise NotDirectError("the axes between the slots and those that are stored are not dense")
-    width = state.sizes.value(width_of(below))
-    return _Below(below, width, is_shared, _group(state, axis, between))
+    width = axes.sizes.value(width_of(below))
+    return _Below(below, width, is_shared, _group(axes, axis, between))
 
 
-def _is_single(state: TargetAxes, axis: Axis) -> bool:
+def _is_single(axes: TargetAxes, axis: Axis) -> bool:
     """Return whether an axis has one coordinate."""
-    return state.sizes.is_known(axis.length) and state.sizes.value(axis.length) == 1
+    return axes.sizes.is_known(axis.length) and axes.sizes.value(axis.length) == 1
 
 
-def _group(state: TargetAxes, axis: Axis, between: list[str]) -> AxisSlot:
+def _group(axes: TargetAxes, axis: Axis, between: list[str]) -> AxisSlot:
     """Return the fiber within which elements are counted."""
-    group = state.axis_slots[axis.parent]
+    group = axes.axis_slots[axis.parent]
     for name in between:
         group = slot_within(
-            state,
+            axes,
             f"N_{axis.name}_{name}",
             outer=group,
-            position=coordinate_along(state, name),
-            width=length_of_axis(state, state.axes[name]),
+            position=coordinate_along(axes, name),
+            width=length_of_axis(axes, axes.by_name[name]),
         )
     return group

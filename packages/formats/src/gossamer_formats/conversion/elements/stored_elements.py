@@ -33,17 +33,17 @@ class Elements(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """The slots of the axes that were enumerated so far: for each slot its value index, its
-    element of each axis, and its coordinate along each axis."""
+    """The slots of the axes that were enumerated so far: for each slot of the last one its value index, the
+    slot of each axis in which it is, and its coordinate along each axis."""
 
     value_indices: Array
-    elements: dict[str, Array]
+    of_axes: dict[str, Array]
     coordinates: dict[str, Array]
 
     def select(self, chosen: Array) -> Slots:
         return Slots(
             self.value_indices[chosen],
-            {name: array[chosen] for name, array in self.elements.items()},
+            {name: array[chosen] for name, array in self.of_axes.items()},
             {name: array[chosen] for name, array in self.coordinates.items()},
         )
 
@@ -97,12 +97,12 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
     """Return the slots of an axis within all slots of the axes before it."""
     indptr = indptr_of(axis)
     count = outer.value_indices.size
-    parents = np.zeros(count, np.int64) if axis.parent is None else outer.elements[axis.parent]
+    parents = np.zeros(count, np.int64) if axis.parent is None else outer.of_axes[axis.parent]
     if indptr is None:
         width = evaluate(width_of(axis), storage.sizes)
         slots = outer.select(np.repeat(np.arange(count), width))
         positions = np.tile(np.arange(width), count)
-        elements = np.repeat(parents, width) * width + positions
+        own = np.repeat(parents, width) * width + positions
         value_indices = slots.value_indices * width + positions
     else:
         offsets = storage.arrays[indptr.handle].astype(np.int64)
@@ -110,16 +110,16 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
         lengths = offsets[parents + 1] - starts
         slots = outer.select(np.repeat(np.arange(count), lengths))
         positions = _counted_from_zero(lengths)
-        value_indices = elements = np.repeat(starts, lengths) + positions
+        value_indices = own = np.repeat(starts, lengths) + positions
     indices = indices_of(axis)
     coordinates = positions
     if indices is not None:
         stored = storage.arrays[indices.handle]
         of_slots = _coordinates_of_bits(stored) if indices.is_mask else stored
-        coordinates = of_slots[elements].astype(np.int64)
+        coordinates = of_slots[own].astype(np.int64)
     inner = Slots(
         value_indices,
-        {**slots.elements, axis.name: elements},
+        {**slots.of_axes, axis.name: own},
         {**slots.coordinates, axis.name: coordinates},
     )
     if indices is None or not indices.padded:

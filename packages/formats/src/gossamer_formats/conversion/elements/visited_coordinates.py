@@ -52,7 +52,7 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
         slots = enumerated(storage, axes[name], slots)
         if name not in used and all(map(is_full, below)):
             # Each slot of this axis leads to the same coordinates, so one of each fiber is enough.
-            slots = slots.select(_first_slots(slots.elements, name))
+            slots = slots.select(_first_slots(slots.of_axes, name))
     found = coordinates_of_slots(storage, slots, dimension)
     found = found[(found >= 0) & (found < storage.shape[dimension])]
     is_declared = all(_is_distinct(storage, axes[name], is_used=name in used) for name in needed)
@@ -67,11 +67,11 @@ def _used_axes(storage: Storage, coordinate: Expr) -> list[str]:
     return [axis for variable, axis in pairs if variable in variables]
 
 
-def _first_slots(elements: dict[str, Array], axis: str) -> Array:
+def _first_slots(slots: dict[str, Array], axis: str) -> Array:
     """Return the indices of the first slot of an axis in each slot of the axes before it."""
-    begins = np.zeros(elements[axis].size, bool)
+    begins = np.zeros(slots[axis].size, bool)
     begins[:1] = True
-    for name, own in elements.items():
+    for name, own in slots.items():
         if name != axis:
             begins[1:] |= own[1:] != own[:-1]
     return np.flatnonzero(begins)

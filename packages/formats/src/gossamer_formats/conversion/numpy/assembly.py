@@ -105,14 +105,14 @@ def _shape(buffer: Buffer, sizes: KnownSizes) -> list[int]:
 
 
 class _Level(NamedTuple):
-    """An axis that was built: each tensor element's element of the axis, and the number of all."""
+    """An axis that was built: each element's slot of the axis, and the number of slots."""
 
-    elements: Array
-    size: int
+    slots: Array
+    slot_count: int
 
 
 class _Builder:
-    """The state while axes are built from the outermost to the innermost."""
+    """The axes while they are built from the outermost to the innermost."""
 
     def __init__(
         self,
@@ -154,57 +154,57 @@ class _Builder:
     def _add_fixed(self, axis: Axis, positions: Array, width: int) -> None:
         """Add an axis with `width` slots in every fiber, of which each element takes one."""
         parent = self._parent(axis)
-        self.levels[axis.name] = _Level(parent.elements * width + positions, parent.size * width)
+        self.levels[axis.name] = _Level(parent.slots * width + positions, parent.slot_count * width)
         self.value_indices = self.value_indices * width + positions
         self.value_count *= width
 
-    def _add_varied(self, axis: Axis, indptr: Indptr, lengths: Array, elements: Array) -> None:
-        """Add an axis whose fibers have these lengths."""
+    def _add_varied(self, axis: Axis, indptr: Indptr, lengths: Array, slots: Array) -> None:
+        """Add an axis whose fibers have these lengths, of which each element takes a slot."""
         offsets = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         self.arrays[indptr.handle] = offsets
         total = int(offsets[-1])
         if indptr.nnz is not None:
             self.sizes.bind(indptr.nnz, total)
-        self.levels[axis.name] = _Level(elements, total)
-        self.value_indices, self.value_count = elements, total
+        self.levels[axis.name] = _Level(slots, total)
+        self.value_indices, self.value_count = slots, total
 
     def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
         parent = self._parent(axis)
-        lengths = np.zeros(parent.size, np.int64)
-        np.maximum.at(lengths, parent.elements, self.coordinates[axis.name] + 1)
+        lengths = np.zeros(parent.slot_count, np.int64)
+        np.maximum.at(lengths, parent.slots, self.coordinates[axis.name] + 1)
         self.sizes.bind(axis.length, int(lengths.max(initial=0)))
         self._check_range(axis)
         starts = np.cumsum(lengths) - lengths
-        elements = starts[parent.elements] + self.coordinates[axis.name]
-        self._add_varied(axis, indptr, lengths, elements)
+        slots = starts[parent.slots] + self.coordinates[axis.name]
+        self._add_varied(axis, indptr, lengths, slots)
 
     def _build_compressed(self, axis: Axis, indptr: Indptr | None, indices: Indices) -> None:
         parent = self._parent(axis)
         coordinates = self.coordinates[axis.name]
-        columns = [parent.elements, coordinates]
+        columns = [parent.slots, coordinates]
         if not indices.unique:
             columns.append(self._repetitions(axis, columns))
-        slots = distinct(columns)
-        parents = parent.elements[slots.firsts]
-        lengths = np.bincount(parents, minlength=parent.size)
+        found = distinct(columns)
+        parents = parent.slots[found.firsts]
+        lengths = np.bincount(parents, minlength=parent.slot_count)
         starts = np.cumsum(lengths) - lengths
         if indptr is not None:
-            stored = coordinates[slots.firsts]
+            stored = coordinates[found.firsts]
             if indices.is_mask:
-                stored = self._words(axis, indices, stored, parents=parents, size=parent.size)
+                stored = self._words(axis, indices, stored, parents=parents, size=parent.slot_count)
             self.arrays[indices.handle] = stored
-            self._add_varied(axis, indptr, lengths, slots.ranks)
+            self._add_varied(axis, indptr, lengths, found.ranks)
             return
         width = self.sizes.bind(width_of(axis), int(lengths.max(initial=0)))
         if np.any(lengths > width):
             raise self._overflow_error(axis, lengths, width)
         length = self.sizes.value(axis.length)
-        stored = np.full(parent.size * width, length, np.int64)
-        positions = np.arange(slots.firsts.size) - starts[parents]
-        stored[parents * width + positions] = coordinates[slots.firsts]
+        stored = np.full(parent.slot_count * width, length, np.int64)
+        positions = np.arange(found.firsts.size) - starts[parents]
+        stored[parents * width + positions] = coordinates[found.firsts]
         self.arrays[indices.handle] = stored
-        self._add_fixed(axis, positions[slots.ranks], width)
+        self._add_fixed(axis, positions[found.ranks], width)
 
     def _words(
         self, axis: Axis, indices: Indices, coordinates: Array, *, parents: Array, size: int
@@ -253,7 +253,7 @@ class _Builder:
                 f"The axis '{axis.name}' of the format '{self.description.name}' does not occur in the map, "
                 "and no compressed axis of fixed width is below it.",
             )
-        groups = [] if axis.parent is None else [self._parent(axis).elements]
+        groups = [] if axis.parent is None else [self._parent(axis).slots]
         groups += [self.coordinates[name] for name in axes_between(self.axes, axis, below)]
         return self._slot_ranks(below, groups) // max(self.sizes.value(width_of(below)), 1)
 
@@ -284,7 +284,7 @@ class _Builder:
 
     def _overflow_error(self, axis: Axis, lengths: Array, width: int) -> FormatError:
         fiber = int(np.argmax(lengths > width))
-        members = np.flatnonzero(self._parent(axis).elements == fiber)[: width + 1]
+        members = np.flatnonzero(self._parent(axis).slots == fiber)[: width + 1]
         elements = ", ".join(self._element(int(member)) for member in members[:8])
         return FormatError(
             "format.width",

@@ -54,71 +54,71 @@ class _ArrayStore(NamedTuple):
     value: Expr
 
 
-def run_last_kernel(state: TargetAxes, options: ElementOptions) -> RecordedConversion:
+def run_last_kernel(axes: TargetAxes, options: ElementOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
     # Each value is stored without reading its slot: of repeated elements, one would be kept.
-    if not state.storage.slots.are_own and not state.order.are_distinct:
+    if not axes.storage.slots.are_own and not axes.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
-    described = typed_description(state, options.index_dtype)
+    described = typed_description(axes, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)
-    results = shared_arrays(state, dtypes) | _shared_results(state, handle, options)
-    stores = _coordinate_stores(state, dtypes) | _value_stores(state, described, options)
+    results = shared_arrays(axes, dtypes) | _shared_results(axes, handle, options)
+    stores = _coordinate_stores(axes, dtypes) | _value_stores(axes, described, options)
     made, complete = _run(
-        state, {name: each for name, each in stores.items() if name not in results}
+        axes, {name: each for name, each in stores.items() if name not in results}
     )
-    results |= made | complete_arrays(state.recorder, complete.arrays, dtypes)
+    results |= made | complete_arrays(axes.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
-    count = state.recorder.compute(size_of, results[handle])
-    known = state.sizes.known
+    count = axes.recorder.compute(size_of, results[handle])
+    known = axes.sizes.known
     storage = RecordedStorage(described, known, results, count, are_new=True)
     return RecordedConversion(storage, {**known, **complete.slot_counts}, permutation)
 
 
 def _shared_results(
-    state: TargetAxes, handle: str, options: ElementOptions
+    axes: TargetAxes, handle: str, options: ElementOptions
 ) -> dict[str, RecordedValue]:
     """Return what follows without a kernel if the slots are those of the source."""
-    if not state.storage.slots.are_of_source:
+    if not axes.storage.slots.are_of_source:
         return {}
     found = {}
-    if is_shareable(state.recorder, state.source, state.source.values):
-        found[handle] = state.source.values
+    if is_shareable(axes.recorder, axes.source, axes.source.values):
+        found[handle] = axes.source.values
     if options.wants_permutation:
-        found[PERMUTATION] = state.recorder.compute(np.arange, state.source.value_count)
+        found[PERMUTATION] = axes.recorder.compute(np.arange, axes.source.value_count)
     return found
 
 
-def _coordinate_stores(state: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
+def _coordinate_stores(axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
     found = {}
-    for stored in state.storage.stored:
-        dtype, slot = dtypes[stored.handle], state.axis_slots[stored.axis]
+    for stored in axes.storage.stored:
+        dtype, slot = dtypes[stored.handle], axes.axis_slots[stored.axis]
         wanted = WantedArray(slot.size.value, dtype, stored.unused)
-        coordinate = cast(coordinate_along(state, stored.axis), dtype)
+        coordinate = cast(coordinate_along(axes, stored.axis), dtype)
         found[stored.handle] = _ArrayStore(wanted, slot, coordinate)
     return found
 
 
 def _value_stores(
-    state: TargetAxes, described: FormatDescription, options: ElementOptions
+    axes: TargetAxes, described: FormatDescription, options: ElementOptions
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their indices in the source."""
-    extra, slot = described.buffer.extra_storage, state.value_slot
-    is_filled = state.storage.slots.are_filled and not extra
+    extra, slot = described.buffer.extra_storage, axes.value_slot
+    is_filled = axes.storage.slots.are_filled and not extra
     if extra:
-        count = state.recorder.compute(plus, slot.size.value, extra)
+        count = axes.recorder.compute(plus, slot.size.value, extra)
         slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
     size = slot.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
-    found = {values_handle(described): _ArrayStore(values, slot, state.loop.value)}
+    found = {values_handle(described): _ArrayStore(values, slot, axes.loop.value)}
     if options.wants_permutation:
         permutation = WantedArray(size, "int64", None if is_filled else UNSTORED)
         found[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
     return found
 
 
-def _prefetches(state: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
+def _prefetches(axes: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
     """Return the statements that fetch the lines of arrays in which a later element will be stored."""
-    later = state.elements.later
+    later = axes.elements.later
     if later is None:
         return []
     slot = index_var("later")
@@ -127,12 +127,12 @@ def _prefetches(state: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
 
 
 def _run(
-    state: TargetAxes, stores: Mapping[str, _ArrayStore]
+    axes: TargetAxes, stores: Mapping[str, _ArrayStore]
 ) -> tuple[dict[str, RecordedValue], BuiltStorage]:
     """Run the kernel, and return the new arrays, and the storage with the slots that the kernel counts."""
     if not stores:
-        return {}, state.storage
-    made = allocate(state.recorder, {name: each.wanted for name, each in stores.items()})
+        return {}, axes.storage
+    made = allocate(axes.recorder, {name: each.wanted for name, each in stores.items()})
     statements = [
         Store(f"T_{name}", (each.into.slot,), each.value) for name, each in stores.items()
     ]
@@ -140,10 +140,10 @@ def _run(
         f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.into.size.expr,))
         for name, each in stores.items()
     }
-    appended = state.storage.slots.appended
+    appended = axes.storage.slots.appended
     if appended is None:
-        run_query(state, [*_prefetches(state, [*arguments]), *statements], arguments)
-        return made, state.storage
-    total, counted = append_elements(state, appended, stores=statements, arguments=arguments)
-    used = {name: state.recorder.compute(without_end, array, total) for name, array in made.items()}
-    return used, state.storage.extended(counted)
+        run_query(axes, [*_prefetches(axes, [*arguments]), *statements], arguments)
+        return made, axes.storage
+    total, counted = append_elements(axes, appended, stores=statements, arguments=arguments)
+    used = {name: axes.recorder.compute(without_end, array, total) for name, array in made.items()}
+    return used, axes.storage.extended(counted)

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import Axis, Call, Expr, InRange
 
 
 def add_axis(axes: SourceAxes, axis: Axis) -> None:
-    """Add the loop over an axis, unless its coordinate is bound, and bind its element and its coordinate."""
+    """Add the loop over an axis, unless its coordinate is bound, and bind its slot and its coordinate."""
     indices = indices_of(axis)
     if indptr_of(axis) is not None:
         _add_varied(axes, axis, indices)
@@ -39,28 +39,28 @@ def add_axis(axes: SourceAxes, axis: Axis) -> None:
 
 
 def _add_varied(axes: SourceAxes, axis: Axis, indices: Indices | None) -> None:
-    name, parent = axis.name, axes.elements[axis.parent]
+    name, parent = axis.name, axes.slots[axis.parent]
     begin, end = _fiber(axes, axis, parent)
-    element, slot = index_var(f"e_{name}"), index_var(f"s_{name}")
+    slot, position = index_var(f"e_{name}"), index_var(f"s_{name}")
     if name in axes.sorted_slots:
-        axes.nest.append(loop(slot.name, begin, end, []))
-        axes.nest.append(let(element.name, _sorted_slot(axes, name, slot)))
+        axes.nest.append(loop(position.name, begin, end, []))
+        axes.nest.append(let(slot.name, _sorted_slot(axes, name, position)))
     elif indices is not None and indices.is_mask:
         # The slots of a fiber are counted from 0: `find_nth_bit` of such a loop needs few steps.
-        axes.nest.append(loop(slot.name, ZERO, sub(end, begin), []))
-        axes.nest.append(let(element.name, add(begin, slot)))
+        axes.nest.append(loop(position.name, ZERO, sub(end, begin), []))
+        axes.nest.append(let(slot.name, add(begin, position)))
     else:
         if _are_ancestors(axes, axis):
-            axes.whole[element.name] = loop(element.name, ZERO, axes.counts[name].expr, [])
-        axes.nest.append(loop(element.name, begin, end, []))
-    axes.elements[name] = element
+            axes.whole[slot.name] = loop(slot.name, ZERO, axes.counts[name].expr, [])
+        axes.nest.append(loop(slot.name, begin, end, []))
+    axes.slots[name] = slot
     if indices is None:
         axes.coordinates[name] = index_var(f"c_{name}")
-        axes.nest.append(let(f"c_{name}", sub(element, begin)))
+        axes.nest.append(let(f"c_{name}", sub(slot, begin)))
 
 
 def _are_ancestors(axes: SourceAxes, axis: Axis) -> bool:
-    """Return whether the loops so far are over all elements of the ancestors of an axis, in their order."""
+    """Return whether the loops so far are over all slots of the ancestors of an axis, in their order."""
     above = ancestors(axes.by_name, axis.name)[::-1]
     is_in_order = not axes.sorted_slots and not axes.contents
     return axes.visits_all and is_in_order and [*axes.coordinates] == above
@@ -68,19 +68,19 @@ def _are_ancestors(axes: SourceAxes, axis: Axis) -> bool:
 
 def _add_fixed(axes: SourceAxes, axis: Axis) -> None:
     name, width = axis.name, width_in(axes, axis)
-    parent = axes.elements[axis.parent]
+    parent = axes.slots[axis.parent]
     axes.counts[name] = axes.arguments.product(f"k_{name}", axes.counts[axis.parent], width)
     if width.value == 1:
-        axes.elements[name], axes.coordinates[name] = parent, ZERO
+        axes.slots[name], axes.coordinates[name] = parent, ZERO
         return
     position = index_var(f"x_{name}")
     if name not in axes.coordinates:
         axes.nest.append(loop(position.name, ZERO, width.expr, []))
     axes.coordinates[name] = position
-    axes.elements[name] = element = digits(parent, width.expr, position)
-    if element != position:
-        axes.elements[name] = index_var(f"e_{name}")
-        axes.nest.append(let(f"e_{name}", element))
+    axes.slots[name] = slot = digits(parent, width.expr, position)
+    if slot != position:
+        axes.slots[name] = index_var(f"e_{name}")
+        axes.nest.append(let(f"e_{name}", slot))
 
 
 def _bind_stored(axes: SourceAxes, axis: Axis, indices: Indices) -> None:
@@ -94,7 +94,7 @@ def _bind_stored(axes: SourceAxes, axis: Axis, indices: Indices) -> None:
     array = f"S_{indices.handle}"
     facts = (InRange(array, ZERO, add(length, last)),)
     add_array(axes, indices.handle, indices.dtype, axes.counts[name].expr, facts)
-    axes.nest.append(let(coordinate.name, load(array, axes.elements[name], indices.dtype)))
+    axes.nest.append(let(coordinate.name, load(array, axes.slots[name], indices.dtype)))
     axes.at_value_index[name] = indices.handle
     if indices.padded:
         axes.nest.append(when(compare("lt", coordinate, length), []))
@@ -113,18 +113,18 @@ def _fiber(axes: SourceAxes, axis: Axis, parent: Expr) -> tuple[Expr, Expr]:
     return load(array, parent, indptr.dtype), load(array, add(parent, ONE), indptr.dtype)
 
 
-def _sorted_slot(axes: SourceAxes, name: str, slot: Expr) -> Expr:
+def _sorted_slot(axes: SourceAxes, name: str, position: Expr) -> Expr:
     """Add the array of slots in the order of their coordinates, and return the next one."""
     array, count = f"ORDER_{name}", axes.counts[name].expr
     facts = (InRange(array, ZERO, count),)
     axes.arguments.array(array, axes.sorted_slots[name], "int32", count, facts)
-    return load(array, slot, "int32")
+    return load(array, position, "int32")
 
 
 def _bit(axes: SourceAxes, axis: Axis, indices: Indices) -> Expr:
     """Add an array of words, and return the coordinate: the index of a bit."""
     count = axes.counts[axis.parent].expr
     add_array(axes, indices.handle, indices.dtype, count)
-    word = load(f"S_{indices.handle}", axes.elements[axis.parent], indices.dtype)
+    word = load(f"S_{indices.handle}", axes.slots[axis.parent], indices.dtype)
     bit = Call("find_nth_bit", (word, index_var(f"s_{axis.name}")), "int64")
     return operation("min", bit, sub(length_in(axes, axis).expr, ONE))

@@ -122,7 +122,7 @@ def element_loop(
         dimension: axes.at_value_index[name]
         for dimension, result in enumerate(map_results(storage.description))
         if (name := axis_of(storage.description, result)) in axes.at_value_index
-        and value_index == axes.elements[name]
+        and value_index == axes.slots[name]
     }
     is_zero = zero_of(storage.description.buffer.dtype)
     return ElementLoop(

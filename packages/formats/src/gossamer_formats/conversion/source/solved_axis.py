@@ -44,7 +44,7 @@ def add_solved_axis(axes: SourceAxes, solved: SolvedAxis) -> None:
     axis = axes.by_name[solved.axis]
     axes.counts[axis.name] = width = width_in(axes, axis)
     coordinate = index_var(f"x_{axis.name}")
-    axes.elements[axis.name] = axes.coordinates[axis.name] = coordinate
+    axes.slots[axis.name] = axes.coordinates[axis.name] = coordinate
     value = sub(logical_variable(solved.dimension), in_kernel(axes, solved.rest))
     axes.nest += [
         let(coordinate.name, value),

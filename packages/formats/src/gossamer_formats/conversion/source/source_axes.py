@@ -27,9 +27,9 @@ from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Va
 class SourceAxes(msgspec.Struct, eq=False):
     """The loops so far.
 
-    `elements` and `coordinates` are those of an axis, `counts` the numbers of elements of all its fibers.
-    `at_value_index`: the handles of arrays that have the coordinates of an axis at its elements. `whole`: for
-    the variable of a loop, that over the elements of all fibers, which are visited in the same order.
+    `slots` and `coordinates` are those of an axis, `counts` the numbers of slots of all its fibers.
+    `at_value_index`: the handles of arrays that have the coordinates of an axis at its slots. `whole`: for
+    the variable of a loop, that over the slots of all fibers, which are visited in the same order.
     `contents`: the number of contents of an index array if there is a loop over them.
     """
 
@@ -37,7 +37,7 @@ class SourceAxes(msgspec.Struct, eq=False):
     arguments: SharedArguments
     sorted_slots: Mapping[str, RecordedValue]
     nest: list[Stmt] = []
-    elements: dict[str | None, Expr] = msgspec.field(default_factory=lambda: {None: ZERO})
+    slots: dict[str | None, Expr] = msgspec.field(default_factory=lambda: {None: ZERO})
     coordinates: dict[str, Expr] = {}
     counts: dict[str | None, Size] = msgspec.field(default_factory=lambda: {None: SINGLE})
     at_value_index: dict[str, str] = {}
@@ -107,8 +107,8 @@ def value_index_of(axes: SourceAxes) -> tuple[Expr, Size]:
     arguments, buffer = axes.arguments, axes.storage.description.buffer
     for name in buffer.axes:
         axis = axes.by_name[name]
-        if indptr_of(axis) is not None or value_index == axes.elements[axis.parent]:
-            value_index, count = axes.elements[name], axes.counts[name]
+        if indptr_of(axis) is not None or value_index == axes.slots[axis.parent]:
+            value_index, count = axes.slots[name], axes.counts[name]
             continue
         width = width_in(axes, axis)
         if width.value != 1:
