@@ -12,6 +12,7 @@ import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import ZERO
+from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_ir.errors import UnsupportedError, VerifyError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
@@ -23,7 +24,6 @@ from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.statements import statement_readers as readers
 from gossamer_ir.script.printer.expressions import write_index
 from gossamer_ir.script.printer.statements import STATEMENT_PRINTERS, write_body
-from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify import verify
 from gossamer_ir.verify.expressions.operand_dtypes import check_size

@@ -34,16 +34,16 @@ TABLES = {
         "gossamer_ir.verify.stages.coordinate": "ORDER_CHECKS",
     },
     "Add a fact": {
-        "gossamer_ir.traversal.fact_kinds": "FACT_KINDS",
+        "gossamer_ir.facts.fact_kinds": "FACT_KINDS",
         "gossamer_ir.script.printer.declarations": "FACT_PRINTERS",
-        "gossamer_ir.traversal.fact_violations": "FACT_CHECKS",
+        "gossamer_ir.facts.fact_violations": "FACT_CHECKS",
         "gossamer_backend.export.spelling": "FACT_SENTENCES",
     },
 }
 """The tables that have an entry for each type, by the list that names their files."""
 NODE_TABLES = {
     "gossamer_ir.core.expression_kinds": {"EXPRESSION_KINDS": EXPRESSIONS},
-    "gossamer_ir.traversal.statement_kinds": {"STATEMENT_KINDS": STATEMENTS},
+    "gossamer_ir.core.statement_kinds": {"STATEMENT_KINDS": STATEMENTS},
     "gossamer_ir.script.printer.expressions": {"EXPRESSION_PRINTERS": EXPRESSIONS},
     "gossamer_ir.script.printer.statements": {"STATEMENT_PRINTERS": STATEMENTS},
     "gossamer_ir.verify.stages.node_checks": {
@@ -63,8 +63,10 @@ NODE_TABLES = {
 }
 """The tables of the list "Add a node", each with the types that it covers."""
 TYPES = {"Add an axis": AXES, "Add an iteration axis": ITERATION_AXES, "Add a fact": FACTS}
-KNOWN_BY_A_PROPERTY = {"Let", "Allocate", "Guard", "While", "Prefetch", "Atomic", "Combine"}
-"""Types of statements that code can find by what `STATEMENT_KINDS` says of them."""
+FOUND_BY_TYPE_ALONE = {"Store", "For", "If", "Block", "Iteration", "ParallelFor", "Launch"}
+"""Types of statements that code may ask for without a reason. Any other type, a new one too, can be found by
+what `STATEMENT_KINDS` says of it."""
+DESCRIBED = {kind.__name__ for kind in STATEMENTS} - FOUND_BY_TYPE_ALONE
 WALKS = {"collect", "contains", "nodes_of_kind", "outermost"}
 """The functions that find nodes by their types."""
 ALL = [(recipe, *table) for recipe, tables in TABLES.items() for table in tables.items()]
@@ -159,7 +161,7 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
 
 
 def _needs_reason(group):
-    return len(group) > 1 or not group.isdisjoint(KNOWN_BY_A_PROPERTY)
+    return len(group) > 1 or not group.isdisjoint(DESCRIBED)
 
 
 def _groups_of_types(text):

@@ -9,6 +9,7 @@ from gossamer_ir.analysis.lane_projection import lane_of
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, ExpressionKind, dtype_of
+from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_ir.nodes import (
     Buffer,
     Expr,
@@ -29,7 +30,6 @@ from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
-from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_ir.traversal.statement_queries import variables_bound
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, statements

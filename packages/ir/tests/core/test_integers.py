@@ -26,7 +26,7 @@ def test_every_operator_of_integers_is_evaluated():
 
 @pytest.mark.parametrize("op", UNBOUNDED)
 def test_folding_agrees_with_the_interpreter(op):
-    compute = operators.binary(op, "int64")
+    compute = operators.binary_function(op, "int64")
     for lhs, rhs in product(EXTREMES, repeat=2):
         with np.errstate(all="ignore"):
             expected = int(compute(np.int64(lhs), np.int64(rhs)))

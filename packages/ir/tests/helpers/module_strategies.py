@@ -18,6 +18,7 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes
 from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.core.math_functions import FUNCTIONS
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -80,7 +81,6 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.statements.region_coverage import uncovered_regions
 

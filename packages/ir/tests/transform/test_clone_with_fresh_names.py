@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
+from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, StatementKind, effects_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -27,7 +28,6 @@ from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.equality import structural_equal
 from gossamer_ir.traversal.fields import LABEL_FIELDS, NAME_FIELDS
 from gossamer_ir.traversal.names import Namer
-from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, StatementKind, effects_of
 from gossamer_ir.traversal.statement_queries import declared_names
 from gossamer_ir.traversal.walk import statements, walk
 

@@ -6,6 +6,7 @@ import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import TRUE
+from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_ir.nodes import (
     STATEMENTS,
     Block,
@@ -23,7 +24,6 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, Body, Effects, StatementKind
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import with_bodies
 

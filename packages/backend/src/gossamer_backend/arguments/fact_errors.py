@@ -7,14 +7,14 @@ from functools import partial
 
 from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import Fact, Relation
-from gossamer_ir.traversal.fact_index import FactIndex, stated_fact_index
-from gossamer_ir.traversal.fact_violations import (
+from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
+from gossamer_ir.facts.fact_violations import (
     GivenArrays,
     can_check_relation,
     first_violation,
     require_checks,
 )
+from gossamer_ir.nodes import Fact, Relation
 
 _CODES = {
     "range": "kernel.range",

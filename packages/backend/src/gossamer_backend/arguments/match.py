@@ -18,12 +18,12 @@ from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.scalar_checks import require_scalar, require_size, scalar_limits
 from gossamer_backend.arguments.size_equations import Array, Linear, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.facts.fact_index import stated_fact_index
+from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
-from gossamer_ir.traversal.fact_index import stated_fact_index
-from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.references import free_vars
 
 ArgumentValue: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"

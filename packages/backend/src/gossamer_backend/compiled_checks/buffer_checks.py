@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from gossamer_backend.compiled_checks.check_program import ArrayTest
+from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.nodes import Distinct, InRange, Monotone, PaddedSlots, SortedSegments
-from gossamer_ir.traversal.fact_index import FactIndex, stated_fact_index
 
 LocalFact: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
 """A fact about one buffer."""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.facts.fact_kinds import buffer_fields, subject_of
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
     EXPRESSIONS,
@@ -25,7 +26,6 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.script import print_expr
-from gossamer_ir.traversal.fact_kinds import buffer_fields, subject_of
 from gossamer_ir.traversal.rewrite import map_children
 
 Spellings: TypeAlias = Mapping[str, str]

@@ -15,11 +15,11 @@ from gossamer_ir.analysis.init_nests import (
 )
 from gossamer_ir.core.build import sub
 from gossamer_ir.core.expression_kinds import LAZY
+from gossamer_ir.core.statement_kinds import WRITES, Body, Effects, effects_of
 from gossamer_ir.nodes import Atomic, Block, Expr, For, Load, Range, Search, Stmt, Store, Var
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.fields import LEAVES
-from gossamer_ir.traversal.statement_kinds import WRITES, Body, Effects, effects_of
 from gossamer_ir.traversal.statement_queries import always_evaluated, loop_of
 from gossamer_ir.traversal.substitute import resolve, resolved_values
 from gossamer_ir.traversal.walk import children

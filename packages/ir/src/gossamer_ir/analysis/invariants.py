@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import Fact, Function, Node, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_definitions import handles_of
 from gossamer_ir.traversal.buffer_uses import buffers_written, directly_written
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.walk import every_statement
 

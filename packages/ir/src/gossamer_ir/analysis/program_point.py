@@ -29,6 +29,7 @@ from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_conjuncts
+from gossamer_ir.core.statement_kinds import Body
 from gossamer_ir.nodes import (
     Binary,
     BlockIter,
@@ -47,7 +48,6 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import buffers_read, free_vars
-from gossamer_ir.traversal.statement_kinds import Body
 from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     condition_after,
@@ -136,7 +136,7 @@ class ProgramPoint:
 
         >>> from gossamer_ir.core.build import ZERO, index_var
         >>> from gossamer_ir.nodes import If
-        >>> from gossamer_ir.traversal.statement_kinds import effects_of
+        >>> from gossamer_ir.core.statement_kinds import effects_of
         >>> choice = If(Compare("lt", index_var("i"), ZERO), (), ())
         >>> point = ProgramPoint(Function("f", (), (choice,)), binds_all=True)
         >>> _, otherwise = effects_of(choice).bodies

@@ -18,6 +18,8 @@ from gossamer_ir.analysis.lane_projection import LANE, lane_count, lane_of, lane
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of, factors_of, multiply
 from gossamer_ir.core import build
+from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -32,10 +34,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.statement_queries import loop_of, variables_bound
 from gossamer_ir.traversal.walk import statements
 

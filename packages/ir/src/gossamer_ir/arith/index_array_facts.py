@@ -16,6 +16,7 @@ from gossamer_ir.arith.constraints import Constraints
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.arith.offsets import length_of, next_offset, offset_of
 from gossamer_ir.core import build
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
     Expr,
@@ -30,7 +31,6 @@ from gossamer_ir.nodes import (
     Search,
     SortedSegments,
 )
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.walk import walk
 
 MAX_SEGMENTS = 6

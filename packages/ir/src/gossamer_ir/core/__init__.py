@@ -1,1 +1,1 @@
-"""The ingredients of nodes: data types, constants, constructors, names, annotations."""
+"""The ingredients of nodes: data types, constants, constructors, names, annotations, tables of kinds."""

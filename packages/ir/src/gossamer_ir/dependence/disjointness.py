@@ -17,6 +17,7 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.dependence.mixed_radix import digits_fit, digits_of, injectivity_key, value_span
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
     Const,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 
 Disjointness: TypeAlias = Literal["disjoint", "race", "unknown"]

@@ -12,8 +12,8 @@ from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, combine, expr_of
 from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core import build
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Expr, Fact, For, SortedSegments
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
 from gossamer_ir.errors import VerifyError
+from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
     Buffer,
@@ -17,9 +19,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.fact_kinds import subject_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
-from gossamer_ir.traversal.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
 
 Names = set[str]
 Usage = tuple[Names, Names]

@@ -1,1 +1,1 @@
-"""Traversal and rewriting of nodes, the table of their effects, names, structural equality."""
+"""Traversal and rewriting of nodes, queries about statements and their buffers, names, equality."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS, WRITES
 from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Load, Search
 from gossamer_ir.traversal.fields import name_fields
-from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS, WRITES
 
 
 def _buffer_nodes() -> tuple[type[Any], ...]:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS, STATEMENT_KINDS
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS, STATEMENT_KINDS
 from gossamer_ir.traversal.statement_queries import allocation_of
 from gossamer_ir.traversal.walk import every_statement, statements
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
 from gossamer_ir.nodes import STATEMENTS, Node, Stmt, Store
 from gossamer_ir.traversal.access_types import BUFFER_NODES, INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.fields import has_bodies
-from gossamer_ir.traversal.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
 from gossamer_ir.traversal.walk import children, collect, statements
 
 _WRITING = frozenset({*WRITES, *CALLING_STATEMENTS}) - {Store}

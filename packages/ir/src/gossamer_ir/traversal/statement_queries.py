@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir.core.expression_kinds import LAZY
+from gossamer_ir.core.statement_kinds import STATEMENT_KINDS, Body, effects_of
 from gossamer_ir.nodes import Buffer, Expr, For, Stmt, Var
 from gossamer_ir.traversal.fields import LABEL_FIELDS, has_bodies
-from gossamer_ir.traversal.statement_kinds import STATEMENT_KINDS, Body, effects_of
 from gossamer_ir.traversal.walk import children
 
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.core.statement_kinds import (
+    CALLING_STATEMENTS,
+    CHECKING_STATEMENTS,
+    LOOPS,
+    WRITES,
+)
 from gossamer_ir.nodes import (
     Buffer,
     Function,
@@ -12,12 +18,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
-from gossamer_ir.traversal.statement_kinds import (
-    CALLING_STATEMENTS,
-    CHECKING_STATEMENTS,
-    LOOPS,
-    WRITES,
-)
 from gossamer_ir.traversal.walk import statements
 
 _WORKING = frozenset({*LOOPS, *WRITES}.difference(CALLING_STATEMENTS))

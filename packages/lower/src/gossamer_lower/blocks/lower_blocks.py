@@ -27,6 +27,7 @@ from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PIPELINE
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Block,
@@ -44,7 +45,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import resolve, substitute, substitute_body
 from gossamer_ir.traversal.walk import outermost
 from gossamer_lower.blocks.helpers.conflicting_inits import (

@@ -15,6 +15,7 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication
+from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.nodes import (
     Binary,
     Compare,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body

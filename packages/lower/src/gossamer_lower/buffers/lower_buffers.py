@@ -17,6 +17,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.conditions import short_circuit_or
+from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -41,7 +42,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.verify.statements.region_coverage import without_false_regions
 from gossamer_lower.axes.fiber_positions import element_number, position_in_fiber
 from gossamer_lower.axes.subset_relations import relations_of_fibers

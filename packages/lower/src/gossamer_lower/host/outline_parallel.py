@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     Buffer,
     Fact,
@@ -27,7 +28,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import Namer, bound_variables, names_in
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.core.axis_kinds import index_handles
+from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     FACTS,
     Function,
@@ -17,9 +19,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import CALLING_STATEMENTS
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
 

@@ -9,13 +9,13 @@ import msgspec
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Var
 from gossamer_ir.script import parse_expr
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify

@@ -17,6 +17,7 @@ from gossamer_ir.analysis.guarded_bodies import without_guard
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
 from gossamer_ir.core.conditions import conjunction
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     STATEMENTS,
     Block,
@@ -37,7 +38,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.split_init import split_init
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite

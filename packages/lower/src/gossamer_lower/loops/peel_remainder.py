@@ -20,6 +20,7 @@ from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE, conjuncts, short_circuit_conjuncts
+from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS, CHECKING_STATEMENTS
 from gossamer_ir.nodes import (
     Compare,
     Expr,
@@ -38,7 +39,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_named
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS, CHECKING_STATEMENTS
 from gossamer_ir.traversal.statement_queries import defines_only, names_after
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect, statements

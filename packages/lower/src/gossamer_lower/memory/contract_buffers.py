@@ -21,6 +21,7 @@ from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
 from gossamer_ir.dependence.independence import are_unshared
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -38,7 +39,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.buffer_definitions import all_buffers, allocations
 from gossamer_ir.traversal.buffer_uses import buffers_named
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of

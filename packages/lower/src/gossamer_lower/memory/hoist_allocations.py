@@ -14,6 +14,11 @@ import msgspec
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.software_pipelining import is_pipelined
 from gossamer_ir.core import build
+from gossamer_ir.core.statement_kinds import (
+    CALLING_STATEMENTS,
+    CHECKING_STATEMENTS,
+    effects_of,
+)
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -34,11 +39,6 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.references import buffers_read, free_vars
-from gossamer_ir.traversal.statement_kinds import (
-    CALLING_STATEMENTS,
-    CHECKING_STATEMENTS,
-    effects_of,
-)
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import children, collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions

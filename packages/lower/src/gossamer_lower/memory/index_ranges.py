@@ -25,6 +25,8 @@ from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
+from gossamer_ir.core.statement_kinds import Body, effects_of
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Buffer,
     Expr,
@@ -37,8 +39,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import ELEMENT_NODES, INDEXED_NODES, READS
-from gossamer_ir.traversal.fact_index import fact_index
-from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.walk import collect, statements
 
 _Conditions: TypeAlias = tuple[Expr, ...]

@@ -17,6 +17,7 @@ from gossamer_ir.analysis.nondecreasing import never_decreases
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of
 from gossamer_ir.core import build
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -30,7 +31,6 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.references import free_vars

@@ -9,6 +9,7 @@ import msgspec
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_and
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.traversal.buffer_definitions import all_buffers
-from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
 
 
 def allocated_cell(name: str, value: Expr) -> tuple[Stmt, ...]:

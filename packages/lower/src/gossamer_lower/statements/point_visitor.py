@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import Function, Stmt
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_lower.statements.rebuild import Statements, map_statements, replace_bodies
 
 T = TypeVar("T", bound=Stmt)

@@ -19,6 +19,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.annotations import WINDOW
 from gossamer_ir.core.conditions import TRUE, short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import (
     Allocate,
@@ -41,7 +42,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.node_index import nodes_of_kind
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.walk import collect

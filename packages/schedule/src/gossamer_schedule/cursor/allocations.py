@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.nodes import AnyBuffer, Function, SparseBuffer
 from gossamer_ir.traversal.buffer_definitions import with_allocation
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error

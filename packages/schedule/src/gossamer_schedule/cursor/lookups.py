@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, For, Function, Iteration, Module
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import buffers_read
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import statements
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.filters import is_selected

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gossamer_ir.core.statement_kinds import Body, Effects, effects_of
 from gossamer_ir.nodes import Block, If, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
-from gossamer_ir.traversal.statement_kinds import Body, Effects, effects_of
 
 
 def definitely_assigns(body: Sequence[Stmt], buffer: str) -> bool:

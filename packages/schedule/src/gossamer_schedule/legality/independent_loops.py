@@ -10,9 +10,9 @@ from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_schedule.cursor.access import conflicting_buffers, values_at
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error

@@ -12,6 +12,7 @@ from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.analysis.symbolic_bounds import constants_of
 from gossamer_ir.arith.affine import expr_of, product_of
 from gossamer_ir.core.build import add, index_var, mul
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.dependence.disjointness import Disjointness, disjointness, written_accesses
 from gossamer_ir.dependence.ordered_accesses import are_ordered
@@ -19,7 +20,6 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, For, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.buffer_uses import buffers_written
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements

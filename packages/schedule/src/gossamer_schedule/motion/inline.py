@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import sub
 from gossamer_ir.core.conditions import conjuncts
+from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
     Block,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve, substitute
 from gossamer_schedule.cursor.access import is_vector_access

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import index_var, zero_of
+from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
     Block,
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.statement_queries import loop_of
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_schedule.cursor.cursor_at import Cursor

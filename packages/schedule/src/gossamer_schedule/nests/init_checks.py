@@ -12,6 +12,7 @@ from itertools import chain, permutations, takewhile
 from gossamer_ir.analysis.init_nests import init_dependences, reduction_loops, spatial_loops
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict
 from gossamer_ir.nodes import Block, Expr, For
@@ -19,7 +20,6 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import values_at, values_in_block

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import iterators_of_init, reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Stmt
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES, addressable_statements
 from gossamer_schedule.predicates.block_predicates import (

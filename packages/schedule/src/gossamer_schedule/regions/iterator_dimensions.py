@@ -18,6 +18,7 @@ from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.core.axis_kinds import indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub, widen
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     AnyBuffer,
     BlockIter,
@@ -33,7 +34,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.cursor_at import Cursor

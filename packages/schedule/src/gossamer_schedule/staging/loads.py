@@ -19,6 +19,7 @@ from gossamer_ir.analysis.init_nests import (
 )
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.conditions import short_circuit_conjunction, short_circuit_or
+from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -32,7 +33,6 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
-from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.cursor.cursor_at import Cursor

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_backend import Artifact
+from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interchange.signature import signature_of
-from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS
 from gossamer_ir.traversal.walk import collect
 from gossamer_testkit.conformance.base import Checks, require, selected_program
 from gossamer_testkit.conformance.fingerprint import COMPARED_PARTS, fingerprint

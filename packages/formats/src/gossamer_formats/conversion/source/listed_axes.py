@@ -24,8 +24,8 @@ from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Cast, Distinct, Expr, FormatDescription, InRange, Load, Var
-from gossamer_ir.traversal.fact_index import fact_index
 
 
 class ListedAxes(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from gossamer_ir.analysis.atomic_accumulation import plain_update
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import wrapped
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.interpret.expressions.memory_access import translate_store
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
@@ -37,7 +38,6 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_ir.traversal.statement_kinds import effects_of
 
 
 def _atomic(node: Atomic, translator: Translator) -> Exec:

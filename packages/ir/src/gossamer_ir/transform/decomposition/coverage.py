@@ -8,9 +8,9 @@ from functools import reduce
 from gossamer_ir.arith.affine import NOTHING, affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ONE, mul, sub
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Binary, Cast, Distinct, Expr, InRange, Load, Var
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
-from gossamer_ir.traversal.fact_index import fact_index
 
 
 def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:

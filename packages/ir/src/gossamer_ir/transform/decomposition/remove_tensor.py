@@ -11,6 +11,7 @@ from gossamer_ir.core.iteration_axes import (
     attached_to,
     axis_names,
 )
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     Axis,
     Function,
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.walk import walk
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import RELATION_KINDS, AnyBuffer, Fact, Relation
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.fields import FIELDS
 from gossamer_ir.traversal.references import buffers_read
 from gossamer_ir.verify.context import At, VerifyContext

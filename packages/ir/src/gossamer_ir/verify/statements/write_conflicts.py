@@ -8,6 +8,7 @@ from gossamer_ir.analysis.determined_variables import DeterminedVariables
 from gossamer_ir.analysis.reductions import REDUCE_OPS
 from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, index_var
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import (
     Atomic,
     Binary,
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.context import At, VerifyContext

@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.core.build import ONE
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict, is_determined_by_element
 from gossamer_ir.nodes import (
     Block,
@@ -31,7 +32,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.fields import body_fields, has_bodies
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, sub, zero_of
 from gossamer_ir.core.conditions import conjunction, in_range
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -37,7 +38,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.names import Namer, bound_variables
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import statements
 
 _FLAG, _NUMBER = "int8", "int64"

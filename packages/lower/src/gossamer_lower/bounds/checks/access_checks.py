@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.lane_projection import lanes_of_access
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_or
+from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Buffer,
@@ -31,7 +32,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.statement_queries import allocation_of, values_after, while_body
 from gossamer_ir.traversal.walk import children, walk
 from gossamer_lower.bounds.checks.check_list import CheckList

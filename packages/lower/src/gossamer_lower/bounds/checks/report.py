@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.core.conditions import conjuncts
+from gossamer_ir.core.statement_kinds import CHECKING_STATEMENTS, LOOPS, effects_of
 from gossamer_ir.nodes import Expr, Module, Stmt
-from gossamer_ir.traversal.statement_kinds import CHECKING_STATEMENTS, LOOPS, effects_of
 from gossamer_ir.traversal.statement_queries import condition_after, variables_bound
 from gossamer_ir.traversal.walk import contains
 

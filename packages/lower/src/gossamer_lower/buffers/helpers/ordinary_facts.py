@@ -11,6 +11,7 @@ from gossamer_ir.analysis.axis_facts import facts_of_axis
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of
+from gossamer_ir.facts.fact_kinds import FACT_KINDS, buffer_fields, subject_of
 from gossamer_ir.nodes import (
     Axis,
     Buffer,
@@ -24,7 +25,6 @@ from gossamer_ir.nodes import (
     Relation,
     SparseBuffer,
 )
-from gossamer_ir.traversal.fact_kinds import FACT_KINDS, buffer_fields, subject_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_lower.buffers.helpers.ordinary_buffers import OrdinaryBuffers
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import iterators_of_init
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.conditions import TRUE
+from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import (
     STATEMENTS,
     Block,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import Body, effects_of
 from gossamer_ir.traversal.statement_queries import condition_after, loop_of
 from gossamer_lower.buffers.helpers.condition_removal import ConditionRemover
 from gossamer_lower.buffers.helpers.position_conditions import PositionConditions

@@ -10,6 +10,8 @@ from gossamer_ir.analysis.lane_projection import lane_of, lanes_of, lanes_of_acc
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import effects_of
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -31,8 +33,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.traversal.access_types import ACCESSES, HINTS
-from gossamer_ir.traversal.fact_index import fact_index
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor

@@ -8,6 +8,7 @@ from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
     Buffer,
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
     Search,
 )
 from gossamer_ir.traversal.access_types import READS
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains
 

@@ -18,6 +18,7 @@ from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.statement_kinds import LOOPS, effects_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Binary,
@@ -42,7 +43,6 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import LOOPS, effects_of
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect

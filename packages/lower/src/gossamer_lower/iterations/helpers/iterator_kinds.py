@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, is_full
+from gossamer_ir.facts.fact_index import FactIndex
 from gossamer_ir.nodes import (
     Binary,
     BlockIter,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.fact_index import FactIndex
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.axes.index_buffers import IndexBuffers

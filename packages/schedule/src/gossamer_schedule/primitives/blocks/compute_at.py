@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function
 from gossamer_ir.traversal.buffer_definitions import all_buffers, without_allocations
 from gossamer_ir.traversal.buffer_uses import (
@@ -16,7 +17,6 @@ from gossamer_ir.traversal.buffer_uses import (
     buffers_written,
     outer_writes,
 )
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import (

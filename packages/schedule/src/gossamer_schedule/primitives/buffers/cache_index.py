@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, BlockIter, Buffer, Expr, Load, Ramp, Scope, Stmt, Store
 from gossamer_ir.traversal.access_types import ELEMENT_ACCESSES, READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children
-from gossamer_ir.traversal.statement_kinds import effects_of
 from gossamer_ir.traversal.walk import children, collect, contains, walk
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Load, Scope, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import LOOP_STAGES

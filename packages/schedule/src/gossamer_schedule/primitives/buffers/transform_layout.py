@@ -11,7 +11,9 @@ from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.errors import ParseError
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -33,10 +35,8 @@ from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import with_allocation
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.iteration_axes import attached_to
+from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.nodes import (
     Axis,
     Expr,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
-from gossamer_ir.traversal.statement_kinds import WRITES
 from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.access import conflicting_buffers

@@ -11,6 +11,7 @@ from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.nodes import (
     AnyBuffer,
     Binary,
@@ -24,7 +25,6 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )
-from gossamer_ir.traversal.fact_kinds import buffers_of_fact
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, statements
 from gossamer_schedule.cursor.allocations import require_allocated, with_buffer

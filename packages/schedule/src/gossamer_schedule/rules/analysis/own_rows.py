@@ -9,6 +9,7 @@ from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ONE, index_var, widen
 from gossamer_ir.core.conditions import conjuncts, in_range
+from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Binary,
     Distinct,
@@ -20,7 +21,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.traversal.fact_index import fact_index
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from gossamer_ir.facts.fact_kinds import FACT_KINDS, buffers_of_fact, subject_of
 from gossamer_ir.nodes import Fact
-from gossamer_ir.traversal.fact_kinds import FACT_KINDS, buffers_of_fact, subject_of
 
 F = TypeVar("F")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.core.build import ZERO, index, index_var
+from gossamer_ir.facts.fact_index import fact_index, stated_fact_index
+from gossamer_ir.facts.fact_kinds import FACT_KINDS, FactKind
 from gossamer_ir.nodes import (
     Distinct,
     Expr,
@@ -18,8 +20,6 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-from gossamer_ir.traversal.fact_index import fact_index, stated_fact_index
-from gossamer_ir.traversal.fact_kinds import FACT_KINDS, FactKind
 
 PADDED = PaddedSlots("X", index_var("n"))
 SORTED = SortedSegments("X", "P", unique=True)

@@ -7,6 +7,15 @@ import pytest
 
 from gossamer_ir.core.build import ONE, ZERO, handle, index_var
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, LAZY
+from gossamer_ir.core.statement_kinds import (
+    ALLOCATING_STATEMENTS,
+    CALLING_STATEMENTS,
+    CHECKING_STATEMENTS,
+    LOOPS,
+    STATEMENT_KINDS,
+    WRITES,
+    effects_of,
+)
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
@@ -39,15 +48,6 @@ from gossamer_ir.traversal.access_types import (
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import LABEL_FIELDS, body_fields, has_bodies
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.statement_kinds import (
-    ALLOCATING_STATEMENTS,
-    CALLING_STATEMENTS,
-    CHECKING_STATEMENTS,
-    LOOPS,
-    STATEMENT_KINDS,
-    WRITES,
-    effects_of,
-)
 from gossamer_ir.traversal.statement_queries import (
     allocation_of,
     always_evaluated,

@@ -10,6 +10,13 @@ import pytest
 
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.core.build import ZERO, index, index_var
+from gossamer_ir.facts.fact_kinds import (
+    FACT_KINDS,
+    FactKind,
+    buffer_fields,
+    buffers_of_fact,
+    subject_of,
+)
 from gossamer_ir.nodes import (
     FACTS,
     BitCounts,
@@ -32,13 +39,6 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.traversal.fact_kinds import (
-    FACT_KINDS,
-    FactKind,
-    buffer_fields,
-    buffers_of_fact,
-    subject_of,
-)
 from gossamer_ir.traversal.fields import FIELDS
 from gossamer_ir.verify import diagnostics
 

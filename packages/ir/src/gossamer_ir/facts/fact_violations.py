@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.errors import InternalError
+from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.nodes import (
     BitCounts,
     Distinct,
@@ -36,7 +37,6 @@ from gossamer_ir.support.array_violations import (
     value_violation,
 )
 from gossamer_ir.support.index_arrays import Array, Segments, segments_of
-from gossamer_ir.traversal.fact_index import FactIndex, stated_fact_index
 
 
 class GivenArrays(msgspec.Struct, frozen=True):
