@@ -16,7 +16,7 @@ from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.storage import Array, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
-from gossamer_ir.errors import ArgumentError, FormatError
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
@@ -257,26 +257,12 @@ class Decomposition(NotAnArray):
         ['y', 'm', 'n', 'data_p0b0', 'rows_p0b0', 'indices_p0b0', 'stored_p0b0']
         """
         # Operators whose kernels are cached import this module, but never rewrite a program.
+        from gossamer_formats.decomposition.program_over_parts import program_over_parts
         from gossamer_ir.script import parse_module
-        from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
-        from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
-        from gossamer_ir.verify.module_in_parts import require_valid_parts
 
         module = parse_module(program) if isinstance(program, str) else program
-        formats = {part.name: part.tensor.description for part in self.parts}
-        sizes = {part.name: part.fixed_sizes for part in self.parts}
-        try:
-            rewritten = program_in_parts(
-                module,
-                (buffer,),
-                formats,
-                fixed_sizes=sizes,
-                rows=partial(self._rows_of_parts, are_declared=declares_rows),
-            )
-            require_valid_parts(rewritten, undivided=module)
-        except DecompositionError as error:
-            raise FormatError("format.program", str(error)) from None
-        return rewritten
+        rows = partial(self._rows_of_parts, are_declared=declares_rows)
+        return program_over_parts(module, buffer, self.parts, rows=rows)
 
     def _rows_of_parts(self, dimension: int, *, are_declared: bool) -> RowsOfParts:
         initializing, _, left = self.coverage(dimension)

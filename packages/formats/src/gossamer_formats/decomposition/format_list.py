@@ -45,39 +45,39 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     >>> [(part.name, part.tensor.arrays["data"].tolist()) for part in chosen_parts(matrix, [diagonal, "csr"])]
     [('dia_0', [1.0, 4.0, 0.0]), ('csr_1', [3.0, 5.0])]
     """
-    offsets, columns = matrix.arrays["indptr"], matrix.arrays["indices"].astype(np.int64)
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(offsets))
-    elements = Elements((rows, columns), np.arange(columns.size))
+    elements = _elements_of_rows(matrix)
+    rows, columns = elements.coordinates
     left = np.ones(columns.size, bool)
     for index, entry in enumerate(formats):
         format, chooser, parameters = _entry(entry, index)
         target = conversion_target(format, parameters, rank=matrix.ndim)
-        chosen = left
-        if chooser is not None:
-            chosen = left & _choice(chooser, rows, columns, index)
-            left = left & ~chosen
-        else:
-            left = np.zeros_like(left)
-        if not chosen.any():
-            continue
-        selected = select_elements(elements, np.flatnonzero(chosen))
-        found = store_elements(matrix.storage, selected, target, duplicates="error")
-        assert found.permutation is not None
-        yield part_of(
-            f"{target.description.name}_{index}",
-            found.storage,
-            found.permutation,
-            fixed_sizes=target.sizes,
-        )
+        chosen = left if chooser is None else left & _choice(chooser, rows, columns, index)
+        left = left & ~chosen
+        if chosen.any():
+            selected = select_elements(elements, np.flatnonzero(chosen))
+            found = store_elements(matrix.storage, selected, target, duplicates="error")
+            assert found.permutation is not None
+            name = f"{target.description.name}_{index}"
+            yield part_of(name, found.storage, found.permutation, fixed_sizes=target.sizes)
     if left.any():
-        at = int(np.argmax(left))
-        count = int(np.count_nonzero(left))
-        verb = "belongs" if count == 1 else "belong"
-        raise FormatError(
-            "format.parts",
-            f"{counted(count, 'element')} {verb} to no part, for example ({rows[at]}, {columns[at]}).",
-            hint="End the list with a format without a function, such as 'csr'.",
-        )
+        raise _left_error(left, rows, columns)
+
+
+def _elements_of_rows(matrix: SparseTensor) -> Elements:
+    """Return the elements of a CSR matrix in the order of its arrays."""
+    offsets, columns = matrix.arrays["indptr"], matrix.arrays["indices"].astype(np.int64)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(offsets))
+    return Elements((rows, columns), np.arange(columns.size))
+
+
+def _left_error(left: Array, rows: Array, columns: Array) -> FormatError:
+    at, count = int(np.argmax(left)), int(np.count_nonzero(left))
+    verb = "belongs" if count == 1 else "belong"
+    return FormatError(
+        "format.parts",
+        f"{counted(count, 'element')} {verb} to no part, for example ({rows[at]}, {columns[at]}).",
+        hint="End the list with a format without a function, such as 'csr'.",
+    )
 
 
 def _entry(

@@ -88,6 +88,15 @@ class ElementLoop(NamedTuple):
         return around(nest, body, tail)
 
 
+class _Visit(NamedTuple):
+    """The axes of the loops, from the outermost, the axis without a loop, and those with a loop over the
+    contents of an array."""
+
+    loops: tuple[str, ...]
+    solved: SolvedAxis | None = None
+    listed: ListedAxes | None = None
+
+
 def element_loop(
     arguments: SharedArguments,
     storage: RecordedStorage,
@@ -104,39 +113,24 @@ def element_loop(
     `sorted_slots` has the slots of an axis in the order in which they are visited; those of other axes are
     visited in their own order.
     """
-    layout = layout_sizes(storage.description, storage.sizes)
-    loops = storage.description.buffer.axes
-    solved = listed = None
-    if not in_storage_order:
-        solved = ascending_axis(arguments, storage, layout)
-        listed = listed_in_order(arguments, storage, layout)
-        in_order = lexicographic_loops(storage.description, layout)
-        loops = listed.loops if listed is not None else in_order or loops
+    own_order = _Visit(storage.description.buffer.axes)
+    found = own_order if in_storage_order else _sorted_visit(arguments, storage)
     axes = SourceAxes(storage, arguments, sorted_slots)
-    _open_loops(axes, loops, solved, listed)
+    _open_loops(axes, found)
     value_index, size = value_index_of(axes)
     axes.nest.append(let(VALUE_INDEX.name, value_index))
-    _bind_logical(axes, solved)
-    value = _value_of(axes, solved, size)
-    handles = {
-        dimension: axes.at_value_index[name]
-        for dimension, result in enumerate(map_results(storage.description))
-        if (name := axis_of(storage.description, result)) in axes.at_value_index
-        and value_index == axes.slots[name]
-    }
+    _bind_logical(axes, found.solved)
+    value = _value_of(axes, found.solved, size)
     is_zero = zero_of(storage.description.buffer.dtype)
     return ElementLoop(
         tuple(axes.nest),
         arguments,
-        axes=loops,
-        solved=solved,
-        listed=listed,
-        is_in_order=loops == storage.description.buffer.axes
-        and not sorted_slots
-        and solved is None
-        and listed is None,
+        axes=found.loops,
+        solved=found.solved,
+        listed=found.listed,
+        is_in_order=not sorted_slots and found == own_order,
         visits_all=axes.visits_all and not drop_zeros,
-        loaded=handles,
+        loaded=_loaded_coordinates(axes, value_index),
         size=size,
         value=value,
         condition=compare("ne", value, is_zero) if drop_zeros else None,
@@ -144,15 +138,37 @@ def element_loop(
     )
 
 
-def _open_loops(
-    axes: SourceAxes, loops: Sequence[str], solved: SolvedAxis | None, listed: ListedAxes | None
-) -> None:
+def _sorted_visit(arguments: SharedArguments, storage: RecordedStorage) -> _Visit:
+    """Return the loops that visit the elements sorted by coordinates; those over the axes in their own order
+    if no loops do."""
+    layout = layout_sizes(storage.description, storage.sizes)
+    in_order = lexicographic_loops(storage.description, layout)
+    loops = in_order or storage.description.buffer.axes
+    solved = ascending_axis(arguments, storage, layout)
+    listed = listed_in_order(arguments, storage, layout)
+    return _Visit(loops if listed is None else listed.loops, solved, listed)
+
+
+def _loaded_coordinates(axes: SourceAxes, value_index: Expr) -> dict[int, str]:
+    """Return the handles of the index arrays that have a logical coordinate at each value, by dimension."""
+    description = axes.storage.description
+    return {
+        dimension: axes.at_value_index[name]
+        for dimension, result in enumerate(map_results(description))
+        if (name := axis_of(description, result)) in axes.at_value_index
+        and value_index == axes.slots[name]
+    }
+
+
+def _open_loops(axes: SourceAxes, visit: _Visit) -> None:
+    """Add the loops over the axes, from the outermost."""
     for dimension, length in enumerate(axes.storage.shape):
         axes.arguments.integer(f"d{dimension}", length)
-    if listed is not None:
-        add_contents(axes, listed)
+    if visit.listed is not None:
+        add_contents(axes, visit.listed)
+    solved = visit.solved
     if solved is None:
-        for name in loops:
+        for name in visit.loops:
             add_axis(axes, axes.by_name[name])
         return
     end = index_var(f"d{solved.dimension}")
