@@ -5,11 +5,13 @@ converted."""
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
 from gossamer_formats import format_names
 from gossamer_formats.internal_api import COMPOSABLE_FORMATS
+from tests.fuzzing.programs.decomposed import FORMATS, NO_PARTS
 
 pytestmark = pytest.mark.unserialized
 
@@ -73,6 +75,18 @@ def test_no_code_beside_the_record_of_a_format_names_it(root):
     assert formats_named_in('match name:\n    case "bsr":\n        "docs of sell"', names) == [
         "bsr"
     ]
+
+
+def test_the_document_of_formats_names_each(root):
+    words = {*re.findall(r"\w+", (root / "docs" / "formats.md").read_text().lower())}
+    assert {*format_names(), *COMPOSABLE_FORMATS.names()} - words == set()
+
+
+def test_random_parts_are_stored_in_each_format(root):
+    assert {*FORMATS, *NO_PARTS} == {*format_names()}
+    drawn = (root / "tests" / "fuzzing" / "programs" / "decomposed.py").read_text()
+    composable = {*COMPOSABLE_FORMATS.names()}
+    assert {*formats_named_in(drawn, composable)} == composable
 
 
 def test_each_model_of_costs_is_about_one_format(root):

@@ -23,11 +23,19 @@ from tests.fuzzing.oracle.evaluation import Meaning
 from tests.fuzzing.programs.program import Program
 
 FORMATS: dict[str, dict[str, int]] = {
-    "bsr": {"block_rows": 2, "block_columns": 3}, "coo": {}, "csc": {}, "csr": {}, "dcsr": {},
-    "dia": {}, "ell": {}, "row_groups": {"height": 2}, "sell": {}, "tiled_csr": {"tile_columns": 3},
-    "blocked_sell": {"block_rows": 2, "block_columns": 2, "height": 2},
+    "bitmask": {}, "blocked_sell": {"block_rows": 2, "block_columns": 2, "height": 2},
+    "bsr": {"block_rows": 2, "block_columns": 3}, "coo": {}, "csc": {}, "csf": {}, "csr": {},
+    "dbsr": {"block_rows": 2, "block_columns": 3}, "dcsr": {}, "dia": {}, "ell": {},
+    "ell_rows": {"width": 2}, "padded_csr": {"width": 2}, "ragged": {}, "row_groups": {"height": 2},
+    "sell": {}, "sr_bcrs": {"strip": 2, "width": 3}, "tiled_csr": {"tile_columns": 3},
 }  # fmt: skip
 """The formats of parts, with their parameters."""
+NO_PARTS = {
+    "ell3d": "It has three dimensions.",
+    "n_m": "It stores matrices that were pruned to it.",
+    "v_n_m": "It stores matrices that were pruned to it.",
+}
+"""The formats in which no part of any matrix can be stored, with the reasons."""
 LARGEST = 1000
 """The most rows or columns of a matrix: parts with dense axes would need too much memory for more."""
 

@@ -152,6 +152,7 @@ def test_a_program_is_rewritten_for_the_parts():
         (["rows"], {}, "format.unknown"),
         (["bsr"], {}, "format.parameter.missing"),
         ([("csr", left_of_4)], {}, "format.parts"),
+        (["ell3d"], {}, "format.dimensions"),
         ([("csr", "left")], {}, "format.parts"),
         ([("csr", left_of_4, {}, {})], {}, "format.parts"),
         ([("csr", lambda i, j: j)], {}, "format.parts"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer_formats.conversion.elements.stored_elements import Elements, select_elements
 from gossamer_formats.conversion.numpy.store_elements import store_elements
+from gossamer_formats.conversion.target.conversion_kind import require_rank
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.storage import Array
@@ -37,7 +38,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     `bsr_1` is that of the format `bsr` that is entry 1 of the list.
 
     Raises `FormatError`: `format.parts` unless each element is in a part, or if an entry of the list or the
-    result of a function is not valid; and the errors of conversions.
+    result of a function is not valid; `format.dimensions`; and the errors of conversions.
 
     >>> from scipy.sparse import csr_array
     >>> matrix = SparseTensor(csr_array(np.array([[1.0, 0.0, 3.0], [0.0, 4.0, 5.0]])))
@@ -51,6 +52,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     for index, entry in enumerate(formats):
         format, chooser, parameters = _entry(entry, index)
         target = conversion_target(format, parameters, rank=matrix.ndim)
+        require_rank(target.description, matrix.ndim)
         chosen = left if chooser is None else left & _choice(chooser, rows, columns, index)
         left = left & ~chosen
         if chosen.any():

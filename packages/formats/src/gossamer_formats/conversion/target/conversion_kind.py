@@ -45,7 +45,7 @@ def conversion_kind(
     kind: ConversionKind | None = target.memo.get(key)
     if kind is None:
         # Checked once: whatever the checks depend on is in the key.
-        _require_rank(target.description, len(source.shape))
+        require_rank(target.description, len(source.shape))
         require_one_buffer(target.description)
         _require_index_dtype(index_dtype)
         is_filled = not stores_only_elements(source.description)
@@ -63,7 +63,12 @@ def _require_index_dtype(dtype: str | None) -> None:
         )
 
 
-def _require_rank(target: FormatDescription, rank: int) -> None:
+def require_rank(target: FormatDescription, rank: int) -> None:
+    """Refuse a tensor with another number of dimensions than a format: `format.dimensions`.
+
+    >>> from gossamer_formats.descriptions.csr import csr
+    >>> require_rank(csr(), 2)
+    """
     if len(shape_of(target)) != rank:
         raise FormatError(
             "format.dimensions",
