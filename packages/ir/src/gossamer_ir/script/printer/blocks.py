@@ -50,14 +50,12 @@ def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
 
 def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int) -> None:
     w = p.w
-    for number in range(first, last):
-        w.put(", " if number > first else "")
+    for _, number in w.separated(range(first, last)):
         with w.item("iters", number):
             w.put(iters[number].var)
     kinds = "".join(iterator.kind for iterator in iters[first:last])
     w.put(f' = T.axis.remap("{kinds}", [')
-    for number in range(first, last):
-        w.put(", " if number > first else "")
+    for _, number in w.separated(range(first, last)):
         w.path += ("iters", number)
         write_index(w, iters[number].value, "value")
         del w.path[-2:]
@@ -82,8 +80,7 @@ def _write_iterator(p: Printer, iterator: BlockIter, number: int) -> None:
 
 def _write_regions(p: Printer, name: str, regions: tuple[Region, ...]) -> None:
     p.w.put(f"T.{name}(")
-    for number, region in enumerate(regions):
-        p.w.put(", " if number else "")
+    for number, region in p.w.separated(regions):
         with p.w.item(name, number):
             write_region(p.w, region)
     p.w.end_line(")")

@@ -48,8 +48,7 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
     w.put(f"{buffer.name} = T.{function}(")
     w.put("" if buffer.handle is None else f"{buffer.handle}, ")
     w.put("(")
-    for number, size in enumerate(buffer.shape):
-        w.put(", " if number else "")
+    for number, size in w.separated(buffer.shape):
         write_index(w, size, "shape", item=number)
     w.put(",)" if len(buffer.shape) == 1 else ")")
     w.put(f', "{buffer.dtype}"')
@@ -60,13 +59,11 @@ def write_reducer(w: Writer, reducer: Reducer) -> None:
     """Write `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
     names = ", ".join(var.name for var in (*reducer.lhs, *reducer.rhs))
     w.put(f"{reducer.name} = T.comm_reducer(lambda {names}: (")
-    for number, (result, var) in enumerate(zip(reducer.results, reducer.lhs, strict=True)):
-        w.put(", " if number else "")
+    for number, (result, var) in w.separated(zip(reducer.results, reducer.lhs, strict=True)):
         write_expr(w, result, "results", item=number, expected=var.dtype)
     comma = "," if len(reducer.results) == 1 else ""
     w.put(f"{comma}), (")
-    for number, identity in enumerate(reducer.identity):
-        w.put(", " if number else "")
+    for number, identity in w.separated(reducer.identity):
         write_expr(w, identity, "identity", item=number)
     w.put(f"{comma}))")
 

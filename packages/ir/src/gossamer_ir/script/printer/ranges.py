@@ -31,8 +31,7 @@ def write_region(w: Writer, node: Region) -> None:
     w.put(f"{node.buffer}[")
     if not node.ranges:
         w.put("()")
-    for number, bounds in enumerate(node.ranges):
-        w.put(", " if number else "")
+    for number, bounds in w.separated(node.ranges):
         w.path += ("ranges", number)
         begin = w.start()
         if bounds.extent == ONE:

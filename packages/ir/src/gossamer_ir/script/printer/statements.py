@@ -99,15 +99,13 @@ def _store(p: Printer, node: Store) -> None:
 def _combine(p: Printer, node: Combine) -> None:
     """`C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
     w = p.w
-    for number, store in enumerate(node.stores):
-        w.put(", " if number else "")
+    for number, store in w.separated(node.stores):
         _write_element(p, store, number)
     w.put(f" = {node.reducer}(")
     for number, store in enumerate(node.stores):
         _write_element(p, store, number)
         w.put(", ")
-    for number, store in enumerate(node.stores):
-        w.put(", " if number else "")
+    for number, store in w.separated(node.stores):
         w.path += ("stores", number)
         write_expr(w, store.value, "value", expected=p.store_dtype(store.buffer, store.indices))
         del w.path[-2:]
@@ -199,8 +197,7 @@ def _block(p: Printer, node: Block) -> None:
 def _iteration(p: Printer, node: Iteration) -> None:
     w = p.w
     w.put("with T.sp.iteration([")
-    for number, axis in enumerate(node.axes):
-        w.put(", " if number else "")
+    for number, axis in w.separated(node.axes):
         with w.item("axes", number):
             w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
     names = ", ".join(node.vars)
@@ -234,8 +231,7 @@ def _guard(p: Printer, node: Guard) -> None:
 
 def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
     p.w.put("[")
-    for number, arg in enumerate(args):
-        p.w.put(", " if number else "")
+    for number, arg in p.w.separated(args):
         write_expr(p.w, arg, "args", item=number)
     p.w.put("]")
 
@@ -256,9 +252,9 @@ def _launch(p: Printer, node: Launch) -> None:
     _write_args(p, node.args)
     if node.threads:
         w.put(", threads={")
-        for number, thread in enumerate(node.threads):
+        for number, thread in w.separated(node.threads):
             with w.item("threads", number):
-                w.put(f'{", " if number else ""}"{thread.tag}": ')
+                w.put(f'"{thread.tag}": ')
                 write_index(w, thread.extent, "extent")
         w.put("}")
     w.end_line(")")

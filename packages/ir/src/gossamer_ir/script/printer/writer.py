@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from gossamer_ir.errors import Place
 from gossamer_ir.script.limits import MAX_INDENT, indent_error
 from gossamer_ir.script.source import Span
 
 _INDENT = "    "
+_Item = TypeVar("_Item")
 
 
 class Writer:
@@ -54,6 +56,21 @@ class Writer:
         yield
         self.close(start)
         del self.path[-2:]
+
+    def separated(self, items: Iterable[_Item]) -> Iterator[tuple[int, _Item]]:
+        """Return each item with its number for the caller to write, and write commas between them.
+
+        >>> writer = Writer()
+        >>> for number, name in writer.separated(["I", "J"]):
+        ...     writer.put(f"{name}{number}")
+        >>> writer.end_line()
+        >>> print(writer.text, end="")
+        I0, J1
+        """
+        for number, item in enumerate(items):
+            if number:
+                self.put(", ")
+            yield number, item
 
     def end_line(self, text: str = "") -> None:
         """End the current line, after appending a text to it."""
