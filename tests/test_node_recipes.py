@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import textwrap
 
 import pytest
 
@@ -145,19 +146,25 @@ def _has_table_of(names, tree):
     ids=["statements", "expressions"],
 )
 def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, types, falls_through):
-    """Files with a function or a tuple about two or more types are in the list "Add a node", or in
+    """Functions and constants about two or more types are in a file of the list "Add a node", or in
     `tests/support/falls_through.py` with the reason why they need no change."""
     names = {kind.__name__ for kind in types}
+    listed = _listed(root, "Add a node")
     found = {
-        path.relative_to(root).as_posix()
+        f"{_module_of(path)}:{name}"
         for path in _sources(root)
-        if any(_needs_reason(names & group) for group in _groups_of_types(path.read_text()))
+        if path.relative_to(root).as_posix() not in listed
+        for name, group in _groups_of_types(path.read_text())
+        if _needs_reason(names & group)
     }
-    reasons = [_path_of(module) for modules in falls_through.values() for module in modules]
-    found -= _listed(root, "Add a node")
+    reasons = [place for places in falls_through.values() for place in places]
     assert sorted(found.difference(reasons)) == []
     assert sorted({*reasons} - found) == []
     assert len({*reasons}) == len(reasons)
+
+
+def _module_of(path):
+    return ".".join(path.parts[path.parts.index("src") + 1 :]).removesuffix(".py")
 
 
 def _needs_reason(group):
@@ -165,15 +172,29 @@ def _needs_reason(group):
 
 
 def _groups_of_types(text):
-    """The names of types that one function, or one tuple or set outside of types, tells apart."""
+    """The names of types that one function, or one tuple or set outside of types, tells apart, after the name
+    of the function, of the method of a class or of the constant."""
     tree = ast.parse(text)
     skipped = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            yield set(_types_asked_for(node))
-        elif isinstance(node, (ast.Tuple, ast.Set)) and id(node) not in skipped:
-            group = {item.id for item in node.elts if isinstance(item, ast.Name)}
-            yield group if len(group) > 1 else set()
+    for name, definition in _definitions(tree):
+        for node in ast.walk(definition):
+            if isinstance(node, ast.FunctionDef):
+                yield name, set(_types_asked_for(node))
+            elif isinstance(node, (ast.Tuple, ast.Set)) and id(node) not in skipped:
+                group = {item.id for item in node.elts if isinstance(item, ast.Name)}
+                yield name, group if len(group) > 1 else set()
+
+
+def _definitions(tree):
+    """The functions and constants of a module, and those of its classes as `Class.name`."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{name}", inner) for name, inner in _definitions(node))
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            yield ast.unparse(target), node
 
 
 @pytest.mark.parametrize(
@@ -189,8 +210,9 @@ def _groups_of_types(text):
 )
 def test_the_types_that_a_function_tells_apart_are_found_together(body, group):
     types = {kind.__name__ for kind in (*EXPRESSIONS, *STATEMENTS)}
-    found = _groups_of_types(f"def f(x, y):\n {body}\n")
-    assert group in [types & names for names in found]
+    function = f"def f(x, y):\n {body}\n"
+    found = _groups_of_types("class A:\n" + textwrap.indent(function, " "))
+    assert ("A.f", group) in [(name, types & names) for name, names in found]
 
 
 def test_one_test_for_a_type_that_the_table_describes_needs_a_reason():
