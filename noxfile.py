@@ -361,7 +361,7 @@ def pythons(session: nox.Session, version: str) -> None:
 
 
 def runs(command: str) -> bool:
-    """True if an interpreter starts: its command may be a stub of a version manager."""
+    """Return whether an interpreter starts: its command may be a stub of a version manager."""
     return subprocess.run([command, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
@@ -408,7 +408,7 @@ def bench(session: nox.Session) -> None:
 
 
 def takes_torch(arguments: Sequence[str]) -> bool:
-    """True if torch is among the contenders of the benchmark, as it is by default."""
+    """Return whether torch is among the contenders of the benchmark, as it is by default."""
     if {"report", "--help", "-h"} & set(arguments):
         return False
     return "torch" in arguments if "--contenders" in arguments else True

@@ -80,7 +80,7 @@ class Cell(msgspec.Struct, frozen=True):
         return self.figures[other].median_ms / self.figures[ours].median_ms
 
     def name(self) -> str:
-        """As in `cora K=32 float64, 2 threads`."""
+        """Return a text as in `cora K=32 float64, 2 threads`."""
         size = f" K={self.features}" if self.features > 1 else ""
         dtype = "" if self.dtype == "float32" else f" {self.dtype}"
         return f"{self.matrix}{size}{dtype}, {self.threads} thread{'s' * (self.threads > 1)}"

@@ -175,7 +175,7 @@ def fused(inputs: Attention) -> Call:
 
 
 def numpy_dense(inputs: Attention) -> Call:
-    """All scores with NumPy, and minus infinity outside of the mask."""
+    """Return all scores with NumPy, and minus infinity outside of the mask."""
     outside = ~whole_mask(inputs)
 
     def call() -> Array:
@@ -198,7 +198,7 @@ def softmax_times(scores: Array, values: Array) -> Array:
 
 @torch_call
 def torch_dense(torch: Any, inputs: Attention) -> Callable[[], Any]:
-    """PyTorch's attention with the dense mask."""
+    """Return PyTorch's attention with the dense mask."""
     q, k, v = (torch.from_numpy(each)[None] for each in (inputs.q, inputs.k, inputs.v))
     mask = torch.from_numpy(whole_mask(inputs))
     attention = torch.nn.functional.scaled_dot_product_attention
@@ -211,7 +211,7 @@ def torch_dense(torch: Any, inputs: Attention) -> Callable[[], Any]:
 
 @torch_call
 def torch_blocks(torch: Any, inputs: Attention) -> Callable[[], Any]:
-    """Batched products of gathered blocks, padded to the longest row of blocks, with PyTorch."""
+    """Return batched products of gathered blocks, padded to the longest row of blocks, with PyTorch."""
     heads, positions, width = inputs.q.shape
     lengths = np.diff(inputs.mask.indptr)
     longest, count = int(lengths.max(initial=0)), len(lengths)

@@ -200,7 +200,7 @@ def operators(inputs: FeedForward, *, in_parts: bool) -> Call:
 
 
 def scipy_csr(inputs: FeedForward) -> Call:
-    """SciPy's products."""
+    """Return SciPy's products."""
     first, second = inputs.first, inputs.second
 
     def call() -> Array:
@@ -211,7 +211,7 @@ def scipy_csr(inputs: FeedForward) -> Call:
 
 
 def numpy_dense(inputs: FeedForward) -> Call:
-    """NumPy's products with dense weights."""
+    """Return NumPy's products with dense weights."""
     first, second = inputs.first.weights.toarray(), inputs.second.weights.toarray()
 
     def call() -> Array:
@@ -223,7 +223,7 @@ def numpy_dense(inputs: FeedForward) -> Call:
 
 @torch_call
 def torch_dense(torch: Any, inputs: FeedForward) -> Callable[[], Any]:
-    """PyTorch's linear layers with dense weights."""
+    """Return PyTorch's linear layers with dense weights."""
     x = torch.from_numpy(np.ascontiguousarray(inputs.x.T))
     layers = [
         (torch.from_numpy(layer.weights.toarray()), torch.from_numpy(layer.bias))

@@ -85,7 +85,8 @@ def matrices_of(inputs: Gathered) -> list[tuple[Array, sparse.csr_matrix]]:
 
 
 def scipy_by_relations(inputs: Gathered) -> Call:
-    """For each relation, SciPy's product with the rows that have edges, then NumPy's with the weights."""
+    """Return SciPy's products with the rows of each relation that have edges, then NumPy's with the
+    weights."""
     matrices = matrices_of(inputs)
 
     def call() -> Array:
@@ -98,7 +99,8 @@ def scipy_by_relations(inputs: Gathered) -> Call:
 
 
 def scipy_transformed(inputs: Gathered) -> Call:
-    """The features of all nodes times the weights of all relations, then one product with all edges."""
+    """Return the features of all nodes times the weights of all relations, then one product with all
+    edges."""
     relations, rows, columns = inputs.shape
     relation, target, source = inputs.coordinates
     edges = (inputs.values, (target, relation * columns + source))
@@ -113,7 +115,7 @@ def scipy_transformed(inputs: Gathered) -> Call:
 
 @torch_call
 def torch_edges(torch: Any, inputs: Gathered) -> Callable[[], Any]:
-    """For each relation, rows are gathered, multiplied by the weights, and added by index, as in PyG."""
+    """Gather the rows of each relation, multiply them by the weights, and add them by index, as in PyG."""
     relation, target, source = inputs.coordinates
     bounds = np.searchsorted(relation, np.arange(inputs.shape[0] + 1))
     x, w, values = (torch.from_numpy(each) for each in (inputs.x, inputs.w, inputs.values))

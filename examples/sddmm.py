@@ -180,7 +180,7 @@ def rows_of(matrix: sparse.csr_matrix) -> Array:
 
 
 def numpy_gathered(inputs: Sampled) -> Call:
-    """NumPy's sums of products of gathered rows."""
+    """Return NumPy's sums of products of gathered rows."""
     rows, columns = rows_of(inputs.matrix), inputs.matrix.indices
 
     def call() -> Array:
@@ -192,7 +192,7 @@ def numpy_gathered(inputs: Sampled) -> Call:
 
 @torch_call
 def torch_sampled(torch: Any, inputs: Sampled) -> Callable[[], Any]:
-    """PyTorch's `sampled_addmm`."""
+    """Return PyTorch's `sampled_addmm`."""
     matrix = inputs.matrix
     arrays = [torch.from_numpy(each) for each in (matrix.indptr, matrix.indices)]
     values = torch.from_numpy(matrix.data)

@@ -73,7 +73,7 @@ def ell3d(inputs: Gathered) -> Call:
 
 
 def numpy_offsets(inputs: Gathered) -> Call:
-    """For each offset, rows are gathered, multiplied and scattered; an output occurs once for an offset."""
+    """Gather, multiply and scatter the rows of each offset; an output occurs once for an offset."""
     number, output, source = inputs.coordinates
     bounds = np.searchsorted(number, np.arange(28))
     pairs = [(output[low:high], source[low:high]) for low, high in pairwise(bounds)]
@@ -89,7 +89,7 @@ def numpy_offsets(inputs: Gathered) -> Call:
 
 @torch_call
 def torch_offsets(torch: Any, inputs: Gathered) -> Callable[[], Any]:
-    """The same with PyTorch."""
+    """Return the same with PyTorch."""
     number, output, source = inputs.coordinates
     bounds = np.searchsorted(number, np.arange(28))
     pairs = [

@@ -173,12 +173,12 @@ def csr(inputs: Product) -> Call:
 
 
 def scipy_csr(inputs: Product) -> Call:
-    """SciPy's product."""
+    """Return SciPy's product."""
     return lambda: np.asarray(inputs.matrix @ inputs.dense)
 
 
 def numpy_dense(inputs: Product) -> Call:
-    """NumPy's product with the dense matrix; raises `UnavailableError` if that is large."""
+    """Return NumPy's product with the dense matrix; raise `UnavailableError` if that is large."""
     if inputs.matrix.shape[0] * inputs.matrix.shape[1] > MAX_DENSE:
         raise UnavailableError("the dense matrix is too large")
     whole = inputs.matrix.toarray()
@@ -187,7 +187,7 @@ def numpy_dense(inputs: Product) -> Call:
 
 @torch_call
 def torch_csr(torch: Any, inputs: Product) -> Callable[[], Any]:
-    """PyTorch's product with a matrix in CSR."""
+    """Return PyTorch's product with a matrix in CSR."""
     matrix, dense = inputs.matrix, torch.from_numpy(inputs.dense)
     arrays = (torch.from_numpy(each) for each in (matrix.indptr, matrix.indices, matrix.data))
     stored = torch.sparse_csr_tensor(*arrays, size=matrix.shape)

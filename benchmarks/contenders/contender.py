@@ -55,5 +55,5 @@ class Contender:
     threaded: bool = True
 
     def takes_part(self, op: str) -> bool:
-        """True if it takes part in an operator unless contenders were chosen."""
+        """Return whether it takes part in an operator unless contenders were chosen."""
         return op in (self.ops if self.usual is None else self.usual)

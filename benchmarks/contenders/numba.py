@@ -134,7 +134,7 @@ def softmax_loop() -> Loop:
 
 @cache
 def attention_loop() -> Loop:
-    """Attention over (indptr, indices, factor, Q, K, V, scores, out), all of it row by row."""
+    """Compute attention over (indptr, indices, factor, Q, K, V, scores, out), all of it row by row."""
     numba = load_numba()
 
     def attention(indptr, indices, factor, q, k, v, scores, out):  # type: ignore[no-untyped-def]  # Numba infers them
@@ -177,7 +177,7 @@ def shares_call(case: OperatorCase, q: Array, k: Array) -> Callable[[Array], Non
 
 
 def attention_call(case: OperatorCase) -> Callable[[], None]:
-    """Attention by three loops, one after the other."""
+    """Return attention by three loops, one after the other."""
     q, k, v = case.operands
     shares, spmm = shares_call(case, q, k), spmm_loop()
     values = np.empty(case.csr.nnz, dtype=q.dtype)
@@ -190,7 +190,7 @@ def attention_call(case: OperatorCase) -> Callable[[], None]:
 
 
 def prepare_fused(case: OperatorCase, threads: int) -> Prepared:
-    """Attention by one loop over rows."""
+    """Return attention by one loop over rows."""
     loop, scores = attention_loop(), np.empty(case.csr.nnz, dtype=case.dtype)
     factor = case.dtype.type(1.0 / math.sqrt(case.features))
     structure = (case.csr.indptr, case.csr.indices)
@@ -205,17 +205,17 @@ def compiled(function: Loop) -> Loop:
 
 
 def spmm_call(case: OperatorCase) -> Callable[[], None]:
-    """The product with a matrix in CSR."""
+    """Return the product with a matrix in CSR."""
     return csr_call(spmm_loop(), case, case.csr.data)
 
 
 def spmv_call(case: OperatorCase) -> Callable[[], None]:
-    """The product with a vector."""
+    """Return the product with a vector."""
     return csr_call(spmv_loop(), case, case.csr.data)
 
 
 def sddmm_call(case: OperatorCase) -> Callable[[], None]:
-    """The sampled product, which does not read the values."""
+    """Return the sampled product, which does not read the values."""
     return csr_call(sddmm_loop(), case)
 
 
@@ -225,7 +225,7 @@ def csr_call(loop: Loop, case: OperatorCase, *values: Array) -> Callable[[], Non
 
 
 def bsr_spmm_call(case: OperatorCase) -> Callable[[], None]:
-    """The product with a matrix in BSR."""
+    """Return the product with a matrix in BSR."""
     blocks: Any = case.bsr
     arrays = blocks.indptr, blocks.indices, blocks.data
     return partial(bsr_spmm_loop(), *arrays, *case.operands, case.out)

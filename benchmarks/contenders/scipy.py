@@ -13,7 +13,7 @@ from benchmarks.operator_case import Array, OperatorCase
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:
-    """`matrix @ operand`, with the matrix in the format of the problem."""
+    """Return the call `matrix @ operand`, with the matrix in the format of the problem."""
     del threads
     call = CALLS[case.op](case)
     return Prepared(call, result=call)

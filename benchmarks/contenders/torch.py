@@ -50,7 +50,7 @@ def product_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, No
 def sampled_product_of(
     matrix: Any, operands: Sequence[Any], out: Any
 ) -> tuple[Call, Callable[[], Array]]:
-    """Works in place: with another output torch would copy the pattern into it."""
+    """Return a call that works in place: with another output torch would copy the pattern into it."""
     del out
     left, right = operands[0], operands[1].t()
     call = partial(torch.sparse.sampled_addmm, matrix, left, right, beta=0.0, out=matrix)

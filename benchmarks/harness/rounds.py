@@ -82,7 +82,7 @@ class Samples:
         return [sample.seconds for sample in samples], True
 
     def disturbed(self) -> bool:
-        """True if further rounds would help."""
+        """Return whether further rounds would help."""
         return any(
             self.chosen(name, entry)[1] for name in self.by_name for entry in self.by_name[name]
         )
@@ -153,7 +153,7 @@ def measure(
 
 
 def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bool:
-    """True if there should be a further round."""
+    """Return whether there should be a further round."""
     if done >= min(MIN_QUIET_SAMPLES, plan.rounds) and time.perf_counter() > end:
         return False
     return done < plan.rounds or (done < plan.rounds + FURTHER and samples.disturbed())

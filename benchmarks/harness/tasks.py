@@ -99,7 +99,7 @@ class Task:
         return OPERATORS[self.op](self.matrix, self.features)
 
     def describe(self) -> str:
-        """As in `spmm cora K=32 float32`."""
+        """Return a text as in `spmm cora K=32 float32`."""
         size = f" K={self.features}" if self.features > 1 else ""
         return f"{self.op} {self.matrix.name}{size} {self.dtype}"
 
@@ -125,7 +125,7 @@ class Batch:
     tasks: tuple[Task, ...]
 
     def describe(self) -> str:
-        """As in `spmm cora K=16 float32 ... pubmed K=32 float64`."""
+        """Return a text as in `spmm cora K=16 float32 ... pubmed K=32 float64`."""
         first, last = self.tasks[0].describe(), self.tasks[-1].describe()
         return first if first == last else f"{first} ... {last.partition(' ')[2]}"
 

@@ -112,7 +112,7 @@ def load(name: str, variants: str | None) -> Prepare:
 
 
 def main(name: str, variants: str | None = None) -> None:
-    """Answers requests until the input ends; the first answer says whether the contender can be loaded."""
+    """Answer requests until the input ends; the first answer says whether the contender can be loaded."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     # output of libraries must not mix with the answers
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -85,5 +85,5 @@ def foreign_share(before: Reading, after: Reading) -> float:
 
 
 def is_disturbed(before: Reading, after: Reading) -> bool:
-    """True if others used more than `FOREIGN_LIMIT` of a processor between two readings."""
+    """Return whether others used more than `FOREIGN_LIMIT` of a processor between two readings."""
     return foreign_share(before, after) > FOREIGN_LIMIT

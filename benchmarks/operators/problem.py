@@ -71,7 +71,7 @@ class Problem(ABC):
         return 2 * self.csr.nnz * self.features
 
     def random(self, *shape: int, seed: int) -> Array:
-        """Operands in [-1, 1)."""
+        """Return operands in [-1, 1)."""
         numbers = np.random.default_rng(seed).random(shape, dtype=np.float32)
         return (2.0 * numbers - 1.0).astype(self.dtype)
 
@@ -139,11 +139,11 @@ class Problem(ABC):
         return self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes
 
     def touched_columns(self) -> int:
-        """Columns with a nonzero."""
+        """Return the number of columns with a nonzero."""
         return len(np.unique(self.csr.indices))
 
     def longest_row(self) -> int:
-        """Nonzeros of the longest row."""
+        """Return the number of nonzeros of the longest row."""
         return int(np.diff(self.csr.indptr).max(initial=0))
 
     @abstractmethod

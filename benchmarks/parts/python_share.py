@@ -120,7 +120,7 @@ def llvm_ms(flat: Module) -> float:
 
 
 def since(start: float) -> float:
-    """Milliseconds."""
+    """Return the milliseconds since a time."""
     return 1e3 * (time.perf_counter() - start)
 
 
@@ -153,7 +153,7 @@ def layers_script(layers: int) -> str:
 
 
 def tiles_of(outer: str, inner: str) -> Trace:
-    """Loops over 4 tiles of 16 features as 2 times 2 tiles of 2 vectors of 8."""
+    """Return loops over 4 tiles of 16 features as 2 times 2 tiles of 2 vectors of 8."""
     return (
         Step("split", {"loop": outer, "factors": (2, 2)}),
         Step("split", {"loop": inner, "factors": (2, 8)}),

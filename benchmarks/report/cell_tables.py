@@ -13,7 +13,7 @@ from benchmarks.report.text_tables import Row, Sheet
 
 
 def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
-    """Medians in milliseconds, and the fraction of this machine's bound that each reaches."""
+    """Return medians in milliseconds, and the fraction of this machine's bound that each reaches."""
     names = list(dict.fromkeys(name for cell in cells for name in cell.figures))
     columns = ("matrix", "K", "thr", "least MB", "MFLOP", "cache", "bound ms", *names)
     disturbed = any(cell.is_disturbed for cell in cells)
@@ -79,7 +79,7 @@ def problem_columns(cell: Cell) -> Row:
 
 
 def time_text(cell: Cell, name: str) -> str:
-    """As in `0.123 (45%)`."""
+    """Return a text as in `0.123 (45%)`."""
     if name in cell.wrong:
         return "WRONG"
     figure = cell.figures.get(name)

@@ -10,7 +10,7 @@ from benchmarks.report.text_tables import Sheet
 
 
 def goals_sheet(cells: Sequence[Cell], ours: Sequence[str], goals: Sequence[Goal]) -> Sheet:
-    """Each goal, the result, and whether the goal is met."""
+    """Return each goal, the result, and whether the goal is met."""
     columns = ("who", "op", "on", "best of", "cells", "mean", "wanted", "least", "wanted", "in", "")
     sheet = Sheet("goals", columns, words=4)
     for goal in goals:
@@ -31,7 +31,7 @@ def goals_sheet(cells: Sequence[Cell], ours: Sequence[str], goals: Sequence[Goal
 
 
 def verdict_of(outcome: Outcome) -> str:
-    """As in `MISSED, 3 cells below, 1 disturbed, not measured: torch K=16`."""
+    """Return a text as in `MISSED, 3 cells below, 1 disturbed, not measured: torch K=16`."""
     parts = ["met" if outcome.is_met else "MISSED"]
     if outcome.below:
         parts.append(f"{outcome.below} cell{'s' * (outcome.below > 1)} below")

@@ -9,7 +9,8 @@ from benchmarks.report.text_tables import Sheet
 
 
 def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
-    """From script to callable in a fresh process; at most 3 times LLVM, a tenth when cached."""
+    """Return the times from script to callable in a fresh process; at most 3 times LLVM, a tenth when
+    cached."""
     columns = ("op", "done before", "K", "taking", "nothing cached", "LLVM", "ratio")
     sheet = Sheet(
         "script to callable, ms, fresh processes", (*columns, "request cache", "ratio"), words=2
@@ -28,7 +29,7 @@ def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
 
 
 def first_calls_sheet(calls: Iterable[FirstCall]) -> Sheet:
-    """First calls against their goals."""
+    """Return first calls against their goals."""
     columns = ("op", "call", "K", "median", "least of CPU", "wanted at most", "")
     sheet = Sheet("a call with nothing cached, ms, fresh processes", columns, words=2)
     for call in calls:
@@ -40,7 +41,7 @@ def first_calls_sheet(calls: Iterable[FirstCall]) -> Sheet:
 
 
 def python_sheet(shares: Iterable[PythonShare]) -> Sheet:
-    """Python's time against its goal."""
+    """Return Python's time against its goal."""
     columns = ("what", "Python", "LLVM", "ratio", "wanted at most", "")
     sheet = Sheet("what Python takes to compile, ms, fresh processes", columns)
     for share in shares:
@@ -63,7 +64,7 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
 
 
 def calls_sheet(costs: Iterable[CallCost]) -> Sheet:
-    """Costs of calls on one element against their goals."""
+    """Return costs of calls on one element against their goals."""
     columns = ("op", "call", "median", "wanted below", "")
     sheet = Sheet("cost of a call, us, one element, one thread", columns, words=2)
     for cost in costs:
@@ -74,7 +75,7 @@ def calls_sheet(costs: Iterable[CallCost]) -> Sheet:
 
 
 def batches_sheet(runs: Iterable[MiniBatches]) -> Sheet:
-    """Memory, files and overhead of many different matrices in one process."""
+    """Return memory, files and overhead of many different matrices in one process."""
     columns = (
         "graph",
         "batches",

@@ -47,8 +47,8 @@ def sizes_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
 
 
 def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
-    """Geometric means and minima of the ratios to each other contender, by operator, dtype, threads and
-    whether caches hold all."""
+    """Return geometric means and minima of the ratios to each other contender, by operator, dtype, threads
+    and whether caches hold all."""
     others = others_of(cells, ours)
     title = f"times {ours} is faster than: geometric mean (least)"
     sheet = Sheet(title, ("op", "dtype", "where", "thr", "cells", *others), words=3)
@@ -63,7 +63,7 @@ def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
 
 
 def mean_text(cells: Iterable[Cell], other: str, ours: str) -> str:
-    """As in `1.23 (0.98)`."""
+    """Return a text as in `1.23 (0.98)`."""
     ratios = [ratio for cell in cells if (ratio := cell.ratio(other, ours)) is not None]
     return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else "-"
 

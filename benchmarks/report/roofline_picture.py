@@ -99,7 +99,7 @@ def draw(run: Run) -> str:
 
 
 def axes_of(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> PanelAxes:
-    """Axes that hold all cells and roofs, the same for every panel."""
+    """Return axes that hold all cells and roofs, the same for every panel."""
     intensities = [cell.intensity for cell in cells] or [1.0]
     speeds = [cell.gflop_per_s(OURS) for cell in cells] or [1.0]
     top = max([*speeds, *(peak(roof) for roof in roofs)])

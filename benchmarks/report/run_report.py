@@ -58,12 +58,13 @@ def write_report(path: Path, run: Run) -> tuple[Path, ...]:
 
 
 def summary(run: Run) -> str:
-    """Goals, ratios to the fastest other contender and the other parts of a run, as a part of a page."""
+    """Return goals, ratios to the fastest other contender and the other parts of a run, as a part of a
+    page."""
     return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS, CHOSEN)))
 
 
 def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
-    """Goals, ratios to the fastest other contender, and what is not about kernels."""
+    """Yield goals, ratios to the fastest other contender, and what is not about kernels."""
     if run.cells:
         yield goals_sheet(run.cells, ours, goals_for(run.machine.vendor))
     for name in ours:
@@ -93,7 +94,7 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
-    """Ratios to each other contender, and every cell, operator by operator."""
+    """Yield ratios to each other contender, and every cell, operator by operator."""
     for name in ours:
         if any(name in cell.figures for cell in run.cells):
             yield means_sheet(run.cells, name)

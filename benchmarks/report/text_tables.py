@@ -53,5 +53,5 @@ def to_markdown(sheet: Sheet) -> str:
 
 
 def line_of(row: Row) -> str:
-    """One row."""
+    """Return one row."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"

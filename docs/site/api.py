@@ -34,19 +34,19 @@ Each of them is imported from `{name}`.
 
 
 def source_folders(root: Path) -> list[Path]:
-    """The `src` folders of all distributions."""
+    """Return the `src` folders of all distributions."""
     return sorted(path.parent / "src" for path in root.glob("p*s/*/pyproject.toml"))
 
 
 def packages(root: Path) -> list[Path]:
-    """The folder of the package that each distribution installs."""
+    """Return the folder of the package that each distribution installs."""
     return [
         path.parent for src in source_folders(root) for path in sorted(src.glob("*/__init__.py"))
     ]
 
 
 def pages(root: Path) -> Iterator[tuple[str, str]]:
-    """The place and the text of each page, in the order of the navigation."""
+    """Yield the place and the text of each page, in the order of the navigation."""
     for package in packages(root):
         names = exported(package)
         if names:
@@ -63,8 +63,8 @@ def is_package(folder: Path) -> bool:
 
 
 def exported(package: Path) -> list[str]:
-    """The names in `__all__` of a package, without its version; those that its modules re-export, where
-    there is no such list."""
+    """Return the names in `__all__` of a package, without its version; those that its modules re-export,
+    where there is no such list."""
     path = package / "__init__.py"
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -73,7 +73,7 @@ def exported(package: Path) -> list[str]:
 
 
 def re_exported(path: Path) -> Iterator[str]:
-    """The names that a file imports under their own names (`as`), in its order, and all those of which
+    """Yield the names that a file imports under their own names (`as`), in its order, and all those of which
     it imports everything."""
     for node in ast.parse(path.read_text()).body:
         if not isinstance(node, ast.ImportFrom):
@@ -87,7 +87,7 @@ def re_exported(path: Path) -> Iterator[str]:
 
 
 def folder_page(folder: Path, name: str) -> str:
-    """A heading, the folder's own documentation, then its modules."""
+    """Return a heading, the folder's own documentation, then its modules."""
     modules = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
     sections = [MODULE.format(name=f"{name}.{module}") for module in modules]
     return "\n".join([f"# Modules of {name}\n", MODULE.format(name=name), *sections])

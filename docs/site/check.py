@@ -22,7 +22,7 @@ LOADED = re.compile(
 
 
 def loaded(text: str) -> list[str]:
-    """The addresses outside of the site from which a page or style sheet loads something.
+    """Return the addresses outside of the site from which a page or style sheet loads something.
 
     >>> loaded('<a href="https://a.org">a</a> <script src="https://b.org/b.js"></script>')
     ['https://b.org/b.js']
@@ -44,7 +44,7 @@ def problems(site: Path) -> Iterator[str]:
 
 
 def wrong_notebooks(site: Path) -> Iterator[str]:
-    """Notebooks that break the format."""
+    """Return the notebooks that break the format."""
     nbformat: Any = import_module("nbformat")
     notebooks = sorted(site.glob("notebooks/*.ipynb"))
     if not notebooks:
@@ -57,7 +57,7 @@ def wrong_notebooks(site: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Prints what is wrong, and exits with 1 if there is anything."""
+    """Print what is wrong, and exit with 1 if there is anything."""
     wrong = list(problems(Path(sys.argv[1])))
     print("\n".join(wrong) or "the site loads nothing over the network; its notebooks are valid")
     sys.exit(bool(wrong))

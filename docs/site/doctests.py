@@ -11,13 +11,13 @@ class Doctests(griffe.Extension):
     """Rewrites each docstring that griffe reads."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Called for each module, class, function and attribute."""
+        """Put fences around the examples of a module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
 
 
 def fenced(text: str) -> str:
-    r"""The text with a fence around each example, which begins with `>>>` and ends at an empty line.
+    r"""Return the text with a fence around each example, which begins with `>>>` and ends at an empty line.
 
     >>> fenced("Adds.\n\n>>> 1 + 1\n2").splitlines()
     ['Adds.', '', '```pycon', '>>> 1 + 1', '2', '```']

@@ -16,7 +16,7 @@ brackets, and `error.code` holds it. Below is one example for each code.
 
 
 def page(root: Path) -> str:
-    """A section for each part of gossamer with a table of its codes."""
+    """Return a section for each part of gossamer with a table of its codes."""
     parts: dict[str, dict[str, str]] = defaultdict(dict)
     for row in json.loads((root / "tests/golden/errors.json").read_text()):
         code = row["code"]
@@ -25,12 +25,12 @@ def page(root: Path) -> str:
 
 
 def section(name: str, codes: dict[str, str]) -> str:
-    """The heading of a part, and an entry for each code."""
+    """Return the heading of a part, and an entry for each code."""
     entries = [f"`{code}`\n\n{quoted(text, code)}\n" for code, text in sorted(codes.items())]
     return "\n".join([f"## {name}\n", *entries])
 
 
 def quoted(text: str, code: str) -> str:
-    """The message as a block of text, without the code that it ends with."""
+    """Return the message as a block of text, without the code that it ends with."""
     lines = text.replace(f" [{code}]", "").rstrip().splitlines()
     return "\n".join(["```text", *lines, "```"])

@@ -37,7 +37,7 @@ TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def beside(name: str) -> ModuleType:
-    """The module of this folder with a name: the folder is not a package."""
+    """Return the module of this folder with a name: the folder is not a package."""
     spec = importlib.util.spec_from_file_location(
         f"site_{name}", Path(__file__).parent / f"{name}.py"
     )
@@ -55,7 +55,7 @@ notebooks = beside("notebooks")
 
 
 def generated() -> dict[str, str]:
-    """The pages that no file holds, by their paths."""
+    """Return the pages that no file holds, by their paths."""
     pages = dict(api.pages(ROOT))
     pages["docs/errors.md"] = errors.page(ROOT)
     pages["docs/decisions/README.md"] = index_of_decisions()
@@ -63,27 +63,27 @@ def generated() -> dict[str, str]:
 
 
 def index_of_decisions() -> str:
-    """A list of the decisions, oldest first."""
+    """Return a list of the decisions, oldest first."""
     paths = sorted(ROOT.glob("docs/decisions/[0-9]*.md"))
     rows = [f"* [{title_of(path)}]({path.name})" for path in paths]
     return "\n".join(["# Decisions", "", *rows, ""])
 
 
 def title_of(path: Path) -> str:
-    """The first heading of a page."""
+    """Return the first heading of a page."""
     title = TITLE.search(path.read_text())
     return title[1] if title else path.stem
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the pages of folders into the navigation."""
+    """Put the pages of folders into the navigation."""
     known = [*generated(), *(path.relative_to(ROOT).as_posix() for path in sources())]
     config.nav = expanded(config.nav or [], known)
     return config
 
 
 def sources() -> Iterator[Path]:
-    """The files of the repository that are pages or pictures of the site."""
+    """Yield the files of the repository that are pages or pictures of the site."""
     for place in PLACES:
         yield from sorted(ROOT.glob(place))
     for path in sorted(ROOT.glob("docs/**/*")):
@@ -92,7 +92,7 @@ def sources() -> Iterator[Path]:
 
 
 def expanded(nav: list[Any], known: list[str]) -> list[Any]:
-    """The navigation with the pages of a folder in place of its name, the index first."""
+    """Return the navigation with the pages of a folder in place of its name, the index first."""
     items: list[Any] = []
     for item in nav:
         if isinstance(item, dict):
@@ -105,7 +105,7 @@ def expanded(nav: list[Any], known: list[str]) -> list[Any]:
 
 
 def listed(folder: str, known: list[str]) -> list[Any]:
-    """The pages right in a folder, then a section for each folder in it that has more than one."""
+    """Return the pages right in a folder, then a section for each folder in it that has more than one."""
     below = [path for path in known if path.startswith(folder) and path.endswith(".md")]
     here = [path for path in below if "/" not in path.removeprefix(folder)]
     items: list[Any] = sorted(here, key=lambda path: (not path.endswith("README.md"), path))
@@ -117,7 +117,8 @@ def listed(folder: str, known: list[str]) -> list[Any]:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """The pages of the repository, the generated ones and the notebooks, in place of what MkDocs found."""
+    """Return the pages of the repository, the generated ones and the notebooks, in place of what MkDocs
+    found."""
     for file in [file for file in files if not file.src_uri.startswith("assets/")]:
         files.remove(file)
     for path in sources():
@@ -128,19 +129,19 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def file_of(path: Path, config: MkDocsConfig) -> File:
-    """A file of the repository."""
+    """Return a file of the repository."""
     place = path.relative_to(ROOT).as_posix()
     return placed(File(place, str(ROOT), config.site_dir, use_directory_urls=False))
 
 
 def placed(file: File) -> File:
-    """The file where the site has it: what is in docs/ stands at the top."""
+    """Return the file where the site has it: what is in docs/ stands at the top."""
     file.dest_uri = file.dest_uri.removeprefix("docs/")
     return file
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to folders and to files that are not pages lead somewhere."""
+    """Let links to folders and to files that are not pages lead somewhere."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def resolved(link: re.Match[str]) -> str:
@@ -157,7 +158,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def link_to_notebook(page: Page) -> str:
-    """The last line of a tutorial."""
+    """Return the last line of a tutorial."""
     path = ROOT / page.file.src_uri
     if path not in notebooks.tutorials(ROOT):
         return ""

@@ -26,25 +26,25 @@ METADATA = {
 
 
 def tutorials(root: Path) -> list[Path]:
-    """The pages that are notebooks, too: those of tutorials that have code."""
+    """Return the pages that are notebooks, too: those of tutorials that have code."""
     pages = [path for place in TUTORIALS for path in sorted(root.glob(place))]
     return [path for path in pages if CODE.search(path.read_text())]
 
 
 def place_of(page: Path) -> str:
-    """Where the notebook of a page stands on the site."""
+    """Return where the notebook of a page stands on the site."""
     return f"notebooks/{page.stem}.ipynb"
 
 
 def notebooks(root: Path) -> Iterator[tuple[str, str]]:
-    """The place and the content of the notebook of each tutorial."""
+    """Yield the place and the content of the notebook of each tutorial."""
     for page in tutorials(root):
         content = json.dumps(notebook(page.read_text()), indent=1)
         yield place_of(page), content + "\n"
 
 
 def notebook(text: str) -> dict[str, Any]:
-    """A page as a notebook of format 4.5."""
+    """Return a page as a notebook of format 4.5."""
     cells: list[dict[str, Any]] = []
     for number, part in enumerate(CODE.split(text)):
         if number % 2:
@@ -57,7 +57,8 @@ def notebook(text: str) -> dict[str, Any]:
 
 
 def without_links(text: str) -> str:
-    """The text with the names of links in their place, and without pictures: notebooks are opened elsewhere.
+    """Return the text with the names of links in their place, and without pictures: notebooks are opened
+    elsewhere.
 
     >>> without_links("See [the list](../list.md).")
     'See the list.'
@@ -66,7 +67,7 @@ def without_links(text: str) -> str:
 
 
 def code_cells(code: str) -> Iterator[dict[str, Any]]:
-    """Statements as one cell, or examples as a cell up to each output."""
+    """Yield statements as one cell, or examples as a cell up to each output."""
     if not code.startswith(">>> "):
         yield {**cell("code", code.rstrip()), "execution_count": None, "outputs": []}
         return
@@ -81,7 +82,7 @@ def code_cells(code: str) -> Iterator[dict[str, Any]]:
 
 
 def code_cell(sources: list[str], example: doctest.Example | None) -> dict[str, Any]:
-    """A cell with the output of the example that it ends with; not if that varies."""
+    """Return a cell with the output of the example that it ends with; not if that varies."""
     outputs: list[dict[str, Any]] = []
     if example is not None and not example.options:
         outputs.append(output(example))
@@ -104,10 +105,10 @@ def output(example: doctest.Example) -> dict[str, Any]:
 
 
 def cell(kind: str, source: str) -> dict[str, Any]:
-    """The members that every cell has."""
+    """Return the members that every cell has."""
     return {"cell_type": kind, "metadata": {}, "source": lines_of(source)}
 
 
 def lines_of(text: str) -> list[str]:
-    """A text as notebooks hold it: lines with their ends."""
+    """Return a text as notebooks hold it: lines with their ends."""
     return text.splitlines(keepends=True)

@@ -11,7 +11,7 @@ class Primitives(griffe.Extension):
     """Changes the first parameter and the result of each decorated function that griffe reads."""
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
-        """Called for each function."""
+        """Give a decorated function the parameter and the result of its callers."""
         if any(str(decorator.value).startswith("primitive(") for decorator in func.decorators):
             func.parameters[0].name = "module"
             func.parameters[0].annotation = "Module"

@@ -110,7 +110,7 @@ for i in T.serial(n):
 
 
 def _searches() -> Iterator[Source]:
-    """Binary searches as loops, the lowered form of lookups."""
+    """Yield binary searches as loops, the lowered form of lookups."""
     for dtype in ("int32", "int64"):
         for name, (oracle, condition) in SEARCHES.items():
             yield _search(name, dtype, oracle, condition, "Y[i] = LOW[0]")
@@ -183,7 +183,7 @@ for i in T.serial(m):
 
 
 def _facts_about_several() -> Iterator[Source]:
-    """Facts about all values of an array, and about two or three arrays."""
+    """Yield facts about all values of an array, and about two or three arrays."""
     text = function(
         "permute",
         "x: handle, p: handle, y: handle, n: int64",
@@ -253,7 +253,7 @@ def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
 
 
 def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
-    """Rows of `lanes` elements, `count` at a time, each reduced to one element."""
+    """Return a program over rows of `lanes` elements, `count` at a time, each reduced to one element."""
     recipe = "rows of flags" if dtype == "bool" else "small"
     rows = [f"X[T.ramp((i * {count} + {row}) * {lanes}, 1, {lanes})]" for row in range(count)]
     return over_vectors(

@@ -108,7 +108,7 @@ def _arithmetic(dtype: str, *, lanes: int) -> tuple[str, ...]:
 def _rows(
     family: str, dtype: str, rows: tuple[str, ...], *, output: str = "", lanes: int = 1
 ) -> Source:
-    """OUT[r, i] is the operation rows[r] of X[i] and Z[i]."""
+    """Return a program in which OUT[r, i] is the operation rows[r] of X[i] and Z[i]."""
     kind = output or dtype
     n, where, steps = _positions(lanes)
     buffers = (

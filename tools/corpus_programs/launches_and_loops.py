@@ -30,7 +30,7 @@ def sources() -> Iterator[Source]:
 
 
 def _counting(name: str, start: int, weight: str, grain: str) -> Source:
-    """OUT[i] += i + 1, which is wrong for iterations that run twice or never."""
+    """Return a program with OUT[i] += i + 1, which is wrong for iterations that run twice or never."""
     weights = f"W = w (n + {start + 1},) int64" if weight else ""
     handles = "out: handle, w: handle" if weight else "out: handle"
     buffers = f"OUT = out (n + {start + 1},) int64\n{weights}"
@@ -53,7 +53,7 @@ def _counting(name: str, start: int, weight: str, grain: str) -> Source:
 
 
 def _allocating() -> Source:
-    """Each chunk has a buffer of its own, and all share a buffer of the caller."""
+    """Return a program in which each chunk has a buffer of its own, and all share a buffer of the caller."""
     entry = function(
         "twice",
         "x: handle, y: handle, n: int64",

@@ -29,7 +29,7 @@ def sources() -> Iterator[Source]:
 
 
 def _with_lanes(dtype: str, lanes: int) -> Iterator[Source]:
-    """Vector programs whose last lanes are masked, so that they work for any size."""
+    """Yield vector programs whose last lanes are masked, so that they work for any size."""
     run = f"T.ramp(i * {lanes}, 1, {lanes})"
     mask = f"{run} < T.broadcast(n, {lanes})"
     zero = f"T.broadcast({_literal('0', dtype)}, {lanes})"

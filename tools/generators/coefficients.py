@@ -38,13 +38,13 @@ def series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
 
 
 def arctangent(x: Decimal) -> Decimal:
-    """By its series, for small x."""
+    """Return the arctangent by its series, for small x."""
     z = -x * x
     return series(x, lambda n: z * (2 * n - 1) / (2 * n + 1))
 
 
 def hyperbolic_arctangent(x: Decimal) -> Decimal:
-    """By its series, for small x."""
+    """Return the hyperbolic arctangent by its series, for small x."""
     return series(x, lambda n: x * x * (2 * n - 1) / (2 * n + 1))
 
 
@@ -117,7 +117,7 @@ class Wanted(NamedTuple):
 
 
 def evaluate(coefficients: Sequence[Decimal], x: Decimal) -> Decimal:
-    """By Horner's rule."""
+    """Return the value of a polynomial by Horner's rule."""
     total = Decimal(0)
     for coefficient in reversed(coefficients):
         total = total * x + coefficient
@@ -164,7 +164,8 @@ def remez(wanted: Wanted) -> tuple[list[Decimal], Decimal]:
 
 
 def alternating(errors: Sequence[Decimal], count: int) -> list[int]:
-    """The points where the error is largest between changes of its sign; the largest `count` in a row."""
+    """Return the points where the error is largest between changes of its sign; the largest `count` in a
+    row."""
     peaks: list[int] = []
     for at, error in enumerate(errors):
         if peaks and (errors[peaks[-1]] > 0) == (error > 0):
@@ -217,7 +218,7 @@ def two_over_pi(words: int) -> list[int]:
 
 
 def arctangent_to(x: Fraction, digits: int) -> Decimal:
-    """By its series, to more digits than the others."""
+    """Return the arctangent by its series, to more digits than the others."""
     value = Decimal(x.numerator) / x.denominator
     total, term, number = Decimal(0), value, 0
     while abs(term) > Decimal(10) ** -digits:
@@ -240,7 +241,7 @@ def parts_of(value: Decimal, bits: Sequence[int]) -> list[float]:
 
 
 def splits() -> dict[str, list[float]]:
-    """Constants in parts, the first so short that its products with whole numbers are exact."""
+    """Return constants in parts, the first so short that its products with whole numbers are exact."""
     ten = Decimal(10).ln()
     return {
         "LN2": parts_of(LN2, (41, 53)),

@@ -22,8 +22,8 @@ from tools.corpus_programs import (
     every_operation,
     launches_and_loops,
     memory_accesses,
+    optional_capabilities,
     other_formats,
-    rarer,
     scheduled_operators,
 )
 
@@ -33,7 +33,7 @@ FAMILIES = (
     memory_accesses,
     control,
     launches_and_loops,
-    rarer,
+    optional_capabilities,
     scheduled_operators,
     other_formats,
 )
@@ -53,7 +53,7 @@ def files() -> dict[Path, bytes]:
 
 
 def is_same(entry: Entry, stored: Entry) -> bool:
-    """True if two entries have equal manifests, and modules that are equal up to renaming."""
+    """Return whether two entries have equal manifests, and modules that are equal up to renaming."""
     return entry.manifest == stored.manifest and structural_equal(
         loads(bytes(entry.module)), loads(bytes(stored.module))
     )

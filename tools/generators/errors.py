@@ -223,5 +223,5 @@ def texts_of(node: ast.expr) -> Iterator[str]:
 
 
 def is_covered(code: str, patterns: Iterable[str]) -> bool:
-    """True if one of the codes of the source, which may have `*`, fits a code."""
+    """Return whether one of the codes of the source, which may have `*`, fits a code."""
     return any(fnmatch.fnmatch(code, pattern) for pattern in patterns)

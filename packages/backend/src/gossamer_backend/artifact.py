@@ -49,11 +49,11 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ) from error
 
     def parsed_target(self) -> Target:
-        """The target as a record."""
+        """Return the target as a record."""
         return Target.parse(self.target)
 
     def metadatum(self, key: str, default: str = "") -> str:
-        """One entry of the metadata, or default."""
+        """Return one entry of the metadata, or default."""
         return dict(self.metadata).get(key, default)
 
 

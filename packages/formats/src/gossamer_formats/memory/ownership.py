@@ -55,7 +55,7 @@ def _keep(view: memoryview) -> None:
 
 
 def is_owned(array: Array) -> bool:
-    """True if the array was made by `owned_array` or `adopt_array`."""
+    """Return whether the array was made by `owned_array` or `adopt_array`."""
     base = array.base
     if not isinstance(base, memoryview):
         return False

@@ -96,7 +96,7 @@ def _store(stmt: Store) -> Effects:
 
 
 def _combine(stmt: Combine) -> Effects:
-    """The stores are its body and have their own effects; the old elements are read before them."""
+    # The stores are its body and have their own effects; the old elements are read before them.
     old = [Load(store.buffer, store.indices, dtype_of(store.value)) for store in stmt.stores]
     return Effects(reads=tuple(old), bodies=(Body("stores", stmt.stores, always_runs=True),))
 

@@ -131,7 +131,7 @@ def _check_bit_counts(fact: BitCounts, given: GivenArrays, _index: FactIndex) ->
 
 
 def _check_padded_slots(_fact: PaddedSlots, _given: GivenArrays, _index: FactIndex) -> None:
-    """Every value is allowed: the fact only says which slots the other facts exclude."""
+    """Accept every value: the fact only says which slots the other facts exclude."""
 
 
 def _check_sorted_segments(
@@ -160,7 +160,7 @@ def _check_relation(fact: Relation, given: GivenArrays, index: FactIndex) -> Vio
 
 
 def can_check_relation(fact: Relation, index: FactIndex) -> bool:
-    """True if a relation is one of sets, and facts say that both its buffers are sorted."""
+    """Return whether a relation is one of sets, and facts say that both its buffers are sorted."""
     sides = (fact.left, fact.right)
     return fact.kind in ("subset", "disjoint") and all(
         index.holds(side, SortedSegments) for side in sides

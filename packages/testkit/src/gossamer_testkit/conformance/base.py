@@ -26,14 +26,14 @@ class Checks:
         cls._artifacts = {}
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
-        """The pytest hook that parametrizes each test method."""
+        """Parametrize each test method."""
         for name, values in self._parameters().items():
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, values)
 
     @classmethod
     def _parameters(cls) -> dict[str, tuple[str, ...]]:
-        """The values of each parameter that a test method may have.
+        """Return the values of each parameter that a test method may have.
 
         `target`: targets; `program`: the names of all programs; `covered`: those that the backend's
         capabilities cover; `parallel`: those of the covered ones that have a parallel loop; `undeclared`:
@@ -51,18 +51,18 @@ class Checks:
 
     @classmethod
     def target_texts(cls) -> tuple[str, ...]:
-        """The targets to test."""
+        """Return the targets to test."""
         return cls.targets or cls.backend.targets()
 
     @classmethod
     def all_covered(cls) -> list[Program]:
-        """The programs that the backend's capabilities cover."""
+        """Return the programs that the backend's capabilities cover."""
         programs = map(corpus_program, corpus_names())
         return [program for program in programs if not program.lacks(cls.backend.capabilities)]
 
     @classmethod
     def artifact(cls, program: Program, target: str) -> Artifact:
-        """The compiled program; compiled once for all tests of the class."""
+        """Return the compiled program; compiled once for all tests of the class."""
         key = (program.name, target)
         if key not in cls._artifacts:
             cls._artifacts[key] = cls.compiled(program, target)
@@ -70,12 +70,12 @@ class Checks:
 
     @classmethod
     def compiled(cls, program: Program, target: str) -> Artifact:
-        """The program compiled again, from a new copy of its module."""
+        """Return the program compiled again, from a new copy of its module."""
         return cls.backend.compile(program.module, Target.parse(target))
 
     @classmethod
     def kernel(cls, program: Program, target: str) -> Kernel:
-        """The loaded program; skips the test if the target does not work on this machine."""
+        """Return the loaded program; skip the test if the target does not work on this machine."""
         probe = cls.backend.probe(Target.parse(target))
         if not probe.usable:
             skip(f"{target} does not work on this machine: {probe.reason}")
@@ -90,16 +90,16 @@ def selected_program(name: str) -> Program:
 
 
 def skip(reason: str) -> NoReturn:
-    """Skips a test. Raises the exception of unittest, which pytest handles, to avoid importing pytest."""
+    """Skip a test. Raise the exception of unittest, which pytest handles, to avoid importing pytest."""
     raise unittest.SkipTest(reason)
 
 
 def fail(message: str) -> NoReturn:
-    """Fails a test with a message."""
+    """Fail a test with a message."""
     raise AssertionError(message)
 
 
 def require(condition: object, message: str) -> None:
-    """Fails a test with a message unless the condition holds."""
+    """Fail a test with a message unless the condition holds."""
     if not condition:
         fail(message)

@@ -24,7 +24,7 @@ from gossamer_testkit.corpus.program import corpus_program
 
 
 def main() -> None:
-    """Runs the task for each name and writes the answers."""
+    """Run the task for each name and write the answers."""
     payload = pickle.load(sys.stdin.buffer)
     sys.path[:] = payload["path"]
     _import(*payload["home"])
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _import(name: str, file: str) -> None:
-    """Imports a module by its name; if that fails, from its file."""
+    """Import a module by its name; if that fails, from its file."""
     try:
         importlib.import_module(name)
     except ImportError:
@@ -52,7 +52,7 @@ def _import(name: str, file: str) -> None:
 
 
 def _fingerprint(backend: Backend, target: Target, name: str) -> str:
-    """The fingerprint of a program of the corpus."""
+    """Return the fingerprint of a program of the corpus."""
     return fingerprint(backend.compile(corpus_program(name).module, target))
 
 

@@ -79,7 +79,7 @@ class ThreadChecks(Checks):
 
 
 def at_once(work: Callable[[], None]) -> None:
-    """Runs a function in several threads that start together; re-raises an error of any of them."""
+    """Run a function in several threads that start together; re-raise an error of any of them."""
     start = threading.Barrier(THREADS)
 
     def run() -> None:

@@ -13,7 +13,7 @@ COMPARED_PARTS = ("backend", "backend_version", "target", "signature", "code", "
 
 
 def fingerprint(artifact: Artifact) -> str:
-    """A digest of the fields that must be deterministic.
+    """Return a digest of the fields that must be deterministic.
 
     >>> from gossamer_ir.interchange.records import Signature
     >>> first = Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), b"code")

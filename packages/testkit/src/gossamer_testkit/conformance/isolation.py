@@ -23,7 +23,7 @@ SEED = "4711"
 def in_another_process(
     backend: Backend, target: str, *, task: str, names: Sequence[str]
 ) -> dict[str, str]:
-    """The answer of `child.TASKS[task]` for each name; fails the test if the process crashes.
+    """Return the answer of `child.TASKS[task]` for each name; fail the test if the process crashes.
 
     The process gets a copy of the backend, and the same import path. A backend that cannot be pickled is
     constructed again, without arguments.
@@ -56,7 +56,7 @@ def in_another_process(
 
 
 def _home(kind: type[Any]) -> tuple[str, str]:
-    """The name and the file of a class's module, which may not be importable by its name."""
+    """Return the name and the file of a class's module, which may not be importable by its name."""
     return kind.__module__, getattr(sys.modules[kind.__module__], "__file__", None) or ""
 
 

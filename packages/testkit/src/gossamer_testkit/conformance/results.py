@@ -29,7 +29,7 @@ class ResultChecks(Checks):
 
 
 def mismatch(kernel: Callable[..., object], program: Program, case: Case) -> str:
-    """A description of the failure of a call, "" if it is correct."""
+    """Return a description of the failure of a call, "" if it is correct."""
     try:
         arrays = call(kernel, case)
     except UserError as error:

@@ -57,7 +57,7 @@ class Expected(NamedTuple):
 
 
 def fresh(case: Case) -> dict[str, Any]:
-    """The values of a case, with copies of the arrays."""
+    """Return the values of a case, with copies of the arrays."""
     return {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in case.values.items()
@@ -65,7 +65,7 @@ def fresh(case: Case) -> dict[str, Any]:
 
 
 def call(kernel: Callable[..., object], case: Case) -> dict[str, Array]:
-    """The arrays of a case after a call of the kernel on copies of its values."""
+    """Return the arrays of a case after a call of the kernel on copies of its values."""
     values = fresh(case)
     kernel(**values)
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
@@ -74,7 +74,7 @@ def call(kernel: Callable[..., object], case: Case) -> dict[str, Array]:
 def differences(
     case: Case, results: Mapping[str, Array], expected: Mapping[str, Expected]
 ) -> list[str]:
-    """One sentence for each array that is wrong after a call.
+    """Return one sentence for each array that is wrong after a call.
 
     Arrays without an entry in `expected` must not have changed.
 
@@ -93,14 +93,14 @@ def differences(
 
 
 def same_bytes(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
-    """True if two calls gave the same arrays, bit by bit."""
+    """Return whether two calls gave the same arrays, bit by bit."""
     return {name: array.tobytes() for name, array in first.items()} == {
         name: array.tobytes() for name, array in second.items()
     }
 
 
 def _wrong_elements(array: Array, wanted: Expected) -> Array | None:
-    """A mask of the wrong elements, None if all are right."""
+    """Return a mask of the wrong elements, None if all are right."""
     expected = wanted.array
     if wanted.magnitude is not None:
         bound = tolerance(wanted.length, array.dtype.name)

@@ -71,20 +71,20 @@ class Program(NamedTuple):
         return loads(self.text)
 
     def cases(self) -> Iterator[Case]:
-        """The cases to call it with, which are deterministic."""
+        """Return the cases to call it with, which are deterministic."""
         return INPUT_GENERATORS[self.manifest.cases](self.manifest.options)
 
     def expected(self, case: Case) -> dict[str, Expected]:
-        """The expected contents of the arrays that the program writes."""
+        """Return the expected contents of the arrays that the program writes."""
         return ORACLES[self.manifest.oracle](case.values, self.manifest.options)
 
     def lacks(self, capabilities: Iterable[str]) -> tuple[str, ...]:
-        """The capabilities that the program needs and that are not among these, sorted."""
+        """Return the capabilities that the program needs and that are not among these, sorted."""
         return tuple(sorted(frozenset(self.manifest.capabilities) - frozenset(capabilities)))
 
 
 def corpus_names() -> tuple[str, ...]:
-    """The names of all programs, sorted.
+    """Return the names of all programs, sorted.
 
     >>> "spmm_float32_int32_33" in corpus_names()
     True
@@ -95,7 +95,7 @@ def corpus_names() -> tuple[str, ...]:
 @typed
 @cache
 def corpus_program(name: str) -> Program:
-    """A program by name; raises `ArgumentError` (`corpus.unknown`) if there is none.
+    """Return a program by name; raise `ArgumentError` (`corpus.unknown`) if there is none.
 
     >>> program = corpus_program("gather_float32x4")
     >>> program.manifest.capabilities

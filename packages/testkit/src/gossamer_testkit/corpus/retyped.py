@@ -10,7 +10,8 @@ from gossamer_ir.transform.specialize import specialize
 
 @typed
 def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
-    """The module with `dtype` for its float buffers and `index_dtype` for the index arrays of its axes.
+    """Return the module with `dtype` for its float buffers and `index_dtype` for the index arrays of its
+    axes.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_testkit import script

@@ -15,8 +15,8 @@ SUFFIX = ".txt"
 
 
 def script_names() -> tuple[str, ...]:
-    """The names of all scripts, sorted. Those that end with `_paper` use the paper's spelling, the others
-    the RFC's.
+    """Return the names of all scripts, sorted. Those that end with `_paper` use the paper's spelling, the
+    others the RFC's.
 
     >>> "csr_to_bsr" in script_names()
     True
@@ -29,7 +29,7 @@ def script_names() -> tuple[str, ...]:
 @typed
 @cache
 def script(name: str) -> str:
-    """The text of a script; raises `ArgumentError` (`scripts.unknown`) if there is none of this name.
+    """Return the text of a script; raise `ArgumentError` (`scripts.unknown`) if there is none of this name.
 
     >>> print(script("csr_to_bsr").splitlines()[-1].strip())
     B[io, jo, ii, ji] = A[io * rows + ii, jo * columns + ji]

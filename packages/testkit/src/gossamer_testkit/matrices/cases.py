@@ -10,7 +10,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 def csr_cases(*, dtype: str = "float32", index_dtype: str = "int32") -> tuple[Csr, ...]:
-    """Matrices with 0 rows, 0 columns, 0 nonzeros, empty rows at both ends, a dense row, ...
+    """Return matrices with 0 rows, 0 columns, 0 nonzeros, empty rows at both ends, a dense row, ...
 
     Values are small integers, so that products with integers are exact, except in `nan and infinity`.
     The columns of each row increase, except in `unsorted` and `duplicates`.

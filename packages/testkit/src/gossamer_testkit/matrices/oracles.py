@@ -187,7 +187,8 @@ def attention_bound(
 def _shares(
     matrix: CsrPattern, queries: Array, keys: Array, scale: float | None
 ) -> Iterator[tuple[int, Array, Array, float]]:
-    """For each row with elements: its index, columns, weights, and the largest magnitude of its scores."""
+    """Yield for each row with elements its index, columns, weights, and the largest magnitude of its
+    scores."""
     q, k = queries.astype(np.float64), keys.astype(np.float64)
     factor = 1 / math.sqrt(max(1, q.shape[1])) if scale is None else scale
     for row in range(matrix.shape[0]):

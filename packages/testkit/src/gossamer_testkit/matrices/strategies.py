@@ -26,7 +26,7 @@ def csr_matrices(
     special: bool = True,
     largest: int = 12,
 ) -> Csr:
-    """Canonical CSR matrices of up to `largest` rows and columns.
+    """Return canonical CSR matrices of up to `largest` rows and columns.
 
     They include matrices without rows, columns or nonzeros, with empty rows at both ends, with a dense
     row or column, with explicit zeros and, with `special`, with NaN and infinity. All other values are

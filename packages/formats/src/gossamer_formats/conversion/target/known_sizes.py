@@ -28,7 +28,7 @@ class KnownSizes:
     """
 
     def __init__(self, description: FormatDescription, given: Mapping[str, int]) -> None:
-        """Raises `FormatError` (`format.parameter`) for a name that is not a size of the format."""
+        """Raise `FormatError` (`format.parameter`) for a name that is not a size of the format."""
         names = size_names(description)
         for name in given:
             if name not in names:

@@ -15,7 +15,7 @@ UNTOUCHED = 77
 
 
 def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Each matrix with a dense operand for each number of columns in `features`.
+    """Yield each matrix with a dense operand for each number of columns in `features`.
 
     With `symbolic`, the number of columns is a parameter of the program.
     """
@@ -32,7 +32,7 @@ def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Each matrix with a vector."""
+    """Yield each matrix with a vector."""
     dtype = options["dtype"]
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):
         y = np.full(matrix.shape[0], UNTOUCHED, dtype)
@@ -41,7 +41,7 @@ def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def random_values(matrix: Csr) -> dict[str, Any]:
-    """The arrays and sizes of a CSR matrix by parameter name."""
+    """Return the arrays and sizes of a CSR matrix by parameter name."""
     return {
         "a": matrix.data,
         "indptr": matrix.indptr,
@@ -53,5 +53,5 @@ def random_values(matrix: Csr) -> dict[str, Any]:
 
 
 def integers(shape: tuple[int, ...], dtype: str) -> Array:
-    """An array of small integers, whose products and sums are exact."""
+    """Return an array of small integers, whose products and sums are exact."""
     return (np.arange(int(np.prod(shape))) * 7 % 13 - 6).astype(dtype).reshape(shape)

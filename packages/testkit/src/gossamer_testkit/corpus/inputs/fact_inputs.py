@@ -23,7 +23,8 @@ _WRONG = {
 
 
 def fact_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Arguments for the row sums of a CSR matrix with 4 columns, whose facts are checked at the call."""
+    """Yield arguments for the row sums of a CSR matrix with 4 columns, whose facts are checked at the
+    call."""
     dtype = options["index_dtype"]
     yield _case("three elements", [0, 2, 3], [0, 3, 1], dtype=dtype)
     yield _case("no elements", [0, 0, 0], [], dtype=dtype)
@@ -34,7 +35,7 @@ def fact_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Arguments for Y[P[i]] = X[i], where no position may occur twice."""
+    """Yield arguments for Y[P[i]] = X[i], where no position may occur twice."""
     for name, positions, is_wrong in (
         ("nothing", [], False),
         ("one position", [0], False),
@@ -48,7 +49,7 @@ def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Arguments for sums over matrices of (left, right) rows and columns, stored one after another."""
+    """Yield arguments for sums over matrices of (left, right) rows and columns, stored one after another."""
     for name, left, right, indptr in (
         ("no matrices", [0], [0], [0]),
         ("three matrices", [0, 2, 3, 5], [0, 3, 3, 4], [0, 6, 6, 8]),
@@ -69,7 +70,7 @@ def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Inputs for row sums of a matrix that is a subset of `wide` and disjoint from `apart`."""
+    """Return inputs for row sums of a matrix that is a subset of `wide` and disjoint from `apart`."""
     none: list[list[int]] = [[], [], []]
     all_columns = [[0, 1, 2, 3]] * 3
     rows = [[0, 2], [], [3]]

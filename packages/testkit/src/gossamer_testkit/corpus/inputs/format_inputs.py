@@ -23,59 +23,59 @@ _Make = Callable[[Csr, Options], dict[str, Any]]
 
 
 def sddmm_cases(options: Options) -> Iterator[Case]:
-    """Dense X and Y for every matrix, of which only the structure is used."""
+    """Return dense X and Y for every matrix, of which only the structure is used."""
     return _cases(options, _sddmm)
 
 
 def elements_cases(options: Options) -> Iterator[Case]:
-    """Every matrix with a vector R over its rows and X over its columns."""
+    """Return every matrix with a vector R over its rows and X over its columns."""
     return _cases(options, _elements)
 
 
 def row_sums_cases(options: Options) -> Iterator[Case]:
-    """Every matrix, without further operands."""
+    """Return every matrix, without further operands."""
     return _cases(options, _sums)
 
 
 def segment_sums_cases(options: Options) -> Iterator[Case]:
-    """The rows of every matrix as segments, without column indices."""
+    """Return the rows of every matrix as segments, without column indices."""
     return _cases(
         options, lambda matrix, options: _without_names(_sums(matrix, options), "indices")
     )
 
 
 def ell_cases(options: Options) -> Iterator[Case]:
-    """ELL with one slot more than the longest row has elements; unused slots hold NaN."""
+    """Return ELL with one slot more than the longest row has elements; unused slots hold NaN."""
     return _cases(options, _ell)
 
 
 def dcsr_cases(options: Options) -> Iterator[Case]:
-    """DCSR with the rows that are not empty, and some empty ones."""
+    """Return DCSR with the rows that are not empty, and some empty ones."""
     return _cases(options, _dcsr)
 
 
 def bsr_cases(options: Options) -> Iterator[Case]:
-    """BSR with a block for each element of the matrices."""
+    """Return BSR with a block for each element of the matrices."""
     return _cases(options, _bsr)
 
 
 def row_groups_cases(options: Options) -> Iterator[Case]:
-    """Groups of three rows, in the order of their numbers modulo 5."""
+    """Return groups of three rows, in the order of their numbers modulo 5."""
     return _cases(options, _row_groups)
 
 
 def bitmask_cases(options: Options) -> Iterator[Case]:
-    """The distinct elements of every matrix, with a word of bits for each 64 columns of a row."""
+    """Return the distinct elements of every matrix, with a word of bits for each 64 columns of a row."""
     return _cases(options, _bitmask)
 
 
 def tiled_csr_cases(options: Options) -> Iterator[Case]:
-    """Whole tiles of 16 columns; those after the last column of the matrix are empty."""
+    """Return whole tiles of 16 columns; those after the last column of the matrix are empty."""
     return _cases(options, _tiled_csr)
 
 
 def _cases(options: Options, make: _Make) -> Iterator[Case]:
-    """The cases for matrices with finite values and at most `options["most"]` elements, a limit because
+    """Yield the cases for matrices with finite values and at most `options["most"]` elements, a limit because
     interpreters are slow."""
     most = options.get("most", MAX_VALUE)
     for matrix in csr_cases(dtype=options["dtype"], index_dtype=options["index_dtype"]):

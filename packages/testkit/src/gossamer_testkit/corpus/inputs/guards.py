@@ -13,7 +13,7 @@ ELEMENTS = 50
 
 
 def guard_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Arguments for Y[i] = X[P[i]] with guards: the call fails if one P[i] is out of bounds."""
+    """Yield arguments for Y[i] = X[P[i]] with guards: the call fails if one P[i] is out of bounds."""
     yield _case("all hold", np.arange(ELEMENTS)[::-1])
     yield _case("nothing to guard", np.arange(0))
     for name, at, position in (

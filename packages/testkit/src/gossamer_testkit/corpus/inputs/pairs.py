@@ -26,7 +26,8 @@ PADDED_LENGTH = 64
 
 
 def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
-    """X and Z are all pairs of special values, one vector of them, or empty. OUT has a row per operation."""
+    """Return cases in which X and Z are all pairs of special values, one vector of them, or empty.
+    OUT has a row per operation."""
     dtype, rows = options["dtype"], len(options["rows"])
     special = special_values(dtype)
     grid = np.stack(np.meshgrid(special, special)).reshape(2, -1)
@@ -37,7 +38,8 @@ def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def special_values(dtype: str) -> Array:
-    """Zero, small numbers and the limits of the range; for floats also infinity, NaN and a denormal."""
+    """Return zero, small numbers and the limits of the range; for floats also infinity, NaN and a
+    denormal."""
     if dtype.startswith(("float", "bfloat")):
         kept = "float32" if dtype == "bfloat16" else dtype
         with np.errstate(over="ignore", under="ignore"):
@@ -48,15 +50,15 @@ def special_values(dtype: str) -> Array:
 
 
 def truths(options: Mapping[str, Any]) -> Iterator[Case]:
-    """X and Z are all pairs of bools, or empty."""
+    """Return cases in which X and Z are all pairs of bools, or empty."""
     grid = np.array([[0, 0, 1, 1] * 16, [0, 1, 0, 1] * 16], bool)
     for name, columns in (("all pairs", grid), ("0 elements", grid[:, :0])):
         yield _pair_case(name, columns, rows=len(options["rows"]), output="bool")
 
 
 def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
-    """X has values of the source dtype for which the conversion to every target is defined; there is one
-    output per target."""
+    """Return cases in which X has values of the source dtype for which the conversion to every target is
+    defined; there is one output per target."""
     source, targets = options["source"], options["targets"]
     values = np.tile(_as_stored(_convertible(source, targets), source), 64)
     for name, x in (("all values", values[: 64 * 2]), ("0 elements", values[:0])):
@@ -65,7 +67,7 @@ def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
 
 
 def _convertible(source: str, targets: list[str]) -> Array:
-    """The values to convert. Floats that become integers must fit; other conversions wrap, round or
+    """Return the values to convert. Floats that become integers must fit; other conversions wrap, round or
     overflow. bfloat16 is compared bit by bit, and a NaN has several patterns, so none is converted to it."""
     if source == "bool":
         return np.array([False, True])
@@ -87,7 +89,7 @@ def _convertible(source: str, targets: list[str]) -> Array:
 
 
 def _near_bfloat16(dtype: str) -> Array:
-    """Numbers halfway between two of bfloat16, and beside these: ties go to the even one."""
+    """Return numbers halfway between two of bfloat16, and beside these: ties go to the even one."""
     steps = np.array([0, 1, 2, 3, 4, 5, 6, 7]) * 2.0**-9
     beside = np.array([0, 2.0**-10, -(2.0**-10)])
     values: Array = np.add.outer(1 + steps, beside).reshape(-1).astype(dtype)
@@ -95,7 +97,7 @@ def _near_bfloat16(dtype: str) -> Array:
 
 
 def _as_stored(values: Array, dtype: str) -> Array:
-    """Values as they are stored: for bfloat16 the upper half of float32, which rounds toward zero."""
+    """Return values as they are stored: for bfloat16 the upper half of float32, which rounds toward zero."""
     if dtype != "bfloat16":
         return values
     return (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)

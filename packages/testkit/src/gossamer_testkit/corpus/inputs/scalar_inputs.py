@@ -12,7 +12,7 @@ from gossamer_testkit.corpus.inputs.pairs import special_values
 
 
 def scalar_values(options: Mapping[str, Any]) -> Iterator[Case]:
-    """A case for each special value `s` of the dtype, which the program writes to Y."""
+    """Yield a case for each special value `s` of the dtype, which the program writes to Y."""
     dtype = options["dtype"]
     values = [False, True] if dtype == "bool" else special_values(dtype).tolist()
     for value in dict.fromkeys(values):

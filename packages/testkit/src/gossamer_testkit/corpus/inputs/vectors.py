@@ -33,7 +33,7 @@ _RECIPES: dict[str, Callable[[int], Array]] = {
 
 
 def vectors(options: Mapping[str, Any]) -> Iterator[Case]:
-    """A case for each n in `sizes`.
+    """Yield a case for each n in `sizes`.
 
     `arrays` gives for each parameter a key of `_RECIPES`, a dtype and optionally a shape, as pairs
     (factor, addend) that stand for the extents factor * n + addend. The default shape is (n,).

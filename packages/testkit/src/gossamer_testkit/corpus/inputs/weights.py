@@ -22,8 +22,8 @@ _WEIGHTS: dict[str, Callable[[int], list[int]]] = {
 
 
 def weight_cases(options: Mapping[str, Any]) -> Iterator[Case]:
-    """Arguments for OUT[i] += i + 1 over `start` <= i < `start` + n; with `weighted`, W has the cumulative
-    weight before each i."""
+    """Yield arguments for OUT[i] += i + 1 over `start` <= i < `start` + n; with `weighted`, W has the
+    cumulative weight before each i."""
     start = options["start"]
     for size in WEIGHT_SIZES:
         for name, weigh in _WEIGHTS.items():

@@ -12,7 +12,7 @@ from gossamer_testkit.matrices.csr_matrix import Array
 
 
 def _bits(values: Array) -> Array:
-    """The bits of integers along a new last axis, the lowest first."""
+    """Return the bits of integers along a new last axis, the lowest first."""
     places = np.arange(8 * values.itemsize, dtype=values.dtype)
     bits: Array = (values[..., np.newaxis] >> places) & values.dtype.type(1)
     return bits
@@ -68,7 +68,7 @@ def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expecte
 
 
 def casts(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
-    """There is one output for each target dtype, with X converted to it."""
+    """Return one output for each target dtype, with X converted to it."""
     x = values["x"]
     if options["source"] == "bfloat16":
         x = (x.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -84,7 +84,7 @@ def _converted(x: Array, target: str) -> Array:
 
 
 def _as_bfloat16(x: Array) -> Array:
-    """The patterns of the nearest numbers of bfloat16: 8 significant bits, the least exponent -133."""
+    """Return the patterns of the nearest numbers of bfloat16: 8 significant bits, the least exponent -133."""
     wide = x.astype(np.float64)
     least = np.maximum(np.frexp(wide)[1] - 8, -133)
     nearest = np.ldexp(np.rint(np.ldexp(wide, -least)), least).astype(np.float32)

@@ -62,7 +62,7 @@ def scattered(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def combined(values: Values, options: Options) -> dict[str, Expected]:
-    """x[i] is combined into y[i * i % 7] by the operation `op`."""
+    """Combine x[i] into y[i * i % 7] by the operation `op`."""
     y, x = values["y"].copy(), values["x"]
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[options["op"]]
     ufunc.at(y, np.arange(x.size) ** 2 % 7, x)
@@ -158,7 +158,7 @@ def triangle(values: Values, options: Options) -> dict[str, Expected]:
 
 
 def unchanged(values: Values, options: Options) -> dict[str, Expected]:
-    """Nothing is written."""
+    """Return no results: nothing is written."""
     return {}
 
 
