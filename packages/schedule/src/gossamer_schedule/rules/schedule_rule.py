@@ -11,8 +11,10 @@ from functools import wraps
 from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
+from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.program_names import (
     addresses_taken_names,
@@ -44,14 +46,17 @@ class RuleContext(msgspec.Struct, frozen=True):
     """Inputs of a rule besides the program and the target.
 
     `stats` are those of the data, None if unknown. `is_sibling` is true if the program is one of several
-    iterations over the same rows, which share a loop; the `thresholds` are then those for siblings. `taken`
-    are names of the program, and those that the schedules of other iterations make. The rules for siblings,
-    and the rules for programs of one iteration, are in the order in which they are tried.
+    iterations over the same rows, which share a loop; the `thresholds` are then those for siblings. The rules
+    for siblings, and the rules for programs of one iteration, are in the order in which they are tried.
+
+    `RuleRecord.match` adds the `hardware` of the target, and to the names that are `taken`, which the
+    schedules of other iterations make, those of the program.
     """
 
     stats: Stats | None = None
     is_sibling: bool = False
     thresholds: RowThresholds = RowThresholds()
+    hardware: HardwareParams = HardwareParams()
     taken: frozenset[str] = frozenset()
     sibling_rules: Iterable[RuleRecord] = ()
     iteration_rules: Iterable[RuleRecord] = ()
@@ -101,7 +106,8 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
         or if the program takes a name of lowering that a step addresses."""
         # Here and not in each rule, so that none can forget it.
         taken = context.taken | loop_stage_names(module)
-        found = self.plan(module, target, msgspec.structs.replace(context, taken=taken))
+        own = replace(context, hardware=hardware_params(target), taken=taken)
+        found = self.plan(module, target, own)
         if found is None or addresses_taken_names(found.trace.steps, module):
             return None
         return found

@@ -57,12 +57,14 @@ def require(verdict, reason):
     ],
 )
 def test_vectors_are_aligned_to_whole_rows_of_an_operand_in_the_cache(found, stats, reason):
-    require(row_alignment(found, MACHINE, stats), reason)
+    require(row_alignment(found, MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(("vectors", "is_aligned"), [(1, False), (2, True), (3, True), (4, False)])
 def test_aligned_rows_have_a_number_of_vectors_within_limits(vectors, is_aligned):
-    assert row_alignment(gather(16 * vectors), MACHINE, None, least=2, most=3).pays is is_aligned
+    assert (
+        row_alignment(gather(16 * vectors), MACHINE, stats=None, least=2, most=3).pays is is_aligned
+    )
 
 
 def test_a_vector_of_a_cache_line_is_aligned_by_itself():
@@ -84,7 +86,10 @@ def test_a_vector_of_a_cache_line_is_aligned_by_itself():
     ],
 )
 def test_rows_of_a_large_operand_are_prefetched(found, stats, is_aligned, reason):
-    require(row_prefetching(found, MACHINE, stats, PREFETCH, is_aligned=is_aligned), reason)
+    require(
+        row_prefetching(found, MACHINE, stats=stats, thresholds=PREFETCH, is_aligned=is_aligned),
+        reason,
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ def test_rows_are_prefetched_48_lines_ahead(features, tiles, distance):
     ],
 )
 def test_all_gathered_rows_are_packed_if_they_fit_half_of_the_private_cache(found, stats, reason):
-    require(row_packing_verdict(found, MACHINE, stats), reason)
+    require(row_packing_verdict(found, MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,7 @@ def test_all_gathered_rows_are_packed_if_they_fit_half_of_the_private_cache(foun
     ],
 )
 def test_threads_pack_tiles_of_a_large_operand_that_is_used_often(found, stats, machine, reason):
-    require(thread_tiles(found, machine, stats).packing, reason)
+    require(thread_tiles(found, machine, stats=stats).packing, reason)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,7 @@ def test_rows_share_a_window_if_registers_are_permuted(machine, dtype, rows, win
 )
 def test_a_result_of_half_the_shared_cache_is_stored_around_it(rows, row_bytes, reason):
     stats = None if rows is None else matrix(9, rows=rows)
-    require(streaming_verdict("C_data", row_bytes, MACHINE, stats), reason)
+    require(streaming_verdict("C_data", row_bytes, hardware=MACHINE, stats=stats), reason)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +204,7 @@ def test_a_few_tiles_of_which_the_last_is_partial_are_unrolled(tiles, form):
 )
 def test_tiles_have_as_many_vectors_as_their_sums_have_registers(features, options, expected):
     flags = {"is_aligned": False, "is_prefetched": False} | options
-    assert tiles_of(features, "float32", MACHINE, **flags)[0][:3] == expected
+    assert tiles_of(features, "float32", hardware=MACHINE, **flags)[0][:3] == expected
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def least_of_sums(hardware: HardwareParams) -> int:
 def row_alignment(
     gather: Gather,
     hardware: HardwareParams,
-    stats: Stats | None,
     *,
+    stats: Stats | None,
     least: int = MIN_ALIGNED,
     most: int | None = None,
 ) -> Verdict:
@@ -62,7 +62,7 @@ def row_alignment(
 
 
 def align_to_rows(
-    trace: TraceBuilder, gather: Gather, aligning: Verdict, hardware: HardwareParams
+    trace: TraceBuilder, gather: Gather, *, aligning: Verdict, hardware: HardwareParams
 ) -> None:
     """Let vectors begin at aligned addresses of the gathered rows, if that pays."""
     what = "vectors begin at the first feature"

@@ -47,9 +47,9 @@ class GatherTiling(NamedTuple):
 def gather_tiling(
     gather: Gather,
     hardware: HardwareParams,
+    *,
     stats: Stats | None,
     thresholds: PrefetchThresholds = PREFETCH,
-    *,
     has_rows: bool,
     rows: int = 1,
 ) -> GatherTiling:
@@ -63,12 +63,14 @@ def gather_tiling(
     )
     if has_rows:
         least = least_of_sums(hardware) if rows == 1 else MIN_ALIGNED
-        aligning = row_alignment(gather, hardware, stats, least=least)
-    prefetching = row_prefetching(gather, hardware, stats, thresholds, is_aligned=aligning.pays)
+        aligning = row_alignment(gather, hardware, stats=stats, least=least)
+    prefetching = row_prefetching(
+        gather, hardware, stats=stats, thresholds=thresholds, is_aligned=aligning.pays
+    )
     tiles, limit = tiles_of(
         gather.features,
         gather.dtype,
-        hardware,
+        hardware=hardware,
         is_aligned=aligning.pays,
         is_prefetched=prefetching.pays,
         rows=rows,
@@ -79,8 +81,8 @@ def gather_tiling(
 def tiles_of(
     features: int | None,
     dtype: str,
-    hardware: HardwareParams,
     *,
+    hardware: HardwareParams,
     is_aligned: bool,
     is_prefetched: bool,
     rows: int = 1,
@@ -90,7 +92,9 @@ def tiles_of(
     Aligned vectors are one more than the features fill; a tile may hold one more, too. Tiles of rows that are
     prefetched are smaller, and so are tiles of several rows.
 
-    >>> tiles_of(512, "float32", HardwareParams(), is_aligned=False, is_prefetched=True)[0][:3]
+    >>> wide = HardwareParams()
+    >>> tiles, _ = tiles_of(512, "float32", hardware=wide, is_aligned=False, is_prefetched=True)
+    >>> tiles[:3]
     (4, 8, 16)
     """
     lanes = hardware.lanes(dtype, holding=features)

@@ -33,7 +33,9 @@ class ThreadTiles(NamedTuple):
     packing: Verdict
 
 
-def row_packing_verdict(gather: Gather, hardware: HardwareParams, stats: Stats | None) -> Verdict:
+def row_packing_verdict(
+    gather: Gather, hardware: HardwareParams, *, stats: Stats | None
+) -> Verdict:
     """Decide whether all rows that a loop gathers are packed at once."""
     if not gather.operand:
         return _not_one_operand()
@@ -44,7 +46,7 @@ def row_packing_verdict(gather: Gather, hardware: HardwareParams, stats: Stats |
 
 
 def shared_tile_verdict(
-    pattern: BlockReduction, tile: RegisterTile, hardware: HardwareParams, stats: Stats | None
+    pattern: BlockReduction, tile: RegisterTile, *, hardware: HardwareParams, stats: Stats | None
 ) -> Verdict:
     """Decide whether the operand of a product of blocks is packed, one tile of features after the other. A
     tile has the features of all rows of the operand, and all threads read the copy."""
@@ -61,15 +63,15 @@ def shared_tile_verdict(
     return _private_cache_verdict(found, pattern.operand)
 
 
-def thread_tiles(gather: Gather, hardware: HardwareParams, stats: Stats | None) -> ThreadTiles:
+def thread_tiles(gather: Gather, hardware: HardwareParams, *, stats: Stats | None) -> ThreadTiles:
     """Return the tiles of gathered rows that threads would pack, and whether that pays."""
     vectors, lanes = packed_vectors(gather.dtype, hardware), hardware.lanes(gather.dtype)
     tiles = tiles_holding(gather.features, vectors=vectors, lanes=lanes)
-    return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, hardware, stats))
+    return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, hardware=hardware, stats=stats))
 
 
 def _thread_tile_verdict(
-    gather: Gather, tiles: VectorTiles, hardware: HardwareParams, stats: Stats | None
+    gather: Gather, tiles: VectorTiles, *, hardware: HardwareParams, stats: Stats | None
 ) -> Verdict:
     """Decide whether each thread packs the tile of features that it computes with."""
     operand = gather.operand
@@ -127,8 +129,8 @@ def _refusal(found: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
 def pack_operand(
     trace: TraceBuilder,
     block: str,
-    tiles: VectorTiles,
     *,
+    tiles: VectorTiles,
     operand: str,
     loop: str,
     dimensions: int,

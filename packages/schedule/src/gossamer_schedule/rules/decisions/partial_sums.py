@@ -8,7 +8,7 @@ so that the operand is packed if that pays, and otherwise vectors are aligned to
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
@@ -47,6 +47,10 @@ rows of 29 to 80 elements, against one aligned sum: 1.0 to 1.2 times as fast for
 1.1 for four; against unaligned sums, 1.3 to 1.7 for one)."""
 
 
+SumsForm: TypeAlias = Literal["packed_sums", "aligned_sums", "sums"]
+"""Sums of rows of a packed dense operand, of vectors that are aligned to its rows, or of neither."""
+
+
 class PartialSums(NamedTuple):
     """The number of partial sums of a row, each of one tile of all features; whether the operand is packed,
     and whether vectors are aligned to its rows."""
@@ -57,36 +61,47 @@ class PartialSums(NamedTuple):
     aligning: Verdict
 
 
-def partial_sums(
-    gather: Gather, form: CsrForm, hardware: HardwareParams, stats: Stats | None
-) -> PartialSums | None:
-    """Return the partial sums of a row of whole vectors; None if they do not pay.
+def sums_form(
+    gather: Gather, by_sizes: CsrForm, *, hardware: HardwareParams, stats: Stats | None
+) -> SumsForm | None:
+    """Return the form of the partial sums of a row of whole vectors; None if they do not pay.
 
-    They have the form that sizes select. Rows that are selected where they are may have sums of aligned
-    vectors, too, which load as much as one sum does.
+    It is the one that sizes select, if that has sums. Rows that are selected where they are may have sums of
+    aligned vectors, too, which load as much as one sum does.
     """
-    packing, lanes = row_packing_verdict(gather, hardware, stats), hardware.lanes(gather.dtype)
+    if by_sizes == "packed_sums":
+        return by_sizes
+    # Before sums that are not aligned: half of their loads would cross a cache line.
+    if _alignment(gather, hardware=hardware, stats=stats).pays:
+        return "aligned_sums"
+    return by_sizes if by_sizes == "sums" else None
+
+
+def partial_sums(
+    gather: Gather, form: SumsForm, *, hardware: HardwareParams, stats: Stats | None
+) -> PartialSums:
+    """Return the partial sums of this form, of a row of whole vectors."""
+    packing = row_packing_verdict(gather, hardware=hardware, stats=stats)
+    lanes = hardware.lanes(gather.dtype)
     vectors = (gather.features or 0) // lanes
     if form == "packed_sums":
         aligning = pays_not("the copy begins at a cache line")
         return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
     if packing.pays:
         packing = pays_not("a copy of more vectors gains little")
-    aligning = _alignment(gather, hardware, stats)
-    if aligning.pays:
+    aligning = _alignment(gather, hardware=hardware, stats=stats)
+    if form == "aligned_sums":
         return PartialSums(ALIGNED_SUMS, _tile(vectors + 1, lanes), packing, aligning)
-    if form != "sums":
-        return None
     return PartialSums(_sums(vectors), _tile(vectors, lanes), packing, aligning)
 
 
-def _alignment(gather: Gather, hardware: HardwareParams, stats: Stats | None) -> Verdict:
+def _alignment(gather: Gather, *, hardware: HardwareParams, stats: Stats | None) -> Verdict:
     """Decide whether partial sums are of aligned vectors."""
     if stats is None or stats.mean_row < MIN_TERMS:
         return pays_not(f"rows have fewer than {MIN_TERMS} elements on average")
     most = min(MAX_ALIGNED_VECTORS, hardware.accumulators // ALIGNED_SUMS - 1)
     least = least_of_sums(hardware)
-    return row_alignment(gather, hardware, stats, least=least, most=most)
+    return row_alignment(gather, hardware, stats=stats, least=least, most=most)
 
 
 def _sums(vectors: int) -> int:
@@ -105,13 +120,13 @@ def may_add_side_by_side(function: Function, iteration: Iteration) -> bool:
 
 
 def add_side_by_side(
-    trace: TraceBuilder, pattern: RowReduction, sums: PartialSums, hardware: HardwareParams
+    trace: TraceBuilder, pattern: RowReduction, *, sums: PartialSums, hardware: HardwareParams
 ) -> str:
     """Add the elements of a row to several sums. Return the block that stores them."""
     vectors = sums.tile.vectors
     if not sums.packing.pays:
-        align_to_rows(trace, pattern.gather, sums.aligning, hardware)
-    summed = _accumulate_sums(trace, pattern, sums)
+        align_to_rows(trace, pattern.gather, aligning=sums.aligning, hardware=hardware)
+    summed = _accumulate_sums(trace, pattern, sums=sums)
     trace.decide(
         f"{sums.number} partial sums of a row in registers",
         f"rows have {MIN_TERMS} elements or more on average, and {counted(vectors, 'vector')} of features: "
@@ -122,7 +137,9 @@ def add_side_by_side(
     operand = pattern.gather.operand
     if sums.packing.pays and operand is not None:
         unit = trace.add_unit_loop(pattern.row)
-        pack_operand(trace, summed.partial, sums.tile, operand=operand, loop=unit, dimensions=2)
+        pack_operand(
+            trace, summed.partial, tiles=sums.tile, operand=operand, loop=unit, dimensions=2
+        )
         what = f"{operand} packed at aligned addresses"
     trace.decide(what, sums.packing.why)
     return summed.stored
@@ -137,7 +154,9 @@ class _SummedRow(NamedTuple):
     stored: str
 
 
-def _accumulate_sums(trace: TraceBuilder, pattern: RowReduction, sums: PartialSums) -> _SummedRow:
+def _accumulate_sums(
+    trace: TraceBuilder, pattern: RowReduction, *, sums: PartialSums
+) -> _SummedRow:
     """Compute partial sums of a row in a local buffer, and their total, which is aligned as they are."""
     output, copy = pattern.output, None
     if sums.aligning.pays:

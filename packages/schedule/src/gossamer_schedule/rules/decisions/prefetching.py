@@ -46,9 +46,9 @@ fast)."""
 def row_prefetching(
     gather: Gather,
     hardware: HardwareParams,
+    *,
     stats: Stats | None,
     thresholds: PrefetchThresholds,
-    *,
     is_aligned: bool,
 ) -> Verdict:
     """Decide whether rows are prefetched: if a row and the operand, which has a row for each column of the
@@ -90,7 +90,7 @@ def prefetch_distance(gather: Gather, *, tiles: int) -> int:
 
 
 def prefetch_rows(
-    trace: TraceBuilder, gather: Gather, prefetching: Verdict, *, tiles: int = 1
+    trace: TraceBuilder, gather: Gather, *, prefetching: Verdict, tiles: int = 1
 ) -> None:
     """Prefetch rows, if that pays. The loop over nonzeros reads one of so many tiles of a row."""
     what = "no prefetching"

@@ -71,7 +71,7 @@ def row_group(hardware: HardwareParams, dtype: str) -> RowGroup:
     return RowGroup(rows, WINDOW_ELEMENTS, why)
 
 
-def may_run_in_lanes(function: Function, iteration: Iteration, pattern: RowReduction) -> bool:
+def may_run_in_lanes(function: Function, iteration: Iteration, *, pattern: RowReduction) -> bool:
     """Return whether vectors can gather the terms of several rows."""
     if not pattern.is_regular or pattern.is_contiguous or pattern.width is not None:
         return False
@@ -79,7 +79,7 @@ def may_run_in_lanes(function: Function, iteration: Iteration, pattern: RowReduc
 
 
 def run_rows_in_lanes(
-    trace: TraceBuilder, pattern: RowReduction, hardware: HardwareParams, verdict: Verdict
+    trace: TraceBuilder, pattern: RowReduction, *, hardware: HardwareParams, verdict: Verdict
 ) -> None:
     """Keep the results of a group of rows in a register, with a row in each lane, and run groups in
     parallel."""

@@ -14,7 +14,7 @@ and the line displaces rows of the dense operand (measured: 1.1 to 1.5 times fas
 
 
 def streaming_verdict(
-    output: str, row_bytes: int, hardware: HardwareParams, stats: Stats | None
+    output: str, row_bytes: int, *, hardware: HardwareParams, stats: Stats | None
 ) -> Verdict:
     """Decide whether an output with so many bytes (0: unknown) for each row of the matrix is stored around
     the caches."""
@@ -30,7 +30,7 @@ def streaming_verdict(
 
 
 def store_around_caches(
-    trace: TraceBuilder, output: str, streaming: Verdict, *, copy_block: str
+    trace: TraceBuilder, output: str, *, streaming: Verdict, copy_block: str
 ) -> None:
     """Let the block that copies to the output store around the caches, if that pays."""
     if streaming.pays:

@@ -14,7 +14,9 @@ from gossamer_schedule.rules.steps.register_tiles import (
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
-def run_thread_tiles(trace: TraceBuilder, pattern: RowReduction, packed: ThreadTiles) -> TileNests:
+def run_thread_tiles(
+    trace: TraceBuilder, pattern: RowReduction, *, packed: ThreadTiles
+) -> TileNests:
     """Run tiles of features in parallel. Each packs its part of the operand, and then computes all rows.
     Return the nests of a tile."""
     inner, operand = (pattern.row, *pattern.words, pattern.position), pattern.gather.operand
@@ -41,7 +43,7 @@ def run_thread_tiles(trace: TraceBuilder, pattern: RowReduction, packed: ThreadT
     pack_operand(
         trace,
         pattern.block,
-        packed.tiles,
+        tiles=packed.tiles,
         operand=operand,
         loop=loops.tile,
         dimensions=2,

@@ -45,7 +45,7 @@ _TEXTS = {
 }
 
 
-def run_tiles(trace: TraceBuilder, tiles: VectorTiles, loop: str | None) -> None:
+def run_tiles(trace: TraceBuilder, tiles: VectorTiles, *, loop: str | None) -> None:
     """Decide how the loop over tiles runs, if there is one."""
     if not loop:
         return

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.block_tile import (
     RegisterTile,
@@ -60,16 +59,16 @@ def block_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     # Nothing is computed, so no schedule is better than another.
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
-    hardware, trace = hardware_params(target), context.new_trace()
+    hardware, trace = context.hardware, context.new_trace()
     tile = best_tile(pattern, hardware)
-    packing = shared_tile_verdict(pattern, tile, hardware, context.stats)
-    loops = _order_loops(trace, pattern, tile, is_packed=packing.pays)
+    packing = shared_tile_verdict(pattern, tile, hardware=hardware, stats=context.stats)
+    loops = _order_loops(trace, pattern, tile=tile, is_packed=packing.pays)
     trace.decide(tile.text, tile_reason(pattern, hardware))
-    nests = _accumulate_tile(trace, pattern, tile, loops, is_packed=packing.pays)
-    _run_in_vectors(trace, pattern, nests)
-    _run_panels(trace, pattern, tile, loops.panel)
-    _pack_tiles(trace, pattern, tile, packing, loop=loops.features.tile)
-    _run_rows_in_parallel(trace, pattern, tile)
+    nests = _accumulate_tile(trace, pattern, tile=tile, loops=loops, is_packed=packing.pays)
+    _run_in_vectors(trace, pattern, nests=nests)
+    _run_panels(trace, pattern, tile=tile, loop=loops.panel)
+    _pack_tiles(trace, pattern, tile=tile, packing=packing, loop=loops.features.tile)
+    _run_rows_in_parallel(trace, pattern, tile=tile)
     return PatternMatch(pattern.text, trace)
 
 
@@ -82,14 +81,14 @@ class _Loops(NamedTuple):
 
 
 def _order_loops(
-    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile, *, is_packed: bool
+    trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile, is_packed: bool
 ) -> _Loops:
     """Order the loops as tile, panel, position, inner position, row, vector, lane, and the block row around
     the tile of features, or inside of it if the operand is packed. Loops of one iteration are not made."""
     features = VectorLoops(pattern.feature, None, None)
     if tile.features.lanes > 1:
         features = trace.split_in_vectors(pattern.feature, tile.features)
-    panel, row = _split_rows(trace, pattern, tile)
+    panel, row = _split_rows(trace, pattern, tile=tile)
     around = (features.tile, pattern.row) if is_packed else (pattern.row, features.tile)
     # Rows and vectors of a tile innermost: each element of a block is used for all of them at once.
     inside = (pattern.position, pattern.inner_position, row, features.vector, features.lane)
@@ -98,7 +97,7 @@ def _order_loops(
 
 
 def _split_rows(
-    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile
+    trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile
 ) -> tuple[str | None, str | None]:
     """Return the loop over panels and the loop over the rows of a panel."""
     # One panel: splitting would only add a loop with one iteration.
@@ -113,9 +112,9 @@ def _split_rows(
 def _accumulate_tile(
     trace: TraceBuilder,
     pattern: BlockReduction,
+    *,
     tile: RegisterTile,
     loops: _Loops,
-    *,
     is_packed: bool,
 ) -> TileNests:
     """Accumulate a tile in a local buffer, which is copied row by row."""
@@ -129,7 +128,7 @@ def _accumulate_tile(
         row=pattern.inner_row,
     )
     row, features = nests.copy
-    if row and features.lane and not _is_outside(pattern, pattern.inner_row, pattern.feature):
+    if row and features.lane and not _is_outside(pattern, pattern.inner_row, inner=pattern.feature):
         trace.reorder(row, features.vector, features.lane)
     trace.decide(
         "the tile in registers during the loop over the blocks of its row",
@@ -138,11 +137,11 @@ def _accumulate_tile(
     return nests
 
 
-def _is_outside(pattern: BlockReduction, outer: str, inner: str | None) -> bool:
+def _is_outside(pattern: BlockReduction, outer: str, *, inner: str | None) -> bool:
     return inner is None or pattern.order.index(outer) < pattern.order.index(inner)
 
 
-def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, nests: TileNests) -> None:
+def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, *, nests: TileNests) -> None:
     """Vectorize the lanes of a tile, then unroll its vectors and rows."""
     trace.vectorize(*(nest.features.lane for nest in nests.all))
     if nests.update.features.lane:
@@ -156,7 +155,7 @@ def _run_in_vectors(trace: TraceBuilder, pattern: BlockReduction, nests: TileNes
 
 
 def _run_panels(
-    trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile, loop: str | None
+    trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile, loop: str | None
 ) -> None:
     """Decide whether the panels of a block row are unrolled."""
     height = pattern.height or tile.rows
@@ -172,9 +171,9 @@ def _run_panels(
 def _pack_tiles(
     trace: TraceBuilder,
     pattern: BlockReduction,
+    *,
     tile: RegisterTile,
     packing: Verdict,
-    *,
     loop: str | None,
 ) -> None:
     """Pack the operand in each iteration of the loop over tiles of features, if that pays."""
@@ -183,7 +182,7 @@ def _pack_tiles(
         pack_operand(
             trace,
             pattern.block,
-            tile.features,
+            tiles=tile.features,
             operand=pattern.operand,
             loop=loop,
             dimensions=pattern.operand_rank,
@@ -192,7 +191,9 @@ def _pack_tiles(
     trace.decide(what, packing.why)
 
 
-def _run_rows_in_parallel(trace: TraceBuilder, pattern: BlockReduction, tile: RegisterTile) -> None:
+def _run_rows_in_parallel(
+    trace: TraceBuilder, pattern: BlockReduction, *, tile: RegisterTile
+) -> None:
     # Unknown sizes count as 1, which underestimates the work.
     work = (pattern.height or 1) * (pattern.width or 1) * tile.features.work
     run_rows_in_parallel(

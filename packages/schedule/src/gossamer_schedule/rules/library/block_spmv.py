@@ -7,7 +7,7 @@ code the terms of an element are one chain of additions; here each lane has its 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Module
 from gossamer_ir.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_schedule.rules.analysis.iterations import single_iteration
@@ -31,15 +31,14 @@ WORK_OF_LANE_SUMS = 4
 def block_spmv(module: Module, target: Target, context: RuleContext) -> PatternMatch | None:
     """Return the schedule for a sum over dense blocks without features; None for any other program."""
     program, pattern = single_iteration(module), block_reduction(module)
-    hardware = hardware_params(target)
-    if program is None or pattern is None or not _fits(pattern, hardware):
+    if program is None or pattern is None or not _fits(pattern, context.hardware):
         return None
     _, iteration = program
     if not iteration.init or not may_reassociate(iteration):
         return None
     trace = context.new_trace()
-    lanes = hardware.lanes(pattern.dtype, holding=pattern.width)
-    _run_columns_in_lanes(trace, pattern, lanes)
+    lanes = context.hardware.lanes(pattern.dtype, holding=pattern.width)
+    _run_columns_in_lanes(trace, pattern, lanes=lanes)
     vectors = (pattern.height or 1) * -(-(pattern.width or 1) // lanes)
     run_rows_in_parallel(
         trace, pattern.row, before=pattern.before, vectors=vectors, per_row=WORK_OF_LANE_SUMS
@@ -55,7 +54,7 @@ def _fits(pattern: BlockReduction, hardware: HardwareParams) -> bool:
     return width >= MIN_LANE_COLUMNS and 1 <= height <= hardware.accumulators
 
 
-def _run_columns_in_lanes(trace: TraceBuilder, pattern: BlockReduction, lanes: int) -> None:
+def _run_columns_in_lanes(trace: TraceBuilder, pattern: BlockReduction, *, lanes: int) -> None:
     """Keep a vector of partial sums for each row of a block row, and combine their lanes at its end."""
     row = pattern.inner_row
     vector, lane = trace.split(pattern.inner_position, factors=(None, lanes))

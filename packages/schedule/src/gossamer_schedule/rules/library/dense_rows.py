@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,
@@ -41,14 +40,14 @@ def dense_rows(module: Module, target: Target, context: RuleContext) -> PatternM
     feature = iteration.vars[1]
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=feature):
         return None
-    hardware, output = hardware_params(target), buffers_by_name(function)[store.buffer]
+    hardware, output = context.hardware, buffers_by_name(function)[store.buffer]
     lanes, most = hardware.lanes(output.dtype), hardware.accumulators
-    _run_in_vectors(trace, feature, integer_value(axes[1].length), lanes=lanes, most=most)
+    _run_in_vectors(trace, feature, count=integer_value(axes[1].length), lanes=lanes, most=most)
     return PatternMatch(f"a value for each feature {feature} of row {row}", trace)
 
 
 def _run_in_vectors(
-    trace: TraceBuilder, feature: str, count: int | None, *, lanes: int, most: int
+    trace: TraceBuilder, feature: str, *, count: int | None, lanes: int, most: int
 ) -> None:
     """Run features in vectors. They are unrolled if there are at most `most`."""
     vectors = -(-count // lanes) if count is not None and 0 < count <= most * lanes else None

@@ -7,7 +7,6 @@ the rows, which are weighted by their elements.
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.parallel_rows import (
     FULL_VECTORS_PER_THREAD,
@@ -36,15 +35,15 @@ def elementwise(module: Module, target: Target, context: RuleContext) -> Pattern
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
-    trace, lanes = context.new_trace(), hardware_params(target).lanes(pattern.dtype)
+    trace, lanes = context.new_trace(), context.hardware.lanes(pattern.dtype)
     if pattern.is_flat and not context.is_sibling:
-        _run_all_elements(trace, pattern, lanes)
+        _run_all_elements(trace, pattern, lanes=lanes)
     else:
-        _run_row_by_row(trace, pattern, lanes, context)
+        _run_row_by_row(trace, pattern, lanes=lanes, context=context)
     return PatternMatch(pattern.text, trace)
 
 
-def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, lanes: int) -> None:
+def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, *, lanes: int) -> None:
     # At the coordinate stage: lowering would make a loop over rows around one over positions.
     loop = trace.sparse_fuse(
         pattern.iteration, axes=pattern.axes, variables=(pattern.row, pattern.position)
@@ -54,7 +53,7 @@ def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, lanes: int) -> 
         f"no value depends on the row {pattern.row} of its element",
         stage="coordinate",
     )
-    vectors = _run_in_vectors(trace, pattern, lanes, loop=loop)
+    vectors = _run_in_vectors(trace, pattern, lanes=lanes, loop=loop)
     least = grain(1)
     trace.record.parallel(loop=vectors, grain=least)
     trace.decide(
@@ -64,13 +63,13 @@ def _run_all_elements(trace: TraceBuilder, pattern: Elementwise, lanes: int) -> 
 
 
 def _run_row_by_row(
-    trace: TraceBuilder, pattern: Elementwise, lanes: int, context: RuleContext
+    trace: TraceBuilder, pattern: Elementwise, *, lanes: int, context: RuleContext
 ) -> None:
     why_scalar = _why_scalar(context)
     if why_scalar:
         trace.decide("one element at a time", why_scalar)
     else:
-        _run_in_vectors(trace, pattern, lanes, loop=pattern.position)
+        _run_in_vectors(trace, pattern, lanes=lanes, loop=pattern.position)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=1)
 
 
@@ -87,7 +86,7 @@ def _why_scalar(context: RuleContext) -> str | None:
     return None
 
 
-def _run_in_vectors(trace: TraceBuilder, pattern: Elementwise, lanes: int, *, loop: str) -> str:
+def _run_in_vectors(trace: TraceBuilder, pattern: Elementwise, *, lanes: int, loop: str) -> str:
     """Run a loop over elements in vectors. Return the loop over these."""
     vectors = trace.run_in_lanes(loop, lanes=lanes)
     trace.decide(

@@ -15,7 +15,7 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.analysis.iterations import (
@@ -72,7 +72,7 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
     function, iterations = found
     names = ", ".join(iteration.name for iteration in iterations)
     trace = context.new_trace()
-    if not _fuse(trace, module, iterations):
+    if not _fuse(trace, module, iterations=iterations):
         return None
     trace.decide(
         "all parts of a row together",
@@ -80,10 +80,11 @@ def fused_rows(module: Module, target: Target, context: RuleContext) -> PatternM
         stage="coordinate",
     )
     if not all(
-        _plan_iteration(trace, module, iteration, target, context) for iteration in iterations
+        _plan_iteration(trace, module, iteration=iteration, target=target, context=context)
+        for iteration in iterations
     ):
         return None
-    _run_in_parallel(trace, function, iterations, hardware_params(target))
+    _run_in_parallel(trace, function, iterations=iterations, hardware=context.hardware)
     return PatternMatch(f"parts of the same rows: {names}", trace)
 
 
@@ -98,7 +99,7 @@ def _are_over_same_rows(function: Function, iterations: Sequence[Iteration]) -> 
     return all(iteration.kinds[0] == "S" for iteration in iterations)
 
 
-def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) -> bool:
+def _fuse(trace: TraceBuilder, module: Module, *, iterations: Sequence[Iteration]) -> bool:
     """Nest all iterations in one over the rows. Return whether that is legal: not if one may use results of
     another for other rows."""
     *earlier, last = iterations
@@ -117,6 +118,7 @@ def _fuse(trace: TraceBuilder, module: Module, iterations: Sequence[Iteration]) 
 def _plan_iteration(
     trace: TraceBuilder,
     module: Module,
+    *,
     iteration: Iteration,
     target: Target,
     context: RuleContext,
@@ -145,6 +147,7 @@ def _within_rows(decisions: Iterable[Decision], *, row: str) -> Iterator[Decisio
 def _run_in_parallel(
     trace: TraceBuilder,
     function: Function,
+    *,
     iterations: Sequence[Iteration],
     hardware: HardwareParams,
 ) -> None:

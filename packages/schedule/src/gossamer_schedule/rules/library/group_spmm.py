@@ -7,9 +7,8 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.cache_line import LINE_BYTES
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
@@ -63,29 +62,29 @@ def group_spmm(module: Module, target: Target, context: RuleContext) -> PatternM
     pattern = grouped_reduction(module)
     if pattern is None or pattern.height > MAX_ROWS:
         return None
-    hardware, trace = hardware_params(target), context.new_trace()
-    gather, stats = pattern.gather, context.stats
+    trace, gather = context.new_trace(), pattern.gather
+    hardware, stats = context.hardware, context.stats
     # The accumulators of aligned vectors must begin at the identity of the reduction.
     has_rows = pattern.is_initialized
-    tiling = gather_tiling(gather, hardware, stats, has_rows=has_rows, rows=pattern.height)
-    align_to_rows(trace, gather, tiling.aligning, hardware)
-    nests = _accumulate_rows(trace, pattern, tiling)
+    tiling = gather_tiling(gather, hardware, stats=stats, has_rows=has_rows, rows=pattern.height)
+    align_to_rows(trace, gather, aligning=tiling.aligning, hardware=hardware)
+    nests = _accumulate_rows(trace, pattern, tiling=tiling)
     what = "features in lanes, and the rows and vectors of a tile unrolled"
     run_tile_in_vectors(trace, nests.all, what=what)
-    run_tiles(trace, tiling.tiles, nests.update.features.tile)
-    stored = _streaming(pattern, hardware, stats)
-    store_around_caches(trace, pattern.output, stored, copy_block=nests.copy_block)
-    prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
+    run_tiles(trace, tiling.tiles, loop=nests.update.features.tile)
+    stored = _streaming(pattern, context)
+    store_around_caches(trace, pattern.output, streaming=stored, copy_block=nests.copy_block)
+    prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
     # Lines that are stored around the caches are not read.
     if not stored.pays:
-        _prefetch_results(trace, pattern, hardware, stats, copy_block=nests.copy_block)
+        _prefetch_results(trace, pattern, context=context, copy_block=nests.copy_block)
     vectors = pattern.height * tiling.tiles.work
     run_rows_in_parallel(trace, pattern.group, before=pattern.before, vectors=vectors)
     return PatternMatch(pattern.text, trace)
 
 
 def _accumulate_rows(
-    trace: TraceBuilder, pattern: GroupedReduction, tiling: GatherTiling
+    trace: TraceBuilder, pattern: GroupedReduction, *, tiling: GatherTiling
 ) -> TileNests:
     """Order the loops as group, tile, column, row, vector, lane, and accumulate a tile of all rows."""
     inner = (pattern.position, pattern.row)
@@ -112,26 +111,27 @@ def _accumulate_rows(
     return nests
 
 
-def _streaming(pattern: GroupedReduction, hardware: HardwareParams, stats: Stats | None) -> Verdict:
+def _streaming(pattern: GroupedReduction, context: RuleContext) -> Verdict:
     """Decide whether the result is stored around the caches."""
     if not pattern.is_initialized:
         return pays_not(f"{pattern.output} is read, which would wait for memory")
-    return streaming_verdict(pattern.output, pattern.gather.row_bytes, hardware, stats)
+    return streaming_verdict(
+        pattern.output, pattern.gather.row_bytes, hardware=context.hardware, stats=context.stats
+    )
 
 
 def _prefetch_results(
     trace: TraceBuilder,
     pattern: GroupedReduction,
-    hardware: HardwareParams,
-    stats: Stats | None,
     *,
+    context: RuleContext,
     copy_block: str,
 ) -> None:
     """Prefetch the row of the result that a later group stores, if that pays."""
-    row_bytes = pattern.gather.row_bytes
+    row_bytes, stats = pattern.gather.row_bytes, context.stats
     if stats is None or pattern.height > 1 or row_bytes > MAX_RESULT:
         return
-    size, least = stats.rows * row_bytes, PREFETCH.operand_bytes(hardware)
+    size, least = stats.rows * row_bytes, PREFETCH.operand_bytes(context.hardware)
     if size < least:
         return
     distance = RESULT_LINES_AHEAD // max(1, row_bytes // LINE_BYTES)

@@ -8,7 +8,6 @@ first operand stays in registers during the loop over the row's nonzeros.
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.decisions.alignment import align_to_rows, row_alignment
@@ -45,8 +44,8 @@ def row_sddmm(module: Module, target: Target, context: RuleContext) -> PatternMa
     pattern = sampled_products(module)
     if pattern is None or pattern.features == 0:
         return None
-    hardware, trace = hardware_params(target), context.new_trace()
-    lanes = hardware.lanes(pattern.dtype)
+    trace = context.new_trace()
+    lanes = context.hardware.lanes(pattern.dtype)
     vectors = _vectors(pattern, lanes)
     if pattern.features == 1:
         trace.decide("one product at a time", "a single feature needs no reduction")
@@ -57,9 +56,9 @@ def row_sddmm(module: Module, target: Target, context: RuleContext) -> PatternMa
     elif pattern.is_padded:
         why = "each slot is tested for padding, so groups would branch as often"
         trace.decide("one element at a time", why)
-        _run_dot_products(trace, pattern, lanes)
+        _run_dot_products(trace, pattern, lanes=lanes)
     else:
-        _run_elements(trace, pattern, hardware, context)
+        _run_elements(trace, pattern, context=context)
     run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors or 1)
     return PatternMatch(pattern.text, trace)
 
@@ -69,9 +68,7 @@ def _vectors(pattern: SampledProducts, lanes: int) -> int | None:
     return None if pattern.features is None else -(-pattern.features // lanes)
 
 
-def _run_elements(
-    trace: TraceBuilder, pattern: SampledProducts, hardware: HardwareParams, context: RuleContext
-) -> None:
+def _run_elements(trace: TraceBuilder, pattern: SampledProducts, *, context: RuleContext) -> None:
     """Process the elements of a row in groups, or one at a time if rows are short."""
     stats, short_row = context.stats, context.thresholds.short_row
     if stats is not None and stats.mean_row <= short_row:
@@ -79,15 +76,15 @@ def _run_elements(
             "one element at a time",
             f"rows have {stats.mean_row:.3g} elements on average; groups pay above {short_row}",
         )
-        _sum_over_features(trace, pattern, hardware, context, loop=pattern.position)
+        _sum_over_features(trace, pattern, context=context, loop=pattern.position)
         return
-    group, why = _group(stats, _vectors(pattern, hardware.lanes(pattern.dtype)))
+    group, why = _group(stats, _vectors(pattern, context.hardware.lanes(pattern.dtype)))
     _, inner = trace.split(pattern.position, factors=(None, group))
     trace.decide(
         f"groups of {group} elements of a row",
         f"one transpose-reduce turns the partial sums of a group into its results; {why}",
     )
-    _sum_over_features(trace, pattern, hardware, context, loop=inner)
+    _sum_over_features(trace, pattern, context=context, loop=inner)
     trace.unroll(inner)
     trace.decide(
         "the elements of a group unrolled",
@@ -114,22 +111,27 @@ def _group(stats: Stats | None, vectors: int | None) -> tuple[int, str]:
 def _sum_over_features(
     trace: TraceBuilder,
     pattern: SampledProducts,
-    hardware: HardwareParams,
-    context: RuleContext,
     *,
+    context: RuleContext,
     loop: str,
 ) -> None:
     """Compute the dot products of the elements of a loop, and prefetch the rows that it gathers."""
-    gather, stats, prefetch = pattern.gather, context.stats, context.thresholds.prefetch
-    aligning = row_alignment(gather, hardware, stats, most=UNROLLED_VECTORS - 1)
-    prefetching = row_prefetching(gather, hardware, stats, prefetch, is_aligned=aligning.pays)
-    align_to_rows(trace, gather, aligning, hardware)
-    _run_dot_products(trace, pattern, hardware.lanes(pattern.dtype), is_aligned=aligning.pays)
-    prefetch_rows(trace, gather._replace(loop=loop), prefetching)
+    gather, hardware, stats = pattern.gather, context.hardware, context.stats
+    aligning = row_alignment(gather, hardware, stats=stats, most=UNROLLED_VECTORS - 1)
+    prefetching = row_prefetching(
+        gather,
+        hardware,
+        stats=stats,
+        thresholds=context.thresholds.prefetch,
+        is_aligned=aligning.pays,
+    )
+    align_to_rows(trace, gather, aligning=aligning, hardware=hardware)
+    _run_dot_products(trace, pattern, lanes=hardware.lanes(pattern.dtype), is_aligned=aligning.pays)
+    prefetch_rows(trace, gather._replace(loop=loop), prefetching=prefetching)
 
 
 def _run_dot_products(
-    trace: TraceBuilder, pattern: SampledProducts, lanes: int, *, is_aligned: bool = False
+    trace: TraceBuilder, pattern: SampledProducts, *, lanes: int, is_aligned: bool = False
 ) -> None:
     """Sum over the features in vectors: as many as hold all features, and one more if loads are aligned."""
     vectors = _vectors(pattern, lanes)

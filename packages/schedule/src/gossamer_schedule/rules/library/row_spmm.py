@@ -15,22 +15,24 @@ instead, and each thread packs the tile of the dense operand that it reads.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from typing import Literal, TypeAlias
+
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.sizing.csr_form import CsrForm, csr_form
+from gossamer_ir.sizing.csr_form import csr_form
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.decisions.packing import ThreadTiles, thread_tiles
+from gossamer_schedule.rules.decisions.packing import thread_tiles
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.partial_sums import (
-    PartialSums,
+    SumsForm,
     add_side_by_side,
     may_add_side_by_side,
     partial_sums,
+    sums_form,
 )
 from gossamer_schedule.rules.decisions.prefetching import prefetch_rows
 from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
@@ -46,6 +48,11 @@ from gossamer_schedule.rules.steps.register_tiles import (
     tile_around,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+
+RowForm: TypeAlias = (
+    SumsForm | Literal["single_features", "dot_products", "packed_tiles", "selected_rows"]
+)
+"""The forms of `csr_form` and of `sums_form`, and those of programs without vectors of features."""
 
 
 @schedule_rule(
@@ -65,83 +72,139 @@ def row_spmm(module: Module, target: Target, context: RuleContext) -> PatternMat
     program, pattern = single_iteration(module), row_reduction(module)
     if program is None or pattern is None or not pattern.feature or pattern.features == 0:
         return None
-    hardware, trace = hardware_params(target), context.new_trace()
-    form = _form(pattern, hardware, context)
-    # Before the other cases, since none of them can use vectors.
-    if not pattern.is_regular:
-        trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
-        vectors = 1
-    elif sums := _partial_sums(*program, pattern, form, hardware, context):
-        vectors = sums.tile.vectors
-        stored_by = add_side_by_side(trace, pattern, sums, hardware)
-        if sums.aligning.pays:
-            _store(trace, pattern, stored_by, hardware, context.stats)
-    elif pattern.features == 1:
-        vectors = _accumulate_feature(trace, pattern, pattern.feature)
-    else:
-        # Of a sibling, the row is an iterator of the block around all of them.
-        has_rows = not context.is_sibling and has_rows_and_init(*program)
-        packed = thread_tiles(pattern.gather, hardware, context.stats) if has_rows else None
-        if packed and form == "packed_tiles":
-            _accumulate_packed_tiles(trace, pattern, packed, hardware, context)
-            return PatternMatch(pattern.text, trace)
-        vectors = _accumulate_tiles(trace, pattern, hardware, context, has_rows=has_rows)
-        if packed and packed.tiles.tiles != 1:
-            trace.decide("the dense operand is read where it is", packed.packing.why)
-    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors)
+    # Of a sibling, the row is an iterator of the block around all of them.
+    has_rows = not context.is_sibling and has_rows_and_init(*program)
+    trace, form = context.new_trace(), _form(pattern, context, program=program, has_rows=has_rows)
+    match form:
+        case "single_features":
+            _run_single_features(trace, pattern)
+        case "packed_sums" | "aligned_sums" | "sums":
+            _run_sums(trace, pattern, form=form, context=context)
+        case "dot_products":
+            _run_dot_products(trace, pattern, feature=pattern.feature)
+        case "packed_tiles":
+            _run_packed_tiles(trace, pattern, context=context)
+        case "selected_rows":
+            _run_selected_rows(trace, pattern, context=context, has_rows=has_rows)
     return PatternMatch(pattern.text, trace)
 
 
-def _accumulate_tiles(
-    trace: TraceBuilder,
+def _form(
     pattern: RowReduction,
-    hardware: HardwareParams,
     context: RuleContext,
     *,
+    program: tuple[Function, Iteration],
     has_rows: bool,
-) -> int:
-    """Accumulate tiles of features in registers. Return the vectors of work per element.
+) -> RowForm:
+    """Return the form that the sizes select, of those that the program permits."""
+    gather, hardware, stats = pattern.gather, context.hardware, context.stats
+    # Before the other cases, since none of them can use vectors.
+    if not pattern.is_regular:
+        return "single_features"
+    may_pack = gather.operand is not None
+    by_sizes = csr_form(gather.features, gather.dtype, hardware, stats, may_pack=may_pack)
+    if not context.is_sibling:
+        sums = sums_form(gather, by_sizes, hardware=hardware, stats=stats)
+        if sums and may_add_side_by_side(*program):
+            return sums
+    if pattern.features == 1:
+        return "dot_products"
+    return by_sizes if by_sizes == "packed_tiles" and has_rows else "selected_rows"
+
+
+def _run_single_features(trace: TraceBuilder, pattern: RowReduction) -> None:
+    """Leave the loops of a row as they are."""
+    trace.decide("one feature at a time", "an operand is read in a way that vectors cannot do")
+    _run_rows(trace, pattern, vectors=1)
+
+
+def _run_sums(
+    trace: TraceBuilder, pattern: RowReduction, *, form: SumsForm, context: RuleContext
+) -> None:
+    """Add the elements of a row to several sums."""
+    hardware = context.hardware
+    sums = partial_sums(pattern.gather, form, hardware=hardware, stats=context.stats)
+    stored_by = add_side_by_side(trace, pattern, sums=sums, hardware=hardware)
+    if sums.aligning.pays:
+        _store(trace, pattern, copy_block=stored_by, context=context)
+    _run_rows(trace, pattern, vectors=sums.tile.vectors)
+
+
+def _run_dot_products(trace: TraceBuilder, pattern: RowReduction, *, feature: str) -> None:
+    """Compute the one feature of a row as a dot product."""
+    # The reduction must be innermost for the accumulator to be a scalar.
+    trace.reorder(feature, *pattern.words, pattern.position)
+    trace.accumulate_locally(
+        pattern.block,
+        buffer=pattern.output,
+        holder=feature,
+        reduction=pattern.reduction,
+    )
+    trace.decide(
+        f"the one feature of a row {pattern.row} in a register",
+        "a single feature does not fill a vector; each row is a dot product",
+    )
+    _run_rows(trace, pattern, vectors=1)
+
+
+def _run_packed_tiles(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
+    """Accumulate tiles of features in registers, one tile of all rows after the other. Tiles run in parallel,
+    so that the rows of one do not."""
+    packed = thread_tiles(pattern.gather, hardware=context.hardware, stats=context.stats)
+    nests = run_thread_tiles(trace, pattern, packed=packed)
+    _store(trace, pattern, copy_block=nests.copy_block, context=context)
+
+
+def _run_selected_rows(
+    trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext, has_rows: bool
+) -> None:
+    """Accumulate tiles of features in registers, from rows that are read where they are.
 
     The result of a sibling is not stored around the caches: the next one may read it (measured on attention:
     1.4 to 8 times slower).
     """
-    gather, stats = pattern.gather, context.stats
-    tiling = gather_tiling(gather, hardware, stats, context.thresholds.prefetch, has_rows=has_rows)
-    align_to_rows(trace, gather, tiling.aligning, hardware)
-    nests = _accumulate_tile(trace, pattern, tiling)
+    gather, hardware, stats = pattern.gather, context.hardware, context.stats
+    tiling = gather_tiling(
+        gather,
+        hardware,
+        stats=stats,
+        thresholds=context.thresholds.prefetch,
+        has_rows=has_rows,
+    )
+    align_to_rows(trace, gather, aligning=tiling.aligning, hardware=hardware)
+    nests = _accumulate_tile(trace, pattern, tiling=tiling)
     run_tile_in_vectors(trace, nests.all)
-    run_tiles(trace, tiling.tiles, nests.update.features.tile)
+    run_tiles(trace, tiling.tiles, loop=nests.update.features.tile)
     if not context.is_sibling:
-        _store(trace, pattern, nests.copy_block, hardware, stats)
-    prefetch_rows(trace, gather, tiling.prefetching, tiles=tiling.tiles.tiles or 1)
-    return tiling.tiles.work
+        _store(trace, pattern, copy_block=nests.copy_block, context=context)
+    prefetch_rows(trace, gather, prefetching=tiling.prefetching, tiles=tiling.tiles.tiles or 1)
+    if has_rows:
+        packed = thread_tiles(gather, hardware=hardware, stats=stats)
+        # The reason against packing, where there are tiles that might be packed.
+        if packed.tiles.tiles != 1:
+            trace.decide("the dense operand is read where it is", packed.packing.why)
+    _run_rows(trace, pattern, vectors=tiling.tiles.work)
 
 
-def _accumulate_packed_tiles(
-    trace: TraceBuilder,
-    pattern: RowReduction,
-    packed: ThreadTiles,
-    hardware: HardwareParams,
-    context: RuleContext,
-) -> None:
-    """Accumulate tiles of features in registers, one tile of all rows after the other."""
-    nests = run_thread_tiles(trace, pattern, packed)
-    _store(trace, pattern, nests.copy_block, hardware, context.stats)
+def _run_rows(trace: TraceBuilder, pattern: RowReduction, *, vectors: int) -> None:
+    """Run rows in parallel, whose elements are so many vectors of work."""
+    run_rows_in_parallel(trace, pattern.row, before=pattern.before, vectors=vectors)
 
 
 def _store(
-    trace: TraceBuilder,
-    pattern: RowReduction,
-    copy_block: str,
-    hardware: HardwareParams,
-    stats: Stats | None,
+    trace: TraceBuilder, pattern: RowReduction, *, copy_block: str, context: RuleContext
 ) -> None:
     """Store the results around the caches, if that pays."""
-    stored = streaming_verdict(pattern.output, pattern.gather.row_bytes, hardware, stats)
-    store_around_caches(trace, pattern.output, stored, copy_block=copy_block)
+    row_bytes = pattern.gather.row_bytes
+    stored = streaming_verdict(
+        pattern.output, row_bytes, hardware=context.hardware, stats=context.stats
+    )
+    store_around_caches(trace, pattern.output, streaming=stored, copy_block=copy_block)
 
 
-def _accumulate_tile(trace: TraceBuilder, pattern: RowReduction, tiling: GatherTiling) -> TileNests:
+def _accumulate_tile(
+    trace: TraceBuilder, pattern: RowReduction, *, tiling: GatherTiling
+) -> TileNests:
     """Order the loops as tile, position, vector, lane, and accumulate a tile in a local buffer."""
     inner = (*pattern.words, pattern.position)
     loops = tile_around(trace, pattern.feature, tiling.tiles, inner=inner)
@@ -177,42 +240,3 @@ def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, s
         f"tiles have equal size, and {rest}"
     )
     return what, why
-
-
-def _accumulate_feature(trace: TraceBuilder, pattern: RowReduction, feature: str) -> int:
-    """Compute the one feature of a row as a dot product. Return the vectors of work per element."""
-    # The reduction must be innermost for the accumulator to be a scalar.
-    trace.reorder(feature, *pattern.words, pattern.position)
-    trace.accumulate_locally(
-        pattern.block,
-        buffer=pattern.output,
-        holder=feature,
-        reduction=pattern.reduction,
-    )
-    trace.decide(
-        f"the one feature of a row {pattern.row} in a register",
-        "a single feature does not fill a vector; each row is a dot product",
-    )
-    return 1
-
-
-def _form(pattern: RowReduction, hardware: HardwareParams, context: RuleContext) -> CsrForm:
-    """Return the form that the sizes select."""
-    gather = pattern.gather
-    may_pack = gather.operand is not None
-    return csr_form(gather.features, gather.dtype, hardware, context.stats, may_pack=may_pack)
-
-
-def _partial_sums(
-    function: Function,
-    iteration: Iteration,
-    pattern: RowReduction,
-    form: CsrForm,
-    hardware: HardwareParams,
-    context: RuleContext,
-) -> PartialSums | None:
-    """Return the partial sums of a row that run side by side; None if they do not pay or are not possible."""
-    sums = (
-        None if context.is_sibling else partial_sums(pattern.gather, form, hardware, context.stats)
-    )
-    return sums if sums and may_add_side_by_side(function, iteration) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
@@ -73,18 +73,16 @@ def row_spmv(module: Module, target: Target, context: RuleContext) -> PatternMat
     program, pattern = single_iteration(module), row_reduction(module)
     if program is None or pattern is None or pattern.feature:
         return None
-    hardware, trace = hardware_params(target), context.new_trace()
-    in_lanes = rows_in_lanes(hardware, context.stats)
-    if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern):
-        run_rows_in_lanes(trace, pattern, hardware, in_lanes)
+    trace = context.new_trace()
+    in_lanes = rows_in_lanes(context.hardware, context.stats)
+    if in_lanes.pays and not context.is_sibling and may_run_in_lanes(*program, pattern=pattern):
+        run_rows_in_lanes(trace, pattern, hardware=context.hardware, verdict=in_lanes)
     else:
-        _run_row_by_row(trace, pattern, hardware, context)
+        _run_row_by_row(trace, pattern, context=context)
     return PatternMatch(pattern.text, trace)
 
 
-def _run_row_by_row(
-    trace: TraceBuilder, pattern: RowReduction, hardware: HardwareParams, context: RuleContext
-) -> None:
+def _run_row_by_row(trace: TraceBuilder, pattern: RowReduction, *, context: RuleContext) -> None:
     """Keep the result of a row in a register, and run its terms in lanes if they are enough."""
     trace.accumulate_locally(
         pattern.block, buffer=pattern.output, holder=pattern.row, reduction=pattern.reduction
@@ -93,7 +91,7 @@ def _run_row_by_row(
         "a row's result in a register",
         f"the terms of row {pattern.row} are consecutive iterations, so memory is written once per row",
     )
-    chosen = _lanes(pattern, hardware, context)
+    chosen = _lanes(pattern, context)
     if chosen.lanes > 1:
         trace.run_in_lanes(pattern.position, lanes=chosen.lanes, rest=chosen.rest)
     trace.decide(chosen.what, chosen.why)
@@ -119,7 +117,7 @@ def _scalar(why: str) -> _Lanes:
     return _Lanes(1, None, why)
 
 
-def _lanes(pattern: RowReduction, hardware: HardwareParams, context: RuleContext) -> _Lanes:
+def _lanes(pattern: RowReduction, context: RuleContext) -> _Lanes:
     mean, short_row = _mean_row(pattern, context.stats), context.thresholds.short_row
     if pattern.is_contiguous and mean is not None and mean <= short_row:
         return _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
@@ -128,12 +126,12 @@ def _lanes(pattern: RowReduction, hardware: HardwareParams, context: RuleContext
     if not pattern.is_regular:
         return _scalar("an operand is read, or terms are combined, in a way that vectors cannot do")
     if pattern.is_contiguous:
-        return _contiguous(pattern, hardware, context.stats)
-    return _gathered(pattern, hardware, context.stats)
+        return _contiguous(pattern, context)
+    return _gathered(pattern, context)
 
 
-def _gathered(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> _Lanes:
-    mean = _mean_row(pattern, stats)
+def _gathered(pattern: RowReduction, context: RuleContext) -> _Lanes:
+    mean, hardware = _mean_row(pattern, context.stats), context.hardware
     # Without stats the safe choice, as vectors are slower on short rows.
     if mean is None:
         return _scalar("the length of rows is unknown, and vectors are slower for short ones")
@@ -158,14 +156,16 @@ def _rest(mean: float, hardware: HardwareParams) -> tuple[Remainder | None, str]
     return "masked", f"fewer than {LONG_ROW}: the remainder is one masked gather"
 
 
-def _contiguous(pattern: RowReduction, hardware: HardwareParams, stats: Stats | None) -> _Lanes:
+def _contiguous(pattern: RowReduction, context: RuleContext) -> _Lanes:
+    stats = context.stats
     longest = pattern.width if stats is None else stats.longest_row
     # The longest row decides, not the mean: one long row makes the branches unpredictable.
     if longest is not None and longest <= SHORT_ROW:
         return _scalar(
             f"no row has more than {longest} terms, and up to {SHORT_ROW} scalar code is faster"
         )
-    lanes, why = hardware.lanes(pattern.dtype), "one masked load reads a short row or a remainder"
+    lanes = context.hardware.lanes(pattern.dtype)
+    why = "one masked load reads a short row or a remainder"
     if (_mean_row(pattern, stats) or 0.0) >= VERY_LONG_ROW:
         lanes *= INDEPENDENT_VECTORS
         why = f"rows have {VERY_LONG_ROW} terms or more on average, and {INDEPENDENT_VECTORS} "

@@ -8,7 +8,6 @@ features of all rows, in the order of the program. Results do not depend on the 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.feature_tiles import feature_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
@@ -33,20 +32,20 @@ def scatter_spmm(module: Module, target: Target, context: RuleContext) -> Patter
     pattern = feature_updates(module)
     if pattern is None or pattern.features in (0, 1):
         return None
-    tiles, trace = feature_tiles(pattern, hardware_params(target)), context.new_trace()
+    tiles, trace = feature_tiles(pattern, context.hardware), context.new_trace()
     loops = tile_around(trace, pattern.feature, tiles, inner=pattern.outer)
     trace.decide(
         f"features in {tiles.text}",
         "each thread has features of its own, whatever rows they are in",
     )
-    nests = _accumulate_slots(trace, pattern, tiles, loops)
+    nests = _accumulate_slots(trace, pattern, tiles=tiles, loops=loops)
     run_tile_in_vectors(trace, nests)
     _run_tiles_in_parallel(trace, loops)
     return PatternMatch(pattern.text, trace)
 
 
 def _accumulate_slots(
-    trace: TraceBuilder, pattern: FeatureUpdates, tiles: VectorTiles, loops: VectorLoops
+    trace: TraceBuilder, pattern: FeatureUpdates, *, tiles: VectorTiles, loops: VectorLoops
 ) -> tuple[TileNest, ...]:
     """Sum the slots of a fiber in a local buffer, which is added to the row, if there are several. Return the
     nests over a tile."""

@@ -12,7 +12,6 @@ from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.interchange.records import Decision, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_schedule.rules.analysis.iterations import axes_of, only, several_iterations
@@ -43,16 +42,18 @@ def separate_iterations(
         if _is_private(function, iteration):
             continue
         # `taken` grows with each iteration: the names that their schedules make are in one function.
-        own = _schedule_alone(only(iteration, module=module), target, context, taken=trace.names)
+        own = _schedule_alone(
+            only(iteration, module=module), target, context=context, taken=trace.names
+        )
         if own is not None:
             later = {data_name(name) for name in buffers_accessed(*iterations[number + 1 :])}
             trace.adopt(_without_streaming(own.decisions, later), names=own.names)
-            loop = _rows_in_parallel(function, iteration, own)
+            loop = _rows_in_parallel(function, iteration, trace=own)
             if loop is not None:
                 rows[iteration.name] = loop
     if not trace.decisions:
         return None
-    _fuse_rows(trace, function, iterations, rows)
+    _fuse_rows(trace, function, iterations=iterations, rows=rows)
     names = ", ".join(iteration.name for iteration in iterations)
     return PatternMatch(f"iterations one after the other: {names}", trace)
 
@@ -65,27 +66,25 @@ def _is_private(function: Function, iteration: Iteration) -> bool:
 
 
 def _schedule_alone(
-    alone: Module, target: Target, context: RuleContext, *, taken: frozenset[str]
+    alone: Module, target: Target, *, context: RuleContext, taken: frozenset[str]
 ) -> TraceBuilder | None:
     """Return the decisions of the first rule that matches an iteration by itself; None if there is none."""
-    own = RuleContext(context.stats, taken=taken)
+    own = RuleContext(context.stats, hardware=context.hardware, taken=taken)
     found = first_match(context.iteration_rules, forms_of(alone), target, own)
     if found is None:
-        return _vectorize_assignment(alone, hardware_params(target), own)
+        return _vectorize_assignment(alone, own)
     trace = own.new_trace()
     trace.adopt(found.decisions, names=found.match.trace.names)
     return trace
 
 
-def _vectorize_assignment(
-    alone: Module, hardware: HardwareParams, context: RuleContext
-) -> TraceBuilder | None:
+def _vectorize_assignment(alone: Module, context: RuleContext) -> TraceBuilder | None:
     """Return the decisions for an assignment over dense axes, such as an init; None for anything else. By
     itself, such a program is not one of the patterns of rules."""
     pattern = dense_assignment(alone)
     if pattern is None:
         return None
-    trace, lanes = context.new_trace(), hardware.lanes(pattern.dtype)
+    trace, lanes = context.new_trace(), context.hardware.lanes(pattern.dtype)
     outer = trace.run_in_lanes(pattern.feature, lanes=lanes)
     trace.decide(f"vectors of {lanes} elements", "they are contiguous")
     vectors = -(-pattern.features // lanes) if pattern.row and pattern.features else 1
@@ -103,7 +102,9 @@ def _without_streaming(decisions: Iterable[Decision], buffers: Set[str]) -> Iter
             yield decision
 
 
-def _rows_in_parallel(function: Function, iteration: Iteration, trace: TraceBuilder) -> str | None:
+def _rows_in_parallel(
+    function: Function, iteration: Iteration, *, trace: TraceBuilder
+) -> str | None:
     """Return the loop over stored rows of an iteration if it is parallel and initializes these rows, those of
     one fiber of a fixed axis; else None."""
     axes = axes_of(function, iteration)
@@ -123,12 +124,13 @@ def _rows_in_parallel(function: Function, iteration: Iteration, trace: TraceBuil
 def _fuse_rows(
     trace: TraceBuilder,
     function: Function,
+    *,
     iterations: Sequence[Iteration],
     rows: Mapping[str, str],
 ) -> None:
     """Fuse the loops over rows of neighboring iterations whose rows are declared disjoint: one launch for all
     of them. `rows` are these loops by the names of the iterations."""
-    for run in _runs_of_disjoint_rows(function, iterations, rows):
+    for run in _runs_of_disjoint_rows(function, iterations, rows=rows):
         trace.horizontal_fuse(*(rows[name] for name in run))
         trace.decide(
             f"one parallel loop for the rows of {', '.join(run)}",
@@ -137,7 +139,7 @@ def _fuse_rows(
 
 
 def _runs_of_disjoint_rows(
-    function: Function, iterations: Sequence[Iteration], rows: Mapping[str, str]
+    function: Function, iterations: Sequence[Iteration], *, rows: Mapping[str, str]
 ) -> Iterator[Sequence[str]]:
     """Yield each run of two or more neighboring iterations with loops over rows that are declared
     disjoint."""

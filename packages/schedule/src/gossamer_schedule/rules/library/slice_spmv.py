@@ -8,7 +8,7 @@ gathered once for all rows of a block.
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
+from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.slice_lanes import WORK_PER_SLICE, slice_lanes, work_per_slot
@@ -31,10 +31,14 @@ def slice_spmv(module: Module, target: Target, context: RuleContext) -> PatternM
     pattern = sliced_reduction(module)
     # Without lanes the rule declines, and operators convert the matrix to CSR.
     lanes = 1 if pattern is None else slice_lanes(pattern.height)
-    if pattern is None or lanes == 1 or not _has_registers(pattern, lanes, target):
+    if (
+        pattern is None
+        or lanes == 1
+        or not _has_registers(pattern, lanes, hardware=context.hardware)
+    ):
         return None
     trace = context.new_trace()
-    _rows_in_lanes(trace, pattern, lanes)
+    _rows_in_lanes(trace, pattern, lanes=lanes)
     run_rows_in_parallel(
         trace,
         pattern.slice,
@@ -45,13 +49,13 @@ def slice_spmv(module: Module, target: Target, context: RuleContext) -> PatternM
     return PatternMatch(pattern.text, trace)
 
 
-def _has_registers(pattern: SlicedReduction, lanes: int, target: Target) -> bool:
+def _has_registers(pattern: SlicedReduction, lanes: int, *, hardware: HardwareParams) -> bool:
     """Return whether the results of a slice of block rows have registers; those of rows always do."""
     vectors = pattern.block_height * (pattern.height // lanes)
-    return pattern.inner_row is None or vectors <= hardware_params(target).accumulators
+    return pattern.inner_row is None or vectors <= hardware.accumulators
 
 
-def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, lanes: int) -> None:
+def _rows_in_lanes(trace: TraceBuilder, pattern: SlicedReduction, *, lanes: int) -> None:
     """Keep the results of a slice in registers, with its rows in lanes."""
     slot, row, element = pattern.slot, pattern.row, pattern.element
     inner_row, column = pattern.inner_row, pattern.inner_column

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
 from gossamer_ir.sizing.column_tiles import MAX_PACKED_VECTORS, PACKED_BYTES, column_tiling
 from gossamer_ir.support.counted import counted
@@ -61,7 +60,7 @@ def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMa
     pattern = tiled_reduction(module)
     if pattern is None:
         return None
-    tiling, trace = _tiling(pattern, hardware_params(target), context.stats), context.new_trace()
+    tiling, trace = _tiling(pattern, context), context.new_trace()
     partial = trace.rfactor(
         pattern.block,
         buffer=pattern.output,
@@ -72,20 +71,20 @@ def tile_spmm(module: Module, target: Target, context: RuleContext) -> PatternMa
         f"partial results for each row {pattern.row} of a tile {pattern.column_tile}",
         "they stay in registers, and are combined with the output once for each tile",
     )
-    loops = _order_loops(trace, pattern, tiling, partial)
-    _pack_rows(trace, pattern, tiling, partial)
-    _run_in_vectors(trace, pattern, tiling, partial, loops=loops)
-    _run_panels_in_parallel(trace, tiling, loops, context.stats)
+    loops = _order_loops(trace, pattern, tiling=tiling, partial=partial)
+    _pack_rows(trace, pattern, tiling=tiling, partial=partial)
+    _run_in_vectors(trace, pattern, tiling=tiling, partial=partial, loops=loops)
+    _run_panels_in_parallel(trace, tiling, loops=loops, stats=context.stats)
     return PatternMatch(pattern.text, trace)
 
 
-def _tiling(pattern: TiledReduction, hardware: HardwareParams, stats: Stats | None) -> _Tiling:
+def _tiling(pattern: TiledReduction, context: RuleContext) -> _Tiling:
     """Return the fewest feature tiles, all of the same size, and the rows of a panel."""
-    lanes = hardware.lanes(pattern.dtype, holding=pattern.features)
+    lanes = context.hardware.lanes(pattern.dtype, holding=pattern.features)
     found = column_tiling(
         -(-pattern.features // lanes),
         vector_bytes=lanes * _column_bytes(pattern),
-        rows=None if stats is None else stats.rows,
+        rows=None if context.stats is None else context.stats.rows,
     )
     features = tiles_holding(pattern.features, vectors=found.vectors, lanes=lanes)
     return _Tiling(features, found.panel, found.is_packed)
@@ -97,7 +96,7 @@ def _column_bytes(pattern: TiledReduction) -> int:
 
 
 def _order_loops(
-    trace: TraceBuilder, pattern: TiledReduction, tiling: _Tiling, partial: PartialResults
+    trace: TraceBuilder, pattern: TiledReduction, *, tiling: _Tiling, partial: PartialResults
 ) -> _Loops:
     """Order the loops as panel, feature tile, column tile, row, position, vector, lane."""
     panel, row = trace.split(pattern.row, factors=(None, tiling.panel))
@@ -115,7 +114,7 @@ def _order_loops(
 
 
 def _pack_rows(
-    trace: TraceBuilder, pattern: TiledReduction, tiling: _Tiling, partial: PartialResults
+    trace: TraceBuilder, pattern: TiledReduction, *, tiling: _Tiling, partial: PartialResults
 ) -> None:
     """Pack the rows that a column tile selects, if they fit."""
     rows = counted(pattern.tile_columns, "row")
@@ -150,9 +149,9 @@ def _kilobytes(size: int) -> str:
 def _run_in_vectors(
     trace: TraceBuilder,
     pattern: TiledReduction,
+    *,
     tiling: _Tiling,
     partial: PartialResults,
-    *,
     loops: _Loops,
 ) -> None:
     """Vectorize the lanes and unroll the vectors of sums, of their init and of their copy. One feature is not
@@ -171,7 +170,7 @@ def _run_in_vectors(
 
 
 def _run_panels_in_parallel(
-    trace: TraceBuilder, tiling: _Tiling, loops: _Loops, stats: Stats | None
+    trace: TraceBuilder, tiling: _Tiling, *, loops: _Loops, stats: Stats | None
 ) -> None:
     """Run panels in parallel, as few for a thread as pay for it."""
     # For unknown data the least work of a row, so that no thread is woken for too little.
