@@ -21,6 +21,7 @@ def geometric_mean(values: Sequence[float]) -> float:
     >>> geometric_mean([0.5, 2.0, 8.0])
     2.0
     """
+    # `fsum` rounds once, so the mean does not depend on the order of the cells.
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
@@ -63,6 +64,7 @@ class Goal:
         measured = [cell for cell in cells if self.is_about(cell) and self.ratio(cell, ours)]
         if not measured:
             return None
+        # A disturbed cell says as much about the other processes as about the contenders.
         quiet = [cell for cell in measured if not cell.is_disturbed]
         return Outcome(self, tuple(quiet or measured), ours, disturbed=len(measured) - len(quiet))
 
@@ -109,6 +111,7 @@ class Outcome:
             ("", self.goal.expected, measured),
             (
                 "K=",
+                # A goal about some numbers of features is complete with these.
                 self.goal.features or usual.feature_sizes,
                 {cell.features for cell in self.cells},
             ),

@@ -32,6 +32,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
         """The share of the roofline bound that is reached: the larger of both shares."""
         if self.of_bandwidth is None or self.of_peak is None:
             return None
+        # The bound is the slower one of moving and computing, of which the share is the larger one.
         return max(self.of_bandwidth, self.of_peak)
 
 
@@ -81,6 +82,7 @@ class Cell(msgspec.Struct, frozen=True):
 
     def name(self) -> str:
         """Return a text as in `cora K=32 float64, 2 threads`."""
+        # A vector has one feature, and most cells are in float32: neither needs to be said.
         size = f" K={self.features}" if self.features > 1 else ""
         dtype = "" if self.dtype == "float32" else f" {self.dtype}"
         return f"{self.matrix}{size}{dtype}, {self.threads} thread{'s' * (self.threads > 1)}"
@@ -155,6 +157,7 @@ class Startup(msgspec.Struct, frozen=True):
     @property
     def is_met(self) -> bool:
         is_soon = self.limit_ms is None or self.median_ms < self.limit_ms
+        # What compiles nothing must not load LLVM, even on a machine where that is quick.
         return is_soon and not self.loads_llvm
 
 

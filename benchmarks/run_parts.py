@@ -113,6 +113,7 @@ def job_of(chosen: argparse.Namespace) -> Job:
     batches, missing = (
         plan_batches(selection, chosen.most_mb * 10**6) if "kernels" in parts else ([], {})
     )
+    # Dicts, not sets: contenders and numbers of threads keep their order from run to run.
     names = dict.fromkeys(name for op in selection.ops for name in selection.contenders_of(op))
     threads = dict.fromkeys(count for op in selection.ops for count in selection.threads_of(op))
     return Job(
@@ -122,6 +123,7 @@ def job_of(chosen: argparse.Namespace) -> Job:
         missing=missing,
         contenders={
             name: Remote(
+                # A variant is a schedule of gossamer's, so it runs with the interpreter of this process.
                 ContenderStart(name, variants=chosen.variants)
                 if name in variants
                 else ContenderStart(name, options.python_of(chosen, name))
@@ -145,11 +147,13 @@ def estimated_seconds(job: Job) -> float:
 def measure_run(job: Job, console: Console) -> Run:
     """Measure all selected parts."""
     findings = Findings(dict(job.missing))
+    # What the run and its contenders use themselves is no disturbance.
     before = read_meter([job.cpu_seconds])
     with progress_bar(console, estimated_seconds(job)) as bar:
         try:
             for name, part in parts_of(job).items():
                 measure_part(name, part, job, findings, bar)
+        # What has been measured is kept: a run takes long, and its reader sees what is missing.
         except KeyboardInterrupt:
             findings.missing[f"{FAILED}: the rest"] = "interrupted"
     return Run(
@@ -209,6 +213,7 @@ def estimate_cells(job: Job) -> float:
 
 def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
     """Measure all batches, unless gossamer itself does not start."""
+    # Another contender that does not start is left out; without gossamer there is nothing to compare.
     if OURS in job.contenders:
         job.contenders[OURS].started()
     for batch in job.batches:
@@ -306,6 +311,7 @@ def measure_choices(job: Job, findings: Findings, bar: Bar) -> None:
 
 
 PARTS = {
+    # First, since the cells say which share of the rooflines they reach.
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
     "calls": Part(lambda job: call_overhead.estimated_seconds(), measure_call_costs),

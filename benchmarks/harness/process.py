@@ -52,6 +52,7 @@ class ContenderStart:
     def command(self) -> list[str]:
         """Return the command."""
         file = [] if self.variants is None else [str(self.variants.resolve())]
+        # `-P`: a file of the working folder must not stand in for a module that a library imports.
         return [self.python, "-P", "-m", "benchmarks.harness.worker", self.name, *file]
 
     def environment(self) -> dict[str, str]:
@@ -67,6 +68,7 @@ class Process:
         self.name = name
         self.folder = tempfile.TemporaryDirectory(dir=memory_folder())
         self.errors = Path(self.folder.name, "stderr")
+        # A file, not a pipe: nobody reads while the process works, and a full pipe would stop it.
         with self.errors.open("w") as errors:
             try:
                 self.process = subprocess.Popen(
@@ -81,6 +83,7 @@ class Process:
             except OSError as error:
                 self.folder.cleanup()
                 raise UnavailableError(f"{command[0]} does not start: {error}") from None
+        # The first answer says whether the contender can be loaded.
         try:
             self.answer()
         except UnavailableError:
@@ -90,6 +93,7 @@ class Process:
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
         """Return the answer to a request. Raises `UnavailableError` if there is none."""
         assert self.process.stdin is not None
+        # The pipe of a process that has ended is broken; `answer` says why it has ended.
         with suppress(OSError):
             self.process.stdin.write(json.dumps({"do": do, **request}) + "\n")
             self.process.stdin.flush()
@@ -113,6 +117,7 @@ class Process:
         """End the process and remove its folder."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        # A worker ends at the end of its input.
         with suppress(OSError):
             self.process.stdin.close()
         try:
@@ -189,6 +194,7 @@ class Remote:
         path = Path(self.started().folder.name, "result.npy")
         self.ask("result", key=key, threads=threads, file=str(path))
         result: Array = np.load(path)
+        # The folder is in memory, which the next calls need.
         path.unlink()
         return result
 
@@ -199,6 +205,7 @@ class Remote:
 
     def forget(self) -> None:
         """Free all cases."""
+        # A process that was lost may start again: its cases are freed in any event.
         self.lost = ""
         if self.process is not None:
             self.ask("forget")

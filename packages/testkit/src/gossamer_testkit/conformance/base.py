@@ -23,6 +23,7 @@ class Checks:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # Not those of the class above: another backend may have targets of the same names.
         cls._artifacts = {}
 
     def pytest_generate_tests(self, metafunc: Any) -> None:

@@ -27,6 +27,7 @@ def main() -> None:
     """Run the task for each name and write the answers."""
     payload = pickle.load(sys.stdin.buffer)
     sys.path[:] = payload["path"]
+    # Before the backend is unpickled, which needs its class.
     _import(*payload["home"])
     how, data = payload["backend"]
     instance_or_factory = pickle.loads(data)
@@ -36,6 +37,7 @@ def main() -> None:
         for name in payload["names"]:
             answers.write(json.dumps((name, task(backend, target, name))) + "\n")
             answers.flush()
+            # At once: a crash at the next name must not lose this answer.
             os.fsync(answers.fileno())
 
 

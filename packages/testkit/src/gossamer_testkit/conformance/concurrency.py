@@ -54,6 +54,7 @@ class ThreadChecks(Checks):
             set_num_threads(before)
 
     def _compare_counts(self, kernel: Callable[..., object], case: Case) -> None:
+        # One thread has no races, so that its bits are the ones to compare with.
         set_num_threads(1)
         wanted = call(kernel, case)
         for count in COUNTS * REPEATS:
@@ -65,6 +66,7 @@ class ThreadChecks(Checks):
 
     def test_two_threads_may_compile_at_once(self, target: str) -> None:
         """Each compilation gives the code of a compilation by a single thread."""
+        # A few are enough to be compiled at the same time; other checks compile all of them.
         programs = self.all_covered()[:8]
         wanted = {program.name: fingerprint(self.artifact(program, target)) for program in programs}
         wrong: list[str] = []
@@ -92,6 +94,7 @@ def at_once(work: Callable[[], None]) -> None:
 
 
 def _callable_cases(program: Program) -> list[Case]:
+    # A call that raises leaves its arrays in any state, which cannot be compared.
     cases = [case for case in program.cases() if not case.raises]
     return sorted(cases, key=_bytes)[-REPEATED_CASES:]
 

@@ -39,6 +39,7 @@ def in_another_process(
     with tempfile.TemporaryDirectory() as directory:
         answers = Path(directory) / "answers"
         done = subprocess.run(
+            # Answers are in a file: it is there after a crash, and no output of the backend disturbs it.
             [sys.executable, "-m", "gossamer_testkit.conformance.child", str(answers)],
             input=pickle.dumps(payload),
             capture_output=True,

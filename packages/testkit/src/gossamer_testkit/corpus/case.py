@@ -106,6 +106,7 @@ def _wrong_elements(array: Array, wanted: Expected) -> Array | None:
         bound = tolerance(wanted.length, array.dtype.name)
         if max_relative_error(array, expected, magnitude=wanted.magnitude) <= bound:
             return None
+        # One element at a time, only to name those that are wrong.
         errors = [
             max_relative_error(*(part.reshape(1) for part in parts), magnitude=size.reshape(1))
             for *parts, size in zip(
@@ -116,6 +117,7 @@ def _wrong_elements(array: Array, wanted: Expected) -> Array | None:
     with np.errstate(invalid="ignore"):
         is_same = array == expected
     if array.dtype.kind == "f":
+        # Which of the patterns of NaN a machine makes does not matter.
         is_same |= np.isnan(array) & np.isnan(expected)
     return None if is_same.all() else ~is_same
 

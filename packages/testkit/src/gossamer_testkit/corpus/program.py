@@ -117,4 +117,5 @@ def corpus_program(name: str) -> Program:
 def _entries() -> dict[str, Entry]:
     lines = gzip.decompress((files("gossamer_testkit.corpus") / PROGRAMS_FILE).read_bytes())
     entries = msgspec.json.Decoder(Entry).decode_lines(lines)
+    # Modules stay raw: most tests decode few of the many programs.
     return {entry.manifest.name: entry for entry in entries}

@@ -59,6 +59,7 @@ def spmm(matrix: Matrix, dense: Array) -> Array:
     """
     result = np.zeros((matrix.shape[0], dense.shape[1]))
     with np.errstate(invalid="ignore", over="ignore"):
+        # `add.at` adds each element, also those of the same row, which `result[rows] += ...` would not.
         values = matrix.data.astype(np.float64)[:, None]
         np.add.at(result, _rows_of(matrix), values * dense.astype(np.float64)[matrix.indices])
     return result
@@ -180,6 +181,7 @@ def attention_bound(
         for row, columns, shares, largest in _shares(matrix, queries, keys, scale):
             roundings = keys.shape[1] + len(columns) + WEIGHT_ROUNDINGS
             terms = shares @ np.abs(values[columns].astype(np.float64))
+            # Twice: each weight has this relative error, and so has the sum by which it is divided.
             bound[row] = 2 * (1 + largest) * roundings * terms
     return bound
 
@@ -195,6 +197,7 @@ def _shares(
         columns = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
         if len(columns):
             scores = k[columns] @ (q[row] * factor)
+            # The largest score is subtracted, so that no power overflows; the quotient is the same.
             powers = np.exp(scores - scores.max())
             sizes = np.abs(k[columns]) @ np.abs(q[row] * factor)
             largest = float(sizes[np.isfinite(sizes)].max(initial=0))
@@ -218,6 +221,7 @@ def max_relative_error(result: Array, oracle: Array, *, magnitude: Array) -> flo
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         difference = np.abs(actual - expected)
         errors = np.where(np.isfinite(difference), difference / magnitude, np.inf)
+    # Last: the difference of equal infinities is NaN, which has become infinity above.
     errors[is_same] = 0.0
     return float(errors.max(initial=0.0))
 

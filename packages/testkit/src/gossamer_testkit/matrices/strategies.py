@@ -74,6 +74,7 @@ def dense_operands(
 
 
 def _sizes(largest: int) -> st.SearchStrategy[int]:
+    # 0 and 1 are drawn more often than among all sizes, since loops are special there.
     return st.one_of(st.just(0), st.just(1), st.integers(0, largest))
 
 

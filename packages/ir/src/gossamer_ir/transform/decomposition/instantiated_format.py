@@ -67,10 +67,12 @@ def instantiate_format(
     kept. Raises `DecompositionError` (`parameter`) if the name of a parameter is taken.
     """
     name, description = format
+    # The function has the sizes of the tensor already; a second parameter might differ from them.
     sizes = _logical_sizes(description, shape, name)
     names = _names(description, name, namer, replaced=sizes)
     arrays = [_over_axes(array, names, sizes, namer) for array in description.index_arrays]
     variables = {
+        # In small letters, as in scripts: the variable `i` runs along the axis `I`.
         old: namer.fresh(names[axis].lower())
         for old, axis in zip(map_variables(description), description.buffer.axes, strict=True)
     }
@@ -151,6 +153,7 @@ def _logical_sizes(
     description: FormatDescription, shape: Sequence[Expr], name: str
 ) -> dict[str, Expr]:
     sizes: dict[str, Expr] = {}
+    # Without a declared shape nothing is replaced: the sizes of such a format are its own parameters.
     for size, given in zip(logical_shape(description) or (), shape, strict=False):
         if isinstance(size, Var) and sizes.setdefault(size.name, given) != given:
             raise DecompositionError(
@@ -183,6 +186,7 @@ def _renamed_buffer(
     return replace(
         with_names(described, names),
         name=namer.fresh(name),
+        # The program computes with these; the description may say others.
         dtype=stored.dtype,
         fill=stored.fill,
         handle=names[described.handle or described.name],

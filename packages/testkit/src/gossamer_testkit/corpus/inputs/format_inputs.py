@@ -125,12 +125,14 @@ def _ell(matrix: Csr, options: Options) -> dict[str, Any]:
     width = matrix.longest_row + 1
     used = np.arange(width) < matrix.row_lengths[:, None]
     indices = np.full(used.shape, matrix.shape[1], matrix.indices.dtype)
+    # A kernel that multiplies an unused slot gives NaN, which no comparison overlooks.
     a = np.full(used.shape, np.nan, matrix.data.dtype)
     indices[used], a[used] = matrix.indices, matrix.data
     return {**_product(matrix, options), "indices": indices, "a": a, "width": width}
 
 
 def _dcsr(matrix: Csr, options: Options) -> dict[str, Any]:
+    # DCSR may store rows without elements, and kernels must not rely on the contrary.
     kept = np.flatnonzero((matrix.row_lengths > 0) | (np.arange(matrix.shape[0]) % 3 == 1))
     kind = matrix.indptr.dtype
     return {
@@ -149,6 +151,7 @@ def _bitmask(matrix: Csr, options: Options) -> dict[str, Any]:
     (rows, columns), kind = matrix.shape, matrix.indptr.dtype
     words = -(-columns // 64)
     places = matrix.rows * words * 64 + matrix.indices
+    # A bit is set once, so that of repeated elements the first is taken.
     places, firsts = np.unique(places, return_index=True)
     bits = np.zeros(rows * words, np.uint64)
     np.bitwise_or.at(bits, places // 64, np.uint64(1) << (places % 64).astype(np.uint64))

@@ -31,6 +31,7 @@ def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
     dtype, rows = options["dtype"], len(options["rows"])
     special = special_values(dtype)
     grid = np.stack(np.meshgrid(special, special)).reshape(2, -1)
+    # Whole vectors only: a program over vectors takes no rest.
     everything = np.pad(grid, ((0, 0), (0, -grid.shape[1] % PADDED_LENGTH)), mode="edge")
     for name, columns in (("all pairs", everything), ("1 vector", everything[:, :PADDED_LENGTH])):
         yield _pair_case(name, columns, rows=rows, output=options["output"])
@@ -83,6 +84,7 @@ def _convertible(source: str, targets: list[str]) -> Array:
     if not is_float or all(target.startswith(("float", "bfloat")) for target in targets):
         return special_values(source)
     numbers = [target for target in targets if target != "bool"]
+    # -0.5 becomes 0, which unsigned integers have, too.
     is_signed = all(target.startswith(("int", "float")) for target in numbers)
     negative = (-0.5, -1.5, -99.25) if is_signed else (-0.5,)
     return np.array((*WHOLE, *negative), "float32" if source == "bfloat16" else source)
