@@ -48,6 +48,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
     """
     elements = _elements_of_rows(matrix)
     rows, columns = elements.coordinates
+    # The first part that chooses an element has it, so that no element is in two.
     left = np.ones(columns.size, bool)
     for index, entry in enumerate(formats):
         format, chooser, parameters = _entry(entry, index)

@@ -69,6 +69,7 @@ class ComposableFormatSuite:
                 values = part.tensor.storage.values
                 expected = matrix.storage.values[part.permutation[positions]]
                 np.testing.assert_array_equal(values[positions], expected)
+                # Slots without an element are multiplied, too, so that they must hold zeros.
                 assert not np.delete(values, positions).any()
 
     def test_values_are_replaced_and_gathered(self) -> None:
@@ -83,6 +84,7 @@ class ComposableFormatSuite:
         for matrix, dense, given in self._cases():
             found = decompose(matrix, self.format.name, **given)
             rows, columns = dense.shape
+            # Not zeros: a part that adds where it should initialize would go unnoticed.
             vector, result = np.arange(columns, dtype=np.float32), np.ones(rows, np.float32)
             sizes: Mapping[str, Any] = {"m": rows, "n": columns, **found.arguments}
             run(found.rewrite(SPMV_SCRIPT), {"x": vector, "y": result, **sizes})

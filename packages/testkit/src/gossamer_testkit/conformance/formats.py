@@ -69,6 +69,7 @@ class FormatSuite:
             np.testing.assert_array_equal(tensor.todense(), dense, err_msg=str(chosen))
             check_storage(tensor.storage)
             assert permutation is not None
+            # -1, the index of a slot without an element, selects the zero at the end.
             values = np.append(source.storage.values, np.float32(0))
             np.testing.assert_array_equal(tensor.storage.values, values[permutation])
 
@@ -76,6 +77,7 @@ class FormatSuite:
         for source, dense, chosen in self._cases():
             back = source.asformat(self.format.name, **chosen).asformat("coo")
             np.testing.assert_array_equal(back.todense(), dense, err_msg=str(chosen))
+            # Zeros that fill a dense axis must not have become elements.
             assert back.nnz == np.count_nonzero(dense)
             for number, coordinates in enumerate(np.nonzero(dense)):
                 np.testing.assert_array_equal(back.arrays[f"indices_{number}"], coordinates)
@@ -91,6 +93,7 @@ class FormatSuite:
     def test_positions_and_coordinates_out_of_range_are_refused(self) -> None:
         for source, _, chosen in self._cases():
             tensor = source.asformat(self.format.name, **chosen)
+            # An empty array has nothing that could be wrong.
             for name in filter(lambda name: tensor.arrays[name].size, _arrays_of_axes(tensor)):
                 changed = tensor.arrays[name].copy()
                 changed[changed.size // 2] = np.iinfo(changed.dtype).max

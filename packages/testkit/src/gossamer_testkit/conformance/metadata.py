@@ -74,6 +74,7 @@ class MetadataChecks(Checks):
         require(isinstance(probe, Probe), f"It answers {probe!r}; expected a Probe.")
         require(probe == self.backend.probe(parsed), "It answers something else each time.")
         require(probe.usable or probe.reason, f"It does not say why {target} does not work.")
+        # Caches have the resolved target in their keys: it must not resolve to another one.
         if probe.resolved:
             resolved = Target.parse(probe.resolved)
             require(resolved.backend == self.backend.name, f"{probe.resolved} is not its own.")

@@ -24,6 +24,7 @@ class ResultChecks(Checks):
         for case in corpus_entry.cases():
             wrong = mismatch(kernel, corpus_entry, case)
             if wrong:
+                # Whether the kernel or the oracle is wrong is the first question of a reader.
                 opinion = "" if case.raises else f" {second_opinion(corpus_entry, case)}"
                 fail(f"{program}, case '{case.name}': {wrong}{opinion}")
 

@@ -68,6 +68,7 @@ def _only_rows(
 
 
 def _power_law(height: int, width: int) -> Array:
+    # A fixed seed: each run tests the same matrix.
     random = np.random.default_rng(2026)
     lengths = np.minimum(random.zipf(1.8, height), width)
     return random.random((height, width)).argsort(axis=1) < lengths[:, None]

@@ -69,6 +69,7 @@ def stored_elements(storage: Storage) -> Elements:
     )
     if storage.description.map is None:
         return Elements(coordinates, slots.value_indices)
+    # A map may lead beyond the shape, as the diagonals of DIA do at their ends.
     inside = np.ones(slots.value_indices.size, bool)
     for coordinate, size in zip(coordinates, storage.shape, strict=True):
         inside &= (coordinate >= 0) & (coordinate < size)
@@ -110,6 +111,7 @@ def enumerated(storage: Storage, axis: Axis, outer: Slots) -> Slots:
         lengths = offsets[parents + 1] - starts
         slots = outer.select(np.repeat(np.arange(count), lengths))
         positions = _counted_from_zero(lengths)
+        # Offsets count the slots of all fibers, so that a slot is its own value index.
         value_indices = own = np.repeat(starts, lengths) + positions
     indices = indices_of(axis)
     coordinates = positions

@@ -175,6 +175,7 @@ class _Builder:
         np.maximum.at(lengths, parent.slots, self.coordinates[axis.name] + 1)
         self.sizes.bind(axis.length, int(lengths.max(initial=0)))
         self._check_range(axis)
+        # Fibers are as long as their last element needs: coordinates are positions here.
         starts = np.cumsum(lengths) - lengths
         slots = starts[parent.slots] + self.coordinates[axis.name]
         self._add_varied(axis, indptr, lengths, slots)

@@ -74,6 +74,7 @@ def width_in(axes: SourceAxes, axis: Axis) -> Size:
     indices, width, name = indices_of(axis), width_of(axis), f"s_{axis.name}"
     if indices is None:
         return length_in(axes, axis)
+    # A list, as the rows of COO, has no size of its own: its array says how long it is.
     if isinstance(width, Var) and width.name not in axes.storage.sizes:
         count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[indices.handle])
         return axes.arguments.integer(name, count)

@@ -65,6 +65,7 @@ def combined(values: Values, options: Options) -> dict[str, Expected]:
     """Combine x[i] into y[i * i % 7] by the operation `op`."""
     y, x = values["y"].copy(), values["x"]
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[options["op"]]
+    # `at` combines all elements of one place; a plain assignment would keep the last.
     ufunc.at(y, np.arange(x.size) ** 2 % 7, x)
     return {"y": Expected(y)}
 
@@ -112,6 +113,7 @@ def lane_reduced(values: Values, options: Options) -> dict[str, Expected]:
     """y[r, i] combines the `lanes` elements of row i of x by operation r of `ops`."""
     rows = values["x"].reshape(-1, options["lanes"])
     with np.errstate(all="ignore"):
+        # In the dtype of the rows: NumPy would add small integers in a wider one, where they do not wrap.
         columns = [_REDUCERS[op](rows, axis=1, dtype=rows.dtype) for op in options["ops"]]
     return {"y": Expected(np.stack(columns))}
 
@@ -201,6 +203,7 @@ def fused_multiply_add(values: Values, options: Options) -> dict[str, Expected]:
         Fraction(x) * Fraction(z) - 1
         for x, z in zip(values["x"].tolist(), values["z"].tolist(), strict=True)
     ]
+    # Fractions are exact, so that the only rounding is that of the result.
     y = np.array([float(value) for value in exact]).astype(values["y"].dtype)
     return {"y": Expected(y)}
 
