@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from tools.corpus_programs.every_operation import FLOATS, NUMBERS
 from tools.corpus_programs.program_source import Source, flat, function
 
+X_TO_Y = {"x": ["small", "int64"], "y": ["untouched", "int64"]}
+"""The arrays of programs that compute an integer from another."""
 SEARCHES = {
     "lower": ("lower_positions", "KEYS[middle] < V[i]"),
     "upper": ("upper_positions", "KEYS[middle] <= V[i]"),
@@ -17,6 +19,13 @@ REDUCED = (
     ("int32", (8, 16)),
     ("int64", (2, 8)),
 )
+ROW_SUMS = """
+for i in T.serial(m):
+    Y[i] = T.float32(0)
+    for j in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
+        Y[i] = Y[i] + A[j]
+"""
+"""The body of programs whose rows have the elements from P[i] to P[i + 1]."""
 TRANSPOSED = (
     ("add", "float32", 8, 8), ("add", "float32", 16, 16), ("add", "float32", 2, 16),
     ("add", "float64", 8, 4), ("max", "float32", 4, 8), ("min", "int32", 4, 4),
@@ -26,7 +35,9 @@ TRANSPOSED = (
 
 def sources() -> Iterator[Source]:
     """Yield the sources of these programs."""
+    yield from _lets_and_branches()
     yield from _loops()
+    yield from _loops_without_results()
     yield from _searches()
     yield from _guards_and_facts()
     for dtype in ("bool", *NUMBERS):
@@ -41,10 +52,9 @@ def sources() -> Iterator[Source]:
         yield _fma(dtype)
 
 
-def _loops() -> Iterator[Source]:
-    x_to_y = {"x": ["small", "int64"], "y": ["untouched", "int64"]}
+def _lets_and_branches() -> Iterator[Source]:
     yield over_vectors(
-        "lets", "Lets of lets, and lets in loops.", "scaled", x_to_y, """
+        "lets", "Lets of lets, and lets in loops.", "scaled", X_TO_Y, """
 one: T.int64 = T.int64(1)
 two: T.int64 = one + one
 for i in T.serial(n):
@@ -53,7 +63,7 @@ for i in T.serial(n):
     Y[i] = twice + x_i + one
 """)  # fmt: skip
     yield over_vectors(
-        "branches", "Ifs within ifs.", "sign_classes", x_to_y, """
+        "branches", "Ifs within ifs.", "sign_classes", X_TO_Y, """
 for i in T.serial(n):
     if X[i] > 0:
         if X[i] > 5:
@@ -66,8 +76,12 @@ for i in T.serial(n):
         else:
             Y[i] = T.int64(0)
 """)  # fmt: skip
+
+
+def _loops() -> Iterator[Source]:
+    """Yield loops whose iterations, ends or extents depend on others."""
     yield over_vectors(
-        "prefix_sums", "Each iteration reads what the one before it wrote.", "prefix_sums", x_to_y, """
+        "prefix_sums", "Each iteration reads what the one before it wrote.", "prefix_sums", X_TO_Y, """
 if n > 0:
     Y[0] = X[0]
 for i in T.serial(1, n):
@@ -91,8 +105,12 @@ for i in T.serial(n):
     for j in T.serial(i):
         Y[i, j] = i * n + j
 """, shapes={"y": "(n, n)"}, sizes=[0, 1, 2, 9])  # fmt: skip
+
+
+def _loops_without_results() -> Iterator[Source]:
+    """Yield loops that do nothing, or of which some statements do nothing."""
     yield over_vectors(
-        "empty_loops", "Loops of no iterations, also of negative extent.", "unchanged", x_to_y, """
+        "empty_loops", "Loops of no iterations, also of negative extent.", "unchanged", X_TO_Y, """
 for i in T.serial(0):
     Y[0] = T.int64(1)
 for j in T.serial(5, 5 - n):
@@ -101,7 +119,7 @@ for k in T.serial(-n):
     Y[k] = T.int64(3)
 """)  # fmt: skip
     yield over_vectors(
-        "prefetch", "Hints far outside the buffer change nothing.", "copied", x_to_y, """
+        "prefetch", "Hints far outside the buffer change nothing.", "copied", X_TO_Y, """
 for i in T.serial(n):
     T.prefetch(X, i + 64)
     T.prefetch(X, i - 1000000007)
@@ -170,20 +188,17 @@ def _guards_and_facts() -> Iterator[Source]:
             facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
             "in_range(Q, 0, n)\n"
             "sorted_segments(Q, P, unique=True)",
-            body="""
-for i in T.serial(m):
-    Y[i] = T.float32(0)
-    for j in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
-        Y[i] = Y[i] + A[j]
-""",
+            body=ROW_SUMS,
         )
         yield Source(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
                      flat(text), "fact_cases", "row_sums", {"index_dtype": dtype})  # fmt: skip
-    yield from _facts_about_several()
+    yield _distinct_positions()
+    yield _products_of_lengths()
+    yield _related_rows()
 
 
-def _facts_about_several() -> Iterator[Source]:
-    """Yield facts about all values of an array, and about two or three arrays."""
+def _distinct_positions() -> Source:
+    """Return a program with a fact about all values of an array."""
     text = function(
         "permute",
         "x: handle, p: handle, y: handle, n: int64",
@@ -191,14 +206,12 @@ def _facts_about_several() -> Iterator[Source]:
         facts="in_range(P, 0, n)\ndistinct(P)",
         body="for i in T.serial(n):\n    Y[P[i]] = X[i]",
     )
-    yield Source("facts_distinct", "Elements are stored where no other element is.", flat(text),
-                 "distinct_cases", "scattered", {})  # fmt: skip
-    rows = """
-for i in T.serial(m):
-    Y[i] = T.float32(0)
-    for j in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
-        Y[i] = Y[i] + A[j]
-"""
+    return Source("facts_distinct", "Elements are stored where no other element is.", flat(text),
+                  "distinct_cases", "scattered", {})  # fmt: skip
+
+
+def _products_of_lengths() -> Source:
+    """Return a program with a fact about three arrays of offsets."""
     text = function(
         "sums",
         "a: handle, y: handle, indptr: handle, left: handle, right: handle, m: int64, nnz: int64",
@@ -206,10 +219,14 @@ for i in T.serial(m):
         "P = indptr (m + 1,) int32\nL = left (m + 1,) int32\nR = right (m + 1,) int32",
         facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
         "product_steps(P, L, R)",
-        body=rows,
+        body=ROW_SUMS,
     )
-    yield Source("facts_products", "Sums over matrices of different sizes, stored one after another.",
-                 flat(text), "product_cases", "segment_sums", {})  # fmt: skip
+    return Source("facts_products", "Sums over matrices of different sizes, stored one after another.",
+                  flat(text), "product_cases", "segment_sums", {})  # fmt: skip
+
+
+def _related_rows() -> Source:
+    """Return a program with facts about the rows of three matrices."""
     others = {"W": "wide", "D": "apart"}
     text = function(
         "sums", "a: handle, y: handle, indptr: handle, indices: handle, m: int64, n: int64, nnz: int64, "
@@ -222,10 +239,10 @@ for i in T.serial(m):
         facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
         "in_range(Q, 0, n)\nsorted_segments(Q, P, unique=True)\n"
         "sorted_segments(QW, PW, unique=True)\nsorted_segments(QD, PD, unique=True)\n"
-        "subset(Q, QW)\ndisjoint(Q, QD)", body=rows,
+        "subset(Q, QW)\ndisjoint(Q, QD)", body=ROW_SUMS,
     )  # fmt: skip
-    yield Source("facts_relations", "Rows within the rows of one matrix and beside those of another.",
-                 flat(text), "relation_cases", "row_sums", {})  # fmt: skip
+    return Source("facts_relations", "Rows within the rows of one matrix and beside those of another.",
+                  flat(text), "relation_cases", "row_sums", {})  # fmt: skip
 
 
 def _scalar(dtype: str) -> Source:
