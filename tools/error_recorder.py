@@ -52,10 +52,10 @@ def _record(error: CodedError, *args: object, **kwargs: object) -> None:
     _initialize(error, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     for diagnostic in error.diagnostics:
         is_refusal = isinstance(error, UnsupportedError) or diagnostic.code in ALSO_REFUSED
-        _keep(diagnostic.code, error.render(), _program(sys._getframe(1)) if is_refusal else "")
+        _keep(diagnostic.code, error.render(), _program(sys._getframe(1)) if is_refusal else None)
 
 
-def _program(frame: FrameType | None) -> str:
+def _program(frame: FrameType | None) -> str | None:
     """Return the argument of the outermost function of gossamer on the stack, else a local variable of the
     test: when a kernel raises an error, its program is not on the stack any more."""
     inside: list[FrameType] = []
@@ -68,10 +68,10 @@ def _program(frame: FrameType | None) -> str:
             around.append(frame)
         frame = frame.f_back
     values = [value for outer in (*inside[::-1], *around) for value in [*outer.f_locals.values()]]
-    return next(filter(None, map(_text_of, values)), "")
+    return next(filter(None, map(_text_of, values)), None)
 
 
-def _text_of(value: object) -> str:
+def _text_of(value: object) -> str | None:
     try:
         if isinstance(value, Module):
             return print_module(value)
@@ -83,9 +83,9 @@ def _text_of(value: object) -> str:
         ValueError,
         RecursionError,
     ):  # no module that could be printed
-        return ""
+        return None
     is_script = isinstance(value, str) and "@T." in value
-    return str(value) if is_script else ""
+    return str(value) if is_script else None
 
 
 def _record_report(context: VerifyContext, code: str, *args: object, **kwargs: object) -> None:
@@ -96,12 +96,12 @@ def _record_report(context: VerifyContext, code: str, *args: object, **kwargs: o
         _keep(code, CodedError(code, diagnostic.message, hint=diagnostic.hint).render())
 
 
-def _keep(code: str, text: str, program: str = "") -> None:
+def _keep(code: str, text: str, program: str | None = None) -> None:
     known = _tests[code]
     if _test and (_test in known or len(known) < MAX_TESTS_PER_CODE):
         known.add(_test)
         line = {"code": code, "test": _test, "text": stable(text)}
-        if program:
+        if program is not None:
             line["program"] = program.strip("\n") + "\n"
         with _file().open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(line) + "\n")

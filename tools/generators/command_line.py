@@ -67,10 +67,10 @@ def row_of(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
     names = [*parameter.opts, *parameter.secondary_opts] if is_option else [usage_of(parameter)]
     meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
-    return f"| {', '.join(f'`{name}`' for name in names)} | {meaning} | {default_of(parameter)} |"
+    return f"| {', '.join(f'`{name}`' for name in names)} | {meaning} | {default_text(parameter)} |"
 
 
-def default_of(parameter: Any) -> str:
+def default_text(parameter: Any) -> str:
     """Return the value of a parameter that is not given."""
     if parameter.required:
         return "required"

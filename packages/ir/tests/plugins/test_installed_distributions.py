@@ -44,7 +44,7 @@ def test_the_first_of_the_path_wins_and_names_are_normalized(tmp_path, monkeypat
     monkeypatch.setattr(sys, "path", [str(tmp_path / "first"), str(tmp_path / "second")])
     found = installed_distribution("my-own-thing")
     assert found is not None
-    assert (found.version, found.read("METADATA")) == ("2.0", "")
+    assert (found.version, found.read("METADATA")) == ("2.0", None)
     (tmp_path / "first" / "other-3.dist-info").mkdir()
     assert installed_distribution("other") is not None
 

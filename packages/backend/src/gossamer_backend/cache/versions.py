@@ -30,13 +30,11 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in distributions:
         distribution = installed_distribution(name)
-        version = _other_version(name) if distribution is None else distribution.version
-        if version:
-            versions[name] = version + (
-                ""
-                if distribution is None
-                else _content_suffix(distribution, package=name.replace("-", "_"))
-            )
+        if distribution is not None:
+            suffix = _content_suffix(distribution, package=name.replace("-", "_"))
+            versions[name] = distribution.version + suffix
+        elif (version := _other_version(name)) is not None:
+            versions[name] = version
     return versions
 
 
@@ -51,7 +49,8 @@ def extension_versions(points: Iterable[EntryPoint]) -> dict[str, str]:
     for point in points:
         distribution = installed_distribution(point.distribution)
         if distribution is None:
-            versions[point.name] = f"{point.value} {_other_version(point.distribution)}".rstrip()
+            version = _other_version(point.distribution)
+            versions[point.name] = point.value if version is None else f"{point.value} {version}"
         else:
             # The package of an extension need not have the name of its distribution.
             package = point.value.partition(":")[0].partition(".")[0]
@@ -60,14 +59,14 @@ def extension_versions(points: Iterable[EntryPoint]) -> dict[str, str]:
     return versions
 
 
-def _other_version(name: str) -> str:
-    """Return the version of a distribution that only importlib.metadata finds, or ""."""
+def _other_version(name: str) -> str | None:
+    """Return the version of a distribution that only importlib.metadata finds; None if it finds none."""
     from importlib import metadata  # slow, and almost never needed
 
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return ""
+        return None
 
 
 def _content_suffix(distribution: Installed, *, package: str) -> str:
@@ -77,11 +76,12 @@ def _content_suffix(distribution: Installed, *, package: str) -> str:
     if not origin:
         return ""
     if json.loads(origin).get("dir_info", {}).get("editable"):
-        return _source_digest(package)
-    return "+local." + hashlib.sha256(distribution.read("RECORD").encode()).hexdigest()[:16]
+        return _source_suffix(package)
+    record = distribution.read("RECORD") or ""  # a distribution may be installed without the list
+    return "+local." + hashlib.sha256(record.encode()).hexdigest()[:16]
 
 
-def _source_digest(package: str) -> str:
+def _source_suffix(package: str) -> str:
     spec = importlib.util.find_spec(package)
     if spec is None:
         return ""

@@ -29,12 +29,12 @@ class Installed(msgspec.Struct, frozen=True):
     version: str
     folder: Path
 
-    def read(self, file: str) -> str:
-        """Return the text of a file in the folder, or "" if it cannot be read."""
+    def read(self, file: str) -> str | None:
+        """Return the text of a file in the folder, or None if it cannot be read."""
         try:
             return (self.folder / file).read_text("utf-8")
         except OSError:
-            return ""
+            return None
 
 
 class EntryPoint(NamedTuple):
@@ -95,8 +95,9 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
 def entry_points(distribution: Installed, *, group: str) -> dict[str, str]:
     """Return the object references of the entry points of a group, by name."""
     points: dict[str, str] = {}
-    current = ""
-    for line in distribution.read("entry_points.txt").splitlines():
+    current = None
+    # A distribution without entry points has no such file.
+    for line in (distribution.read("entry_points.txt") or "").splitlines():
         text = line.strip()
         if text.startswith("["):
             current = text.strip("[]").strip()

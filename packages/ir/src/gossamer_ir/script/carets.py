@@ -15,7 +15,7 @@ _AROUND = 6
 """The number of lines before and after the place that are shown of a longer function."""
 
 
-def text_with_carets(module: Module, place: Place) -> str:
+def caret_text(module: Module, place: Place) -> str:
     """Return the text of the function that contains a place, with carets below the place.
 
     Of a long function, only the lines near the place and the heads of the enclosing statements are shown.
@@ -29,7 +29,7 @@ def text_with_carets(module: Module, place: Place) -> str:
     ...     for i in T.serial(n):
     ...         X[i] = 1.0
     ... ''')
-    >>> print(text_with_carets(module, ("functions", 0, "body", 0)))
+    >>> print(caret_text(module, ("functions", 0, "body", 0)))
     @T.prim_func
     def fill(
         x: T.handle,
@@ -40,7 +40,7 @@ def text_with_carets(module: Module, place: Place) -> str:
         for i in T.serial(n):
         ^^^^^^^^^^^^^^^^^^^^^
             X[i] = 1.0
-    >>> for line in text_with_carets(module, ("functions", 0)).splitlines()[:3]:
+    >>> for line in caret_text(module, ("functions", 0)).splitlines()[:3]:
     ...     print(line)
     @T.prim_func
     def fill(

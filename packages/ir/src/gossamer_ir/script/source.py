@@ -37,19 +37,19 @@ class Source:
 
     def carets(self, span: Span) -> str:
         """Return the first line of a span with carets below it."""
-        line = self.line(span.line)
+        line = self.line_text(span.line)
         end = span.end_column if span.end_line == span.line else len(line)
         width = max(end - span.column, 1)
         where = f"{self.name}:" if self.name else "line "
         head = f"{where}{span.line + self.first_line - 1}:"
         return f"{head}\n    {line}\n    {' ' * span.column}{'^' * width}"
 
-    def line(self, number: int) -> str:
+    def line_text(self, number: int) -> str:
         """Return the line with this number, counted from 1; "" if there is none."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     def _characters(self, line: int, offset: int) -> int:
-        text = self.line(line)
+        text = self.line_text(line)
         if text.isascii():
             return offset
         return len(text.encode()[:offset].decode(errors="ignore"))

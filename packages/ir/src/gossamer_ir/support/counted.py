@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number and its noun, in the plural unless the number is 1.
 
     >>> counted(1, "vector"), counted(3, "vector"), counted(0, "axis", "axes")

@@ -199,11 +199,12 @@ class FunctionEmitter(msgspec.Struct):
     def call(self, result: str, function: str, arguments: str, *, flags: str = "") -> str:
         """Call an intrinsic or a library function, and declare it; arguments are `TYPE X, ...`."""
         self.unit.declare(result, function, arguments)
-        text = f"call {flags}{result} @{function}({arguments})"
-        if result == "void":
-            self.text.line(text)
-            return ""
-        return self.text.value(text)
+        return self.text.value(f"call {flags}{result} @{function}({arguments})")
+
+    def call_void(self, function: str, arguments: str) -> None:
+        """Call a function that returns nothing, and declare it."""
+        self.unit.declare("void", function, arguments)
+        self.text.line(f"call void @{function}({arguments})")
 
     def open(self) -> None:
         """Start the body, with the slot for the status and the common exit."""
@@ -226,7 +227,7 @@ class FunctionEmitter(msgspec.Struct):
 
     def _free(self, slot: str) -> None:
         address = self.text.value(f"load ptr, ptr {slot}, align 8")
-        self.call("void", "free", f"ptr {address}")
+        self.call_void("free", f"ptr {address}")
         # The exit frees all slots, so a slot must not keep an address that was freed.
         self.text.line(f"store ptr null, ptr {slot}, align 8")
 

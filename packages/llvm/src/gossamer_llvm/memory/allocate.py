@@ -55,9 +55,7 @@ def _reserved_elements(buffer: Buffer) -> int | None:
 def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
     address = emitter.text.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
     size = reserved * element_bytes(buffer.dtype)
-    emitter.call(
-        "void", "llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false"
-    )
+    emitter.call_void("llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false")
     # Functions of parallel loops see the address, and may change the elements at any time.
     is_private = buffer.name not in emitter.shared
     emitter.buffers[buffer.name] = BufferAddress(buffer, address, reserved if is_private else 0)

@@ -98,7 +98,7 @@ def emit_store(emitter: FunctionEmitter, node: Store) -> None:
 def emit_prefetch(emitter: FunctionEmitter, node: Prefetch) -> None:
     """Emit a prefetch into the nearest cache; it never faults."""
     address = emit_address(emitter, node.buffer, node.indices, is_certain=False)
-    emitter.call("void", "llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
+    emitter.call_void("llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
 
 
 def _plain_load(emitter: FunctionEmitter, address: Address, dtype: str) -> str:
@@ -225,13 +225,12 @@ def _masked_store(
     arguments = f"{data}, {pointer}, i32 {element_bytes(dtype)}, {_mask_text(dtype, mask)}"
     shape = intrinsic_suffix(memory_type(dtype))
     if address.is_scattered:
-        emitter.call(
-            "void",
+        emitter.call_void(
             f"llvm.masked.scatter.{shape}.{intrinsic_suffix(pointer_type(dtype))}",
             arguments,
         )
     else:
-        emitter.call("void", f"llvm.masked.store.{shape}.p0", arguments)
+        emitter.call_void(f"llvm.masked.store.{shape}.p0", arguments)
 
 
 def _branch_around_load(emitter: FunctionEmitter, node: Load, condition: Value) -> Value:

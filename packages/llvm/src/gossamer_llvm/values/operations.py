@@ -138,7 +138,7 @@ def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     if target.kind == "bool":
         return Value(_nonzero(emitter, value), dtype)
     operation = _cast_operation(source, target)
-    if operation == "":
+    if operation is None:
         return Value(value.text, dtype)
     number = folding.literal_value(value)
     if operation in ("sext", "zext", "trunc") and number is not None:
@@ -237,7 +237,8 @@ def _nonzero(emitter: FunctionEmitter, value: Value) -> str:
     return emitter.text.value(f"icmp ne {value.typed}, {integer_text(0, value.dtype)}")
 
 
-def _cast_operation(source: DType, target: DType) -> str:
+def _cast_operation(source: DType, target: DType) -> str | None:
+    """Return the instruction or intrinsic that casts; None if both dtypes have the same bits."""
     if source.is_float and target.is_float:
         return "fpext" if target.bits > source.bits else "fptrunc"
     if source.is_float:
@@ -245,7 +246,7 @@ def _cast_operation(source: DType, target: DType) -> str:
     if target.is_float:
         return "sitofp" if source.kind == "int" else "uitofp"
     if target.bits == source.bits:
-        return ""
+        return None
     if target.bits < source.bits:
         return "trunc"
     return "sext" if source.kind == "int" else "zext"

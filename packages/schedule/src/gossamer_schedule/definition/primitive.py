@@ -174,10 +174,10 @@ def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
 
 def _marked_script(module: Module, place: Place) -> str:
     from gossamer_ir.script.carets import (
-        text_with_carets,  # imported late: only errors need the printer
+        caret_text,  # imported late: only errors need the printer
     )
 
     try:
-        return text_with_carets(module, place)
+        return caret_text(module, place)
     except UserError:  # nested deeper than the printer allows
         return ""

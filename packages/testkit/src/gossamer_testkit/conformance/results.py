@@ -23,23 +23,25 @@ class ResultChecks(Checks):
         kernel = self.kernel(corpus_entry, target)
         for case in corpus_entry.cases():
             wrong = mismatch(kernel, corpus_entry, case)
-            if wrong:
+            if wrong is not None:
                 # Whether the kernel or the oracle is wrong is the first question of a reader.
-                opinion = "" if case.raises else f" {second_opinion(corpus_entry, case)}"
-                fail(f"{program}, case '{case.name}': {wrong}{opinion}")
+                opinion = second_opinion(corpus_entry, case) if case.raises is None else None
+                fail(" ".join(filter(None, (f"{program}, case '{case.name}':", wrong, opinion))))
 
 
-def mismatch(kernel: Callable[..., object], program: Program, case: Case) -> str:
-    """Return a description of the failure of a call, "" if it is correct."""
+def mismatch(kernel: Callable[..., object], program: Program, case: Case) -> str | None:
+    """Return a description of the failure of a call, None if it is correct."""
     try:
         arrays = call(kernel, case)
     except UserError as error:
         if error.code != case.raises:
             return f"the call fails: {error}"
-        return "" if case.names in str(error) else f"the error does not name {case.names}: {error}"
-    if case.raises:
+        if case.names is None or case.names in str(error):
+            return None
+        return f"the error does not name {case.names}: {error}"
+    if case.raises is not None:
         return f"the call succeeds; expected the error {case.raises}."
-    return " ".join(differences(case, arrays, program.expected(case)))
+    return " ".join(differences(case, arrays, program.expected(case))) or None
 
 
 def second_opinion(program: Program, case: Case) -> str:

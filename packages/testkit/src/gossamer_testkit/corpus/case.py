@@ -18,8 +18,8 @@ Values: TypeAlias = Mapping[str, Any]
 class Case(msgspec.Struct, frozen=True, eq=False):
     """The arguments of one call.
 
-    `raises` is the code of the error that the call must raise ("": none), `names` a text that its message
-    must contain.
+    `raises` is the code of the error that the call must raise, `names` a text that its message must contain;
+    None: none.
 
     >>> case = Case("doubled", {"x": np.array([1, 2])})
     >>> call(lambda x: np.add(x, x, out=x), case)
@@ -28,8 +28,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     name: str
     values: Values
-    raises: str = ""
-    names: str = ""
+    raises: str | None = None
+    names: str | None = None
 
 
 def stored_dtype(dtype: str) -> np.dtype[Any]:

@@ -68,7 +68,8 @@ def positions_of(
             if level.width is None or level.indices is not None:
                 layout.require_inside(positions, beyond[0], elements)
         parent = layout.parent_element(axis, elements)
-        here = frame.iterators.get(variables[axis] or "")
+        variable = variables[axis]
+        here = None if variable is None else frame.iterators.get(variable)
         if here is not None and here.level is level and here.parent == parent:
             position: int | None = here.position
         else:

@@ -52,7 +52,7 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
         write_index(w, size, "shape", item=number)
     w.put(",)" if len(buffer.shape) == 1 else ")")
     w.put(f', "{buffer.dtype}"')
-    w.put(_scope(buffer) + ")")
+    w.put(_scope_text(buffer) + ")")
 
 
 def write_reducer(w: Writer, reducer: Reducer) -> None:
@@ -84,7 +84,7 @@ def _sparse(w: Writer, buffer: SparseBuffer) -> None:
     function = "alloc_buffer(" if buffer.handle is None else f"match_buffer({buffer.handle}, "
     comma = "," if len(buffer.axes) == 1 else ""
     w.put(f"{buffer.name} = T.sp.{function}({', '.join(buffer.axes)}{comma})")
-    w.put(f', "{buffer.dtype}"{_scope(buffer)}')
+    w.put(f', "{buffer.dtype}"{_scope_text(buffer)}')
     if buffer.extra_storage:
         w.put(f", extra_storage={buffer.extra_storage}")
     if buffer.fill is not None:
@@ -95,7 +95,7 @@ def _sparse(w: Writer, buffer: SparseBuffer) -> None:
     w.put(")")
 
 
-def _scope(buffer: AnyBuffer) -> str:
+def _scope_text(buffer: AnyBuffer) -> str:
     return "" if buffer.scope == "global" else f", scope={string_literal(buffer.scope)}"
 
 

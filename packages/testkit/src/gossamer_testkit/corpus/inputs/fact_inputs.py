@@ -45,7 +45,7 @@ def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     ):
         x = np.arange(1, len(positions) + 1, dtype=np.float32)
         values = {"x": x, "p": np.array(positions, np.int32), "y": np.full_like(x, 77), "n": x.size}
-        yield Case(name, values, **_expected_error("kernel.distinct" if is_wrong else "", "p"))
+        yield Case(name, values, **_expected_error("kernel.distinct" if is_wrong else None, "p"))
 
 
 def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
@@ -65,7 +65,7 @@ def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
             "m": len(indptr) - 1,
             "nnz": indptr[-1],
         }
-        code = "kernel.product" if name.startswith(("a matrix", "a last")) else ""
+        code = "kernel.product" if name.startswith(("a matrix", "a last")) else None
         yield Case(name, values, **_expected_error(code, "indptr"))
 
 
@@ -75,10 +75,10 @@ def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     all_columns = [[0, 1, 2, 3]] * 3
     rows = [[0, 2], [], [3]]
     for name, mine, wide, apart, code in (
-        ("all and none", rows, all_columns, none, ""),
-        ("the same and the others", rows, rows, [[1, 3], [0, 1], [0, 1, 2]], ""),
-        ("no elements", none, none, all_columns, ""),
-        ("no rows", [], [], [], ""),
+        ("all and none", rows, all_columns, none, None),
+        ("the same and the others", rows, rows, [[1, 3], [0, 1], [0, 1, 2]], None),
+        ("no elements", none, none, all_columns, None),
+        ("no rows", [], [], [], None),
         ("an element that is missing", rows, [[0, 2], [], [0, 1, 2]], none, "kernel.subset"),
         ("an element of the next row", rows, [[0], [2], [3]], none, "kernel.subset"),
         ("an element in common", rows, rows, [[1], [1], [3]], "kernel.disjoint"),
@@ -94,8 +94,8 @@ def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         yield Case(name, values, **_expected_error(code, "indices"))
 
 
-def _expected_error(code: str, names: str) -> dict[str, str]:
-    return {"raises": code, "names": names} if code else {}
+def _expected_error(code: str | None, names: str) -> dict[str, str]:
+    return {} if code is None else {"raises": code, "names": names}
 
 
 def _case(
@@ -104,8 +104,8 @@ def _case(
     indices: list[int],
     *,
     dtype: str,
-    raises: str = "",
-    names: str = "",
+    raises: str | None = None,
+    names: str | None = None,
 ) -> Case:
     values = {
         "a": np.arange(1, len(indices) + 1, dtype=np.float32),

@@ -27,7 +27,9 @@ def guard_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         yield _case(name, positions, raises="kernel.out_of_bounds", names=options["buffer"])
 
 
-def _case(name: str, positions: Any, *, raises: str = "", names: str = "") -> Case:
+def _case(
+    name: str, positions: Any, *, raises: str | None = None, names: str | None = None
+) -> Case:
     x = np.arange(ELEMENTS, dtype=np.float32)
     p = np.ascontiguousarray(positions, np.int64)
     values = {"x": x, "p": p, "y": np.zeros(p.size, np.float32), "n": x.size, "m": p.size}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.support.counted import counted
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.matrices.csr_matrix import Array
 
@@ -42,8 +43,7 @@ def vectors(options: Mapping[str, Any]) -> Iterator[Case]:
         values: dict[str, Any] = {
             name: _array(*recipe, size=size) for name, recipe in options["arrays"].items()
         }
-        plural = "" if size == 1 else "s"
-        yield Case(f"{size} element{plural}", {**values, "n": size})
+        yield Case(counted(size, "element"), {**values, "n": size})
 
 
 def _array(recipe: str, dtype: str, *shape: list[int], size: int) -> Array:

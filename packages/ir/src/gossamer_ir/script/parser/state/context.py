@@ -90,7 +90,7 @@ class ParserContext:
     def text_of(self, node: ast.AST) -> str:
         """Return the first 40 characters of a syntax node's text, for a message."""
         span = self.source.span_of(node)
-        line = self.source.line(span.line)
+        line = self.source.line_text(span.line)
         end = span.end_column if span.end_line == span.line else len(line)
         text = line[span.column : end]
         return text if len(text) <= 40 else text[:37] + "..."
