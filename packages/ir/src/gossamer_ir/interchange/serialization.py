@@ -183,7 +183,8 @@ def _to_bytes(data: bytes | str) -> bytes:
 
 def _require_limits(data: bytes) -> None:
     _require_size(len(data))
-    if nesting_of(data) > MAX_NESTING:
+    # Few brackets cannot nest deeply, and most texts are of single records, which have few.
+    if data.count(b"[") + data.count(b"{") > MAX_NESTING and nesting_of(data) > MAX_NESTING:
         raise _too_deep()
 
 
