@@ -103,7 +103,7 @@ def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
     if name in GENERATED_MASKS:
         return matrix_of(name, mask(*GENERATED_MASKS[name]), dtype)
     if name in GENERATED:
-        from gossamer.cli.comparison.graphs import power_law
+        from gossamer.comparison.graphs import power_law
         from gossamer_formats import to_scipy
 
         return matrix_of(name, sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))), dtype)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unserialized
 END_TO_END = {"gossamer": {"checks", "processes", "programs", "published_schedules", "schedules"}}
 """Folders of tests that no folder of the sources corresponds to."""
 TESTED_IN = {
-    "gossamer": {"cli/comparison/baselines": "cli/comparison/test_accuracy_and_timing.py"},
+    "gossamer": {"comparison/baselines": "comparison/test_accuracy_and_timing.py"},
     "gossamer-formats": {
         "counterparts": "tensors/test_scipy_conversion.py",
         **{

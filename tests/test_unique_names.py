@@ -37,7 +37,7 @@ SAME = {
     "Options": "options of a case of the corpus",
     "SYMBOL": "the symbol of the function that runs a parallel region",
     "Statements": "statements of a body",
-    "WEIGHT_ROUNDINGS": "roundings of a weight of attention",
+    "WEIGHT_ROUNDINGS": "roundings of a weight of attention, for the tests and for the command line",
     "WIDTH": "columns of output that is not shown in a terminal",
     "add": "a sum: of expressions, of values of LLVM",
     "attention": "the operator and its oracle",

@@ -27,7 +27,7 @@ def product_of(case: OperatorCase) -> Callable[[], Array]:
 
 def attention_of(case: OperatorCase) -> Callable[[], Array]:
     """Compute attention as the command `gossamer run` does beside gossamer."""
-    from gossamer.cli.comparison.baselines.attention import prepare_attention
+    from gossamer.comparison.baselines.attention import prepare_attention
 
     return prepare_attention(sparse.csr_array(case.csr), *case.operands)
 

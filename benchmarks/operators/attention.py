@@ -13,11 +13,8 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
-from gossamer.cli.comparison.baselines.attention import (
-    WEIGHT_ROUNDINGS,
-    attention_bound,
-    prepare_attention,
-)
+from gossamer.comparison.baselines.attention import attention_bound, prepare_attention
+from gossamer.comparison.baselines.baseline import Bound
 
 
 class Attention(Problem):
@@ -57,13 +54,18 @@ class Attention(Problem):
         return prepare_attention(sparse.csr_array(matrix), *operands)()
 
     @cached_property
-    def magnitude(self) -> Array:
-        """The sums to which the rounding errors of scores, weights and products are relative."""
+    def bound(self) -> Bound:
+        """The sums to which the rounding errors of scores, weights and products are relative, and their
+        numbers of terms."""
         operands = [operand.astype(np.float64) for operand in self.operands]
-        return attention_bound(sparse.csr_array(self.csr), *operands).magnitude
+        return attention_bound(sparse.csr_array(self.csr), *operands)
+
+    @cached_property
+    def magnitude(self) -> Array:
+        return self.bound.magnitude
 
     def longest_sum(self) -> int:
-        return self.features + self.longest_row() + WEIGHT_ROUNDINGS
+        return int(self.bound.terms.max(initial=0))
 
     def stored_bytes(self) -> int:
         return self.csr.indices.nbytes + self.csr.indptr.nbytes

@@ -11,7 +11,7 @@ from scipy import sparse
 from benchmarks.matrices import IN_CSR
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
-from gossamer.cli.comparison.baselines.sddmm import prepare_sddmm
+from gossamer.comparison.baselines.sddmm import prepare_sddmm
 
 
 class Sddmm(Problem):

@@ -19,7 +19,7 @@ from benchmarks.harness.progress import Bar
 from benchmarks.parts.fresh_process import run_fresh
 from benchmarks.parts.measured_operators import another_operator, features_of, known
 from benchmarks.records import FirstCall, FirstCallState
-from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.comparison.baselines import baseline_of
 
 SECONDS_PER_PROCESS = 1.0
 """Used only to estimate the duration."""

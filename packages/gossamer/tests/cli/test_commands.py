@@ -19,8 +19,8 @@ from gossamer.cli import commands
 from gossamer.cli.app import app
 from gossamer.cli.commands.run import REPORTED_FIELDS, require_within
 from gossamer.cli.commands.show import SHOWN_STAGES
-from gossamer.cli.comparison.accuracy import Comparison
-from gossamer.cli.comparison.operator_run import OperatorRun
+from gossamer.comparison.accuracy import Comparison
+from gossamer.comparison.operator_run import OperatorRun
 from gossamer.operators import NAMES
 
 

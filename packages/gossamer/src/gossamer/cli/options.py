@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.comparison.baselines import baseline_of
 from gossamer.operators import NAMES
 from gossamer_formats import SparseTensor
 from gossamer_formats.internal_api import VALUE_DTYPES, available_memory

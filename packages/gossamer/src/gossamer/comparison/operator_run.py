@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.cli.comparison.accuracy import Comparison, compare_with_baseline
-from gossamer.cli.comparison.baselines import baseline_of
+from gossamer.comparison.accuracy import Comparison, compare_with_baseline
+from gossamer.comparison.baselines import baseline_of
 from gossamer.operator_calls.kernels import kernel_for
 from gossamer.operator_calls.operands.checked_operands import has_one_kernel, kernel_request
 from gossamer.operator_calls.program import module_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.cli.comparison.baselines.baseline import Baseline, Bound, Calculation
-from gossamer.cli.comparison.baselines.sddmm import prepare_sddmm, sddmm_bound
+from gossamer.comparison.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.comparison.baselines.sddmm import prepare_sddmm, sddmm_bound
 from gossamer_formats import Array
 
 if TYPE_CHECKING:

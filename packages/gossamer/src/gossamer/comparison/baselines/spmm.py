@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.cli.comparison.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.comparison.baselines.baseline import Baseline, Bound, Calculation
 from gossamer_formats import Array
 
 if TYPE_CHECKING:
