@@ -256,7 +256,7 @@ slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.met
 unneeded = (
     "gossamer_ir.script.print",
     "gossamer_lower.math.helpers.function_table",
-    "gossamer_formats.conversion.convert",
+    "gossamer_formats.conversion.convert_storage",
     "gossamer_formats.conversion.elements.stored_elements",
 )
 assert not [name for name in unneeded if name in sys.modules]

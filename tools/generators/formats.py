@@ -1,8 +1,7 @@
 """The lists of formats and of composable formats, and the table of the README.
 
-The folder of descriptions, and the modules of `decomposition` with a format, are the only lists that are
-kept by hand. The table has the first lines of the docstrings of the
-modules that describe formats."""
+The folders `descriptions` and `composable_formats` are the only lists that are kept by hand. The table has
+the first lines of the docstrings of the modules that describe formats."""
 
 from __future__ import annotations
 
@@ -44,14 +43,8 @@ def _with_names(folder: str) -> tuple[Path, str]:
 def _with_composable_names() -> tuple[Path, str]:
     """Return the file with the names of composable formats, and its text."""
     path = PACKAGE / "composable_names.py"
-    modules = (name for name in module_names("decomposition") if _has_format(name))
-    names = ", ".join(f'"{name}"' for name in modules)
+    names = ", ".join(f'"{name}"' for name in module_names("composable_formats"))
     return path, _LITERAL.sub(f"Literal[{names}]", path.read_text())
-
-
-def _has_format(name: str) -> bool:
-    """Return whether a module of `decomposition` is a composable format, with the constant `FORMAT`."""
-    return "\nFORMAT = " in (PACKAGE / f"decomposition/{name}.py").read_text()
 
 
 def _summary(name: str) -> str:

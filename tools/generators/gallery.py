@@ -61,7 +61,7 @@ def files() -> dict[Path, str]:
         HEAD,
         *(_section(name, "gossamer_formats.descriptions") for name in NAMES),
         COMPOSABLE,
-        *(_section(name, "gossamer_formats.decomposition") for name in parts),
+        *(_section(name, "gossamer_formats.composable_formats") for name in parts),
         LIST,
     ]
     return {PAGE: "\n".join(sections)}

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer_formats import convert
-from gossamer_formats.conversion import convert as convert_module
+from gossamer_formats.conversion import convert_storage as convert_module
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.descriptions.csc import csc
 from gossamer_formats.descriptions.csr import csr

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from gossamer_formats.registry.formats import format_named, format_names
     from gossamer_formats.stats import storage_stats
     from gossamer_formats.storage import Array, Storage
-    from gossamer_formats.tensors.array_conversion import from_arrays
     from gossamer_formats.tensors.convert import Conversion, convert
+    from gossamer_formats.tensors.from_arrays import from_arrays
     from gossamer_formats.tensors.prune import prune
     from gossamer_formats.tensors.scipy_conversion import from_scipy, to_scipy
     from gossamer_formats.tensors.scipy_storage import borrow_scipy
@@ -54,7 +54,7 @@ _HOMES = {
     "decompose": "gossamer_formats.decomposition.decompose",
     "format_named": "gossamer_formats.registry.formats",
     "format_names": "gossamer_formats.registry.formats",
-    "from_arrays": "gossamer_formats.tensors.array_conversion",
+    "from_arrays": "gossamer_formats.tensors.from_arrays",
     "from_scipy": "gossamer_formats.tensors.scipy_conversion",
     "from_torch": "gossamer_formats.tensors.torch_conversion",
     "prune": "gossamer_formats.tensors.prune",

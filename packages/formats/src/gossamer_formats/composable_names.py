@@ -1,5 +1,5 @@
 """The names of the composable formats of the library. `python -m tools.generate formats` writes them from
-the modules of `decomposition` that have a constant `FORMAT`."""
+the folder `composable_formats`."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from gossamer_formats import (
     from_arrays,
     from_scipy,
 )
-from gossamer_formats.conversion import convert as convert_module
-from gossamer_formats.conversion.convert import convert_storage
+from gossamer_formats.conversion import convert_storage as convert_module
+from gossamer_formats.conversion.convert_storage import convert_storage
 from gossamer_formats.conversion.target.conversion_target import (
     ConversionTarget,
     conversion_target,

@@ -1,1 +1,1 @@
-"""Tensors in parts of several formats: composable formats such as `hyb`, and lists of formats."""
+"""Tensors in parts of several formats, made by composable formats and by lists of formats."""

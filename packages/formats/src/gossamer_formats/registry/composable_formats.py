@@ -51,7 +51,7 @@ COMPOSABLE_FORMATS: NamedObjects[Decomposer] = NamedObjects(
     "composable format",
     expected="a gossamer_formats.ComposableFormat with this name",
     is_valid=lambda found, name: isinstance(found, Decomposer) and found.name == name,
-    library="gossamer_formats.decomposition",
+    library="gossamer_formats.composable_formats",
     library_names=get_args(ComposableName),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_formats.conversion.convert import convert_storage
+from gossamer_formats.conversion.convert_storage import convert_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.registry.composable_formats import find_composable

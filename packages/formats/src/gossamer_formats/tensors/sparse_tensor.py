@@ -383,6 +383,6 @@ def _stats(tensor: SparseTensor) -> Stats:
 def _converter() -> Callable[..., ConvertedStorage]:
     """Return the function that converts a storage. Imported late, since most tensors are never converted, and
     operators import this module."""
-    from gossamer_formats.conversion.convert import convert_storage
+    from gossamer_formats.conversion.convert_storage import convert_storage
 
     return convert_storage

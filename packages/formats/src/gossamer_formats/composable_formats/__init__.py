@@ -1,0 +1,1 @@
+"""The composable formats of the library, one file each. Each has the constant `FORMAT`."""
