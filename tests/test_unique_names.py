@@ -38,7 +38,6 @@ SAME = {
     "SYMBOL": "the symbol of the function that runs a parallel region",
     "Statements": "statements of a body",
     "WEIGHT_ROUNDINGS": "roundings of a weight of attention, for the tests and for the command line",
-    "WIDTH": "columns of output that is not shown in a terminal",
     "add": "a sum: of expressions, of values of LLVM",
     "attention": "the operator and its oracle",
     "attention_bound": "the rounding error of the operator, for the tests and for the command line",

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from gossamer.cli.console import table_console
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_tune import Estimate, FormatChoice
-
-WIDTH = 100
-"""The width in columns if the output is not a terminal."""
 
 BAR = 40
 """The width of the longest bar in columns."""
@@ -24,7 +21,7 @@ BAR = 40
 def print_matrix(record: Mapping[str, Any]) -> None:
     """Print the record of a tensor as `gossamer info --json` returns it: its sizes, and of a matrix also its
     structure."""
-    console = _console()
+    console = table_console()
     table = Table.grid(padding=(0, 2))
     for name, text in _lines(record):
         table.add_row(Text(name, style="bold"), Text(text))
@@ -32,13 +29,6 @@ def print_matrix(record: Mapping[str, Any]) -> None:
     if record["rows"] is not None and record["rows"]["histogram"]:
         console.print()
         console.print(_histogram(record["rows"]["histogram"]))
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH
-    return console
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -95,7 +85,7 @@ def _range_text(least: int, most: int) -> str:
 def print_choice(features: int, choice: FormatChoice) -> None:
     """Print the chosen format for a number of features, and the estimates for all formats, the fastest
     first."""
-    console = _console()
+    console = table_console()
     console.print()
     console.print(
         Text(f"spmm, {counted(features, 'feature')}, {_calls_text(choice.calls)}: ")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gossamer.cli.console import table_console
 from gossamer.pipeline import schedule_report
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
-
-WIDTH = 100
-"""The width in columns if the output is not a terminal."""
 
 
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
@@ -32,10 +29,7 @@ def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
         table.add_row(Text(name, style="bold"), Text(text))
     for row in _rows(report):
         table.add_row(*row)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH
-    console.print(table)
+    table_console().print(table)
 
 
 def _rows(report: ScheduleReport) -> Iterator[tuple[Text, Text]]:
