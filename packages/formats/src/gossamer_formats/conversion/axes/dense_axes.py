@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.fiber_offsets import first_slot, offsets_of_dense_fibers
+from gossamer_formats.conversion.axes.fiber_offsets import dense_fibers
 from gossamer_formats.conversion.axes.run_query import run_query
 from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot, slot_within
 from gossamer_formats.conversion.axes.target_axes import AxisResult, TargetAxes, coordinate_along
@@ -37,7 +37,6 @@ def add_ragged(axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
     longer = operation("max", Load("LENGTH", (parent.slot,), "int64"), add(coordinate, ONE))
     query = {"LENGTH": ArrayArgument(lengths, "int64", (parent.size.expr,))}
     run_query(axes, [Store("LENGTH", (parent.slot,), longer)], query)
-    offsets = offsets_of_dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
-    first = first_slot(axes, axis, offsets=offsets, parent=parent)
+    first, offsets = dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
     slot = sized_slot(axes, axis, add(first, coordinate), offsets.total)
     return AxisResult(slot, storage=offsets.storage)

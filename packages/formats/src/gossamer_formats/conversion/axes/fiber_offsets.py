@@ -40,10 +40,11 @@ def offsets_from_lengths(
     return fiber_offsets(axes, indptr, offsets=offsets, dtype=dtype)
 
 
-def offsets_of_dense_fibers(
+def dense_fibers(
     axes: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
-) -> FiberOffsets:
-    """Return the offsets of an axis that stores no coordinates; the longest fiber is as long as the axis.
+) -> tuple[Expr, FiberOffsets]:
+    """Return the first slot of the element's fiber, and the offsets, of an axis that stores no coordinates;
+    the longest fiber is as long as the axis.
 
     Raises `NotDirectError` if one is longer.
     """
@@ -51,7 +52,15 @@ def offsets_of_dense_fibers(
     if axes.sizes.bind(axis.length, longest) < longest:
         raise NotDirectError("a fiber is too long")
     most = axes.recorder.compute(sum_of, lengths)
-    return offsets_from_lengths(axes, indptr, lengths=lengths, most=most)
+    offsets = offsets_from_lengths(axes, indptr, lengths=lengths, most=most)
+    return first_slot(axes, axis, offsets=offsets, parent=axes.axis_slots[axis.parent]), offsets
+
+
+def first_slot(axes: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
+    """Pass offsets to the kernels, and return the first slot of the element's fiber."""
+    name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
+    axes.arguments.array(name, offsets.array, offsets.dtype, size)
+    return load(name, parent.slot, offsets.dtype)
 
 
 def fiber_offsets(
@@ -94,13 +103,6 @@ def list_size(axis: Axis, count: RecordedValue) -> dict[str, RecordedValue]:
 
 def _are_equal(first: int, second: int) -> bool:
     return first == second
-
-
-def first_slot(axes: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
-    """Pass offsets to the kernels, and return the first slot of the element's fiber."""
-    name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
-    axes.arguments.array(name, offsets.array, offsets.dtype, size)
-    return load(name, parent.slot, offsets.dtype)
 
 
 def offsets_of_lengths(lengths: Array, dtype: str) -> Array:

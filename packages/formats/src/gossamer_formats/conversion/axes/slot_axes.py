@@ -13,7 +13,7 @@ from gossamer_formats.conversion.axes.element_bindings import (
     ElementBindings,
 )
 from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
-from gossamer_formats.conversion.axes.fiber_offsets import first_slot, offsets_of_dense_fibers
+from gossamer_formats.conversion.axes.fiber_offsets import dense_fibers
 from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
 from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
 from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot, slot_within, take_next
@@ -51,8 +51,7 @@ def add_slots(axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult
     below, parent = _below(axes, axis), axes.axis_slots[axis.parent]
     ranked = _shared_ranks(axes, below) if below.is_shared else _own_ranks(axes, axis, below)
     lengths = axes.recorder.compute(_portions, ranked.counts, parent.size.value, below.width)
-    offsets = offsets_of_dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
-    first = first_slot(axes, axis, offsets=offsets, parent=parent)
+    first, offsets = dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
     size = axes.arguments.constant(f"w_{below.axis.name}", below.width).expr
     portion = floordiv(ranked.rank, size)
     position = ZERO if below.width == 1 else binary("floormod", ranked.rank, size)
