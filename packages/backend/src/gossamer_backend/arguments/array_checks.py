@@ -39,7 +39,7 @@ def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
     return np.dtype(scalar)
 
 
-def require_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -> Array:
+def required_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -> Array:
     """Return the value as an array that the kernel can use, whatever its shape, or raise `ArgumentError`.
 
     An array whose dtype another package calls bfloat16 is viewed as uint16.
@@ -100,7 +100,7 @@ def _not_an_array(name: str, value: object) -> ArgumentError:
     )
 
 
-def require_array_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -> Array:
+def required_array_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -> Array:
     """Return the array in this shape. It must have the shape, or be flat (or the buffer) and of equal
     size."""
     if array.shape == shape:

@@ -10,12 +10,12 @@ import numpy as np
 from gossamer_backend.arguments.array_checks import (
     address,
     numpy_dtype,
-    require_array,
-    require_array_shape,
     require_no_overlap,
+    required_array,
+    required_array_shape,
 )
 from gossamer_backend.arguments.fact_errors import require_facts
-from gossamer_backend.arguments.scalar_checks import require_scalar, require_size, scalar_limits
+from gossamer_backend.arguments.scalar_checks import require_size, required_scalar, scalar_limits
 from gossamer_backend.arguments.size_equations import Array, Linear, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.fact_index import stated_fact_index
@@ -92,7 +92,7 @@ class Arguments:
         if verified:
             self._require_known(verified)
         arrays = {
-            row.param.buffer: require_array(
+            row.param.buffer: required_array(
                 row.param, row.dtype, value=self._required_argument(row.param.name, given)
             )
             for row in self._rows
@@ -200,7 +200,7 @@ class Arguments:
         # The usual case first: most sizes are plain integers.
         if type(value) is int and low <= value < high:
             return value
-        number = require_scalar(self._scalars[name], value)
+        number = required_scalar(self._scalars[name], value)
         if name in self._sizes:
             require_size(self._scalars[name], number)
         return number
@@ -218,7 +218,7 @@ class Arguments:
             )
             array = arrays[row.param.buffer]
             if array.shape != shape:
-                array = require_array_shape(row.param, array, shape=shape)
+                array = required_array_shape(row.param, array, shape=shape)
             shaped[row.param.buffer] = array
         return shaped
 

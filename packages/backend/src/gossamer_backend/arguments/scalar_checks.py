@@ -13,10 +13,10 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import MAX_SIZE, ScalarParam
 
 
-def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
+def required_scalar(param: ScalarParam, value: object) -> int | float | bool:
     """Return the value as a Python number of the parameter's dtype.
 
-    >>> require_scalar(ScalarParam("m", "int32"), 7)
+    >>> required_scalar(ScalarParam("m", "int32"), 7)
     7
     """
     kind = DType.parse(param.dtype)

@@ -120,11 +120,14 @@ class ArtifactCache:
 
     def put(self, key: str, artifact: Artifact) -> None:
         """Store an artifact; warn (`CacheWarning`) if that is impossible."""
-        self._write(_require_key(key), "artifact", payload=artifact.encode())
+        _require_key(key)
+        self._write(key, "artifact", payload=artifact.encode())
 
     def put_link(self, key: str, other: str) -> None:
         """Make `get(key)` return the same artifact as `get(other)`."""
-        self._write(_require_key(key), "link", payload=_require_key(other).encode())
+        _require_key(key)
+        _require_key(other)
+        self._write(key, "link", payload=other.encode())
 
     def discard(self, key: str) -> None:
         """Remove an entry and the entries that it links to."""
@@ -248,12 +251,11 @@ def _is_ours(module: str) -> bool:
     return package == "gossamer" or package.startswith("gossamer_")
 
 
-def _require_key(key: str) -> str:
+def _require_key(key: str) -> None:
     if _KEY.fullmatch(key) is None:
         raise ArgumentError(
             "cache.key", f"'{key}' is not a cache key; expected 64 hexadecimal digits."
         )
-    return key
 
 
 def _absolute(path: Path) -> Path:

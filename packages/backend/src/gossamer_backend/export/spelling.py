@@ -126,7 +126,7 @@ def _monotone(_fact: Monotone, _names: Spellings) -> str:
     return "no value is less than the one before it"
 
 
-def _has_value(fact: HasValue, names: Spellings) -> str:
+def _known_value(fact: HasValue, names: Spellings) -> str:
     at, value = expression_text(fact.index, names), expression_text(fact.value, names)
     return f"the value at {at} is {value}"
 
@@ -164,7 +164,7 @@ def _relation(fact: Relation, names: Spellings) -> str:
 FACT_SENTENCES: Mapping[type, Callable[[Any, Spellings], str]] = {
     InRange: _in_range,
     Monotone: _monotone,
-    HasValue: _has_value,
+    HasValue: _known_value,
     ProductSteps: _product_steps,
     SortedSegments: _sorted_segments,
     Distinct: _distinct,

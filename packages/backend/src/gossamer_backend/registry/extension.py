@@ -47,7 +47,7 @@ class Extension(msgspec.Struct, frozen=True):
             for rule in self.schedules:
                 found = rule(module, target, stats)
                 if found is not None:
-                    return _require_schedule(found)
+                    return _required_schedule(found)
         return None
 
     def apply_pass(
@@ -58,7 +58,7 @@ class Extension(msgspec.Struct, frozen=True):
         from gossamer_ir.verify import verify  # only where there is a pass
 
         with errors_as_plugin_errors(self.name, doing=f"run its pass '{own_pass.name}'"):
-            result = verify(_require_stage(own_pass.run(module), module.stage))
+            result = verify(_required_stage(own_pass.run(module), module.stage))
             check(result)
         return result
 
@@ -181,7 +181,7 @@ def _primitives_by_name(
     return by_name
 
 
-def _require_stage(found: object, stage: str) -> Module:
+def _required_stage(found: object, stage: str) -> Module:
     """Return the result of a pass; raise if it is not a module of the stage, which is lowered next."""
     if isinstance(found, Module) and found.stage == stage:
         return found
@@ -189,7 +189,7 @@ def _require_stage(found: object, stage: str) -> Module:
     raise TypeError(f"it returned {what}; expected a module of the {stage} stage")
 
 
-def _require_schedule(found: object) -> ScheduleReport | Schedule:
+def _required_schedule(found: object) -> ScheduleReport | Schedule:
     if isinstance(found, (ScheduleReport, Schedule)):
         return found
     raise TypeError(f"a rule returned {found!r}; expected a ScheduleReport, a Schedule or None")

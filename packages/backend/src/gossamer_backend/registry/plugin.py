@@ -122,10 +122,10 @@ def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
             "plugin.name",
             f"The plugin '{name}' must register one backend of its own name; it registers {names}.",
         )
-    return _require_protocol(name, named[0])
+    return _required_protocol(name, named[0])
 
 
-def _require_protocol(name: str, backend: Any) -> Backend:
+def _required_protocol(name: str, backend: Any) -> Backend:
     version = getattr(backend, "api_version", None)
     if version != API_VERSION:
         raise PluginError(

@@ -47,7 +47,7 @@ class ValidatingBackend:
         flat or the target is another backend's, `VerifyError` if it is invalid.
         """
         require_compilable(self, module, target)
-        return self._require_artifact(self.wrapped.compile(module, target))
+        return self._required_artifact(self.wrapped.compile(module, target))
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
         """Return the text of a flat module at each further stage (`llvm`, `asm`); {} if the backend shows
@@ -67,7 +67,7 @@ class ValidatingBackend:
             )
         return self.wrapped.load(artifact)
 
-    def _require_artifact(self, artifact: Artifact) -> Artifact:
+    def _required_artifact(self, artifact: Artifact) -> Artifact:
         if not isinstance(artifact, Artifact) or artifact.backend != self.name:
             raise PluginError(
                 "plugin.no_artifact",

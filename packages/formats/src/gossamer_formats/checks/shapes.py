@@ -9,12 +9,12 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
 
-def require_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:
+def required_shape(shape: Sequence[int], *, rank: int | None = None) -> tuple[int, ...]:
     """Return the shape as integers.
 
     Raises `FormatError` (`format.shape`) unless all are from 0 to 2**63 - 1, and as many as `rank`.
 
-    >>> require_shape([2, np.int64(3)])
+    >>> required_shape([2, np.int64(3)])
     (2, 3)
     """
     try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.decomposition_from_csr import decomposition_from_csr
 from gossamer_formats.decomposition.part import Part
-from gossamer_formats.decomposition.part_checks import require_parts
+from gossamer_formats.decomposition.part_checks import required_parts
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -52,7 +52,7 @@ class ComposableFormat(NamedTuple):
             with COMPOSABLE_FORMATS.errors_of(self.name, doing="decompose a matrix by the"):
                 # The function may be a generator, whose body runs here.
                 found = list(self.decompose(matrix, **values))
-            return require_parts(found, matrix, format=self.name)
+            return required_parts(found, matrix, format=self.name)
 
         return decomposition_from_csr(tensor, self.name, parts_of)
 

@@ -17,7 +17,7 @@ from gossamer_ir.errors import FormatError, PluginError
 from gossamer_ir.support.counted import counted
 
 
-def require_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) -> list[Part]:
+def required_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) -> list[Part]:
     """Return the parts of a matrix that a composable format has made, once they are checked.
 
     Raises `PluginError` (`plugin.composable_format`) unless they are `Part`s with names of their own, the
@@ -25,7 +25,7 @@ def require_parts(found: Sequence[Any], matrix: SparseTensor, *, format: str) ->
     matrix is in one of them.
 
     >>> from scipy.sparse import eye_array
-    >>> require_parts([7], SparseTensor(eye_array(2)), format="halves")
+    >>> required_parts([7], SparseTensor(eye_array(2)), format="halves")
     Traceback (most recent call last):
     ...
     gossamer_ir.errors.PluginError: The composable format 'halves' returned an object of type 'int'; \

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer_formats.checks.array_checks import VALUE_DTYPES, require_value_dtype
-from gossamer_formats.checks.shapes import require_shape
+from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.io.declared_sizes import require_fits
 from gossamer_formats.io.file_formats.by_suffix import suffix_of
 from gossamer_formats.tensors.scipy_conversion import from_scipy
@@ -64,7 +64,7 @@ def read(
         require_value_dtype(dtype)
     # Arguments are checked before the file is opened.
     limit = None if max_bytes is None else index(max_bytes)
-    lengths = None if shape is None else require_shape(shape)
+    lengths = None if shape is None else required_shape(shape)
     file = Path(path)
     _, format = suffix_of(file)
     options: dict[str, Any] = {"require_fits": partial(require_fits, file, max_bytes=limit)}

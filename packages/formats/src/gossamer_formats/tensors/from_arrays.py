@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gossamer_formats.checks.shapes import require_shape
+from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.memory.ownership import owned_array
 from gossamer_formats.storage import Array
@@ -40,7 +40,7 @@ def from_arrays(
     ... )
     SparseTensor(bsr, 4 by 2, 8 nonzeros, float64, 104 bytes)
     """
-    lengths = require_shape(shape)
+    lengths = required_shape(shape)
     description = describe(format, rank=len(lengths))
     copies = {
         name: owned_array(numpy_array(name, array))

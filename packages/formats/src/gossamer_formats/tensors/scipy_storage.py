@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_formats.checks.array_checks import require_value_dtype
-from gossamer_formats.checks.shapes import require_shape
+from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
 from gossamer_formats.counterparts.matrix_checks import require_matrix
@@ -54,7 +54,7 @@ def unchecked_storage(matrix: Any, dtype: str | None) -> Storage:
         check_before_conversion(matrix)
         matrix = _converted(matrix)
     arrays = compressed_arrays(matrix, dtype)
-    return csr_storage(require_shape(matrix.shape, rank=2), arrays)
+    return csr_storage(required_shape(matrix.shape, rank=2), arrays)
 
 
 def _converted(matrix: Any) -> Any:

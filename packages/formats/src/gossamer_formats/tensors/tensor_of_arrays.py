@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.checks.owned_storage import checked_copy
-from gossamer_formats.checks.shapes import require_shape
+from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.conversion.maps.sizes_of_arrays import sizes_of_arrays
 from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.conversion.target.dtypes import index_dtypes, with_dtypes_of
@@ -34,9 +34,9 @@ def tensor_of_arrays(
     >>> tensor_of_arrays("csc", (3, 1), arrays).description.axes[1].sorted
     False
     """
-    lengths = require_shape(shape)
+    lengths = required_shape(shape)
     declared = describe(format, rank=len(lengths))
-    require_shape(shape, rank=len(shape_of(declared)))
+    required_shape(shape, rank=len(shape_of(declared)))
     name = values_handle(declared)
     require_dtype(name, arrays[name], VALUE_DTYPES)
     for handle, dtype in index_dtypes(declared).items():

@@ -45,7 +45,7 @@ def from_torch(tensor: Any, *, dtype: str | None = None, copy: bool = True) -> S
     """
     if dtype is not None:
         require_value_dtype(dtype)
-    format, layout = _require_sparse(tensor)
+    format, layout = _required_sparse(tensor)
     arrays, sizes = _arrays_of(tensor, layout), dict[str, int]()
     if _has_blocks(format):
         # torch has a dimension for the rows and one for the columns of blocks; storages are flat.
@@ -131,7 +131,7 @@ def _first_line(error: RuntimeError) -> str:
     return str(error).splitlines()[0].rstrip(".")
 
 
-def _require_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
+def _required_sparse(tensor: Any) -> tuple[Format, TorchLayout]:
     """Return the format and the layout of a torch tensor that can be read."""
     # A tensor of torch exists only if its module was imported, which would take long.
     torch = sys.modules.get("torch")

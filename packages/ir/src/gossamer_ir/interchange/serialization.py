@@ -66,7 +66,7 @@ def loads(data: bytes | str) -> Module:
     >>> loads('{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}').entry
     'main'
     """
-    text: ModuleText = _decode(_require_readable(data), ModuleText)
+    text: ModuleText = _decode(_required_readable(data), ModuleText)
     functions = text.functions
     # Older releases left this mark on lowered modules, where it has no meaning.
     if text.stage != "coordinate":
@@ -101,7 +101,7 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
             f"'{kind.__name__}' is not a record.",
             hint=f"Expected one of {names}.",
         )
-    text: RecordText = _decode(_require_readable(data), RecordText)
+    text: RecordText = _decode(_required_readable(data), RecordText)
     if text.record != RECORDS[kind]:
         raise ParseError(
             "wire.field",
@@ -148,7 +148,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _require_readable(data: bytes | str) -> bytes:
+def _required_readable(data: bytes | str) -> bytes:
     _require_size(len(data))
     text = _to_bytes(data)
     _require_limits(text)

@@ -29,15 +29,15 @@ class ElementLocation(msgspec.Struct):
             condition for condition in conditions if condition not in self.conditions
         )
 
-    def is_present(self) -> Expr | None:
+    def present_condition(self) -> Expr | None:
         """Return the conjunction of the conditions; None if the element is always present."""
         result: Expr | None = None
         for condition in reversed(self.conditions):
             result = condition if result is None else conjunction_with_lazy_reads(condition, result)
         return result
 
-    def is_found(self, indices: Iterable[Expr]) -> Expr | None:
-        """Return `is_present` for an access with these indices.
+    def access_condition(self, indices: Iterable[Expr]) -> Expr | None:
+        """Return `present_condition` for an access with these indices.
 
         The program evaluates all indices of an access, so an index that reads out of bounds must stop it
         even if an earlier condition already fails. Such indices are therefore evaluated first.
@@ -47,9 +47,9 @@ class ElementLocation(msgspec.Struct):
         evaluated = [loading for each in indices for loading in _parts_with_loads(each)]
         if evaluated:
             first = tuple(walk(self.conditions[0]))
-            checks = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
-            return ElementLocation(conditions=(*checks, *self.conditions)).is_present()
-        return self.is_present()
+            checks = dict.fromkeys(_evaluation_of(each) for each in evaluated if each not in first)
+            return ElementLocation(conditions=(*checks, *self.conditions)).present_condition()
+        return self.present_condition()
 
 
 def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
@@ -64,7 +64,7 @@ def _parts_with_loads(expr: Expr) -> Iterator[Expr]:
         yield from _parts_with_loads(cast(Expr, part))
 
 
-def _is_evaluated(expr: Expr) -> Expr:
+def _evaluation_of(expr: Expr) -> Expr:
     """Return a condition that always holds, but whose evaluation evaluates the expression."""
     value = build.widen(expr) if "int" in dtype_of(expr) else Cast("int64", expr)
     return Compare("ge", value, build.index(-(2**63)))

@@ -219,7 +219,7 @@ class _BufferLowerer:
         location = self._conditions.of_fibers(fibers)
         if extent is not None:
             location.add(*self._conditions.of_window(node, extent))
-        inside = location.is_present()
+        inside = location.present_condition()
         if inside is not None:
             inside = short_circuit_or(Compare("ge", node.begin, node.end), inside)
             begin = IfThenElse(inside, begin, build.index(-1))

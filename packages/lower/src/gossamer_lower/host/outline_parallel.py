@@ -89,17 +89,18 @@ def outline_parallel(module: Module) -> Module:
         outliner = _LoopOutliner(function, Namer(used | set(names_in(function))))
         body = tuple(outliner.statement(stmt) for stmt in function.body)
         functions += [msgspec.structs.replace(function, body=body), *outliner.functions]
-    return _require_bound_pointers(Module("flat", tuple(functions), module.entry))
+    outlined = Module("flat", tuple(functions), module.entry)
+    _require_bound_pointers(outlined)
+    return outlined
 
 
-def _require_bound_pointers(module: Module) -> Module:
-    """Return the module. Raises `VerifyError` if a pointer parameter has no buffer: earlier stages accept
-    that, but a flat function must declare what each pointer points to."""
+def _require_bound_pointers(module: Module) -> None:
+    """Raise `VerifyError` if a pointer parameter has no buffer: earlier stages accept that, but a flat
+    function must declare what each pointer points to."""
     for function in module.functions:
         bound = {buffer.handle for buffer in function.buffers}
         if any(param.dtype == "handle" and param.name not in bound for param in function.params):
-            return verify(module)
-    return module
+            verify(module)
 
 
 class _LoopOutliner:

@@ -174,7 +174,7 @@ class _IterationLowerer:
         location = self._location(stmt, self._indices(stmt, scope))
         value = self._value(stmt.value, scope)
         predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
-        present = location.is_present()
+        present = location.present_condition()
         if present is None:
             return (
                 msgspec.structs.replace(
@@ -202,7 +202,7 @@ class _IterationLowerer:
         indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
         location, inside = self._location(node, indices), self._lookups.inside(axes, indices)
         whole = ElementLocation(conditions=(*inside, *location.conditions))
-        present = whole.is_found(_coordinates(indices))
+        present = whole.access_condition(_coordinates(indices))
         hint = Prefetch(node.buffer, location.positions)
         return (hint if present is None else If(present, (hint,)),)
 
@@ -216,7 +216,7 @@ class _IterationLowerer:
             for operand in (node.predicate, node.passthrough)
         )
         load = Load(node.buffer, location.positions, node.dtype, predicate, otherwise)
-        present = location.is_found(_coordinates(indices))
+        present = location.access_condition(_coordinates(indices))
         return value_if(present, load, otherwise=fill)
 
     def _location(

@@ -141,10 +141,10 @@ class SearchCells(msgspec.Struct, frozen=True):
         if self.search.kind != "exact":
             return low
         absent = build.index(-1)
-        is_found = Compare("eq", self.element(low), self.search.value)
+        is_equal = Compare("eq", self.element(low), self.search.value)
         # The position may be the end of the window, where there is no element to compare.
         is_inside = Compare("lt", low, self.search.end)
-        return IfThenElse(is_inside, Select(is_found, low, absent), absent)
+        return IfThenElse(is_inside, Select(is_equal, low, absent), absent)
 
     def precedes(self, position: Expr) -> Expr:
         """Return the condition that the result comes after the element at a position."""

@@ -55,7 +55,7 @@ def plugin_primitive(
             with errors_as_plugin_errors(
                 plugin, doing=f"apply its primitive '{op}'", passing=ScheduleError
             ):
-                return _require_change(implementation(root, *args, **keywords))
+                return _required_change(implementation(root, *args, **keywords))
 
         return primitive(stages=stages, op=op)(checked)
 
@@ -78,7 +78,7 @@ def change_of(result: Result, root: Cursor) -> Change:
     return Change(changed, result.names, result.forwards, result.values)
 
 
-def _require_change(found: object) -> Change:
+def _required_change(found: object) -> Change:
     """Return the result of a plugin's primitive; raise if it is not a change to a valid module."""
     from gossamer_ir.verify import verify  # imported late: only results of plugins are verified
 

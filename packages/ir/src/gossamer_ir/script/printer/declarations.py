@@ -171,7 +171,7 @@ def _distinct(w: Writer, fact: Distinct) -> None:
     w.put(f"distinct({fact.buffer})")
 
 
-def _has_value(w: Writer, fact: HasValue) -> None:
+def _known_value(w: Writer, fact: HasValue) -> None:
     w.put(f"has_value({fact.buffer}, ")
     write_index(w, fact.index, "index")
     w.put(", ")
@@ -211,7 +211,7 @@ FACT_PRINTERS: Mapping[type, Callable[[Writer, Any], None]] = {
     Relation: _relation,
     InRange: _in_range,
     Monotone: _monotone,
-    HasValue: _has_value,
+    HasValue: _known_value,
     ProductSteps: _product_steps,
     SortedSegments: _sorted_segments,
     Distinct: _distinct,

@@ -126,7 +126,7 @@ def bind_buffers(ctx: VerifyContext, buffers: Iterable[AnyBuffer], at: At) -> No
     for count, buffer in enumerate(declared):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
-            _require_handle(ctx, buffer.offsets, inner.down("offsets"))
+            _is_known_handle(ctx, buffer.offsets, inner.down("offsets"))
         if buffer.handle is None:
             continue
         if not _bind(ctx, buffer.handle, buffer.dtype, inner):
@@ -163,7 +163,7 @@ def _size_of(axis: Axis) -> object:
 
 def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
     """Bind a dtype to a pointer; False, after a report, if it is unknown or has another dtype."""
-    if not _require_handle(ctx, handle, at):
+    if not _is_known_handle(ctx, handle, at):
         return False
     bound = ctx.handles[handle]
     # The first buffer of a pointer determines its dtype.
@@ -180,7 +180,8 @@ def _bind(ctx: VerifyContext, handle: str, dtype: str, at: At) -> bool:
     return True
 
 
-def _require_handle(ctx: VerifyContext, handle: str, at: At) -> bool:
+def _is_known_handle(ctx: VerifyContext, handle: str, at: At) -> bool:
+    """Return whether a pointer parameter has this name; report it if none has."""
     if handle in ctx.handles:
         return True
     ctx.report(

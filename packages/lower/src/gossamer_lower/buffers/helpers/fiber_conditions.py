@@ -46,7 +46,7 @@ class FiberConditions:
 
     def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
         """Return the condition that positions lie in the fibers of varied axes; None if it is implied."""
-        return self.of_fibers(self._storage.fibers(buffer, positions)).is_found(positions)
+        return self.of_fibers(self._storage.fibers(buffer, positions)).access_condition(positions)
 
     def of_fibers(self, fibers: Iterable[Fiber]) -> ElementLocation:
         """Return the conditions that positions lie in these fibers."""
@@ -83,12 +83,12 @@ class FiberConditions:
             if exceeding is not None and exceeding + form.constant <= 0:
                 return
         search = found_by_search(fiber.inner(), fiber.start)
-        is_found = None
+        hit = None
         if search is not None and self.exceeds(search.begin, fiber.start) == 0:
             exceeding = self.exceeds(search.end, fiber.end)
             if exceeding is not None and exceeding <= 0:
-                is_found = Compare("ge", search, build.ZERO)
-        goal = ProofGoal(fiber.inner(), fiber.length(), is_found)
+                hit = Compare("ge", search, build.ZERO)
+        goal = ProofGoal(fiber.inner(), fiber.length(), hit)
         is_plain = form.constant >= 0 if not form.terms else walked is not None
         # The comparison with the length comes first: reading the length stops the kernel if the position
         # of an axis above is out of bounds.

@@ -155,10 +155,10 @@ class Lookups:
         search = Search("exact", self._buffers.indices(axis), above, build.ZERO, end, coordinate)
         # A declared subset makes every search a hit, so no check is needed.
         if not self._is_subset(axis, path):
-            location.add(*self._is_found(axis, search, path[-1]))
+            location.add(*self._hit_conditions(axis, search, path[-1]))
         return search
 
-    def _is_found(self, axis: Axis, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
+    def _hit_conditions(self, axis: Axis, search: Search, index: AccessIndex) -> tuple[Expr, ...]:
         hit = Compare("ge", search, build.ZERO)
         # Unused slots hold the coordinate `length`, which a search for `length` would find.
         if not is_padded(axis) or _is_below(index, axis.length):

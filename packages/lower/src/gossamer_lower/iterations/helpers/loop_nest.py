@@ -96,7 +96,7 @@ class NestBuilder:
         above = self._fiber(axis, item, scope=scope, location=location)
         scope[name] = AxisIterator(axis, position, above)
         extent = self._index_buffers.extent(axis, above or ())
-        return value_if(location.is_present(), extent, otherwise=build.ZERO)
+        return value_if(location.present_condition(), extent, otherwise=build.ZERO)
 
     def _fiber(
         self,

@@ -80,7 +80,7 @@ def matched(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr
     return value
 
 
-def require_dtype_text(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
+def required_in_dtype(ctx: ParserContext, node: ast.expr, value: Expr, dtype: str) -> Expr:
     """Return the expression in the dtype, with index values widened; raises `parse.dtype` if it differs."""
     return value if dtype_of(value) == dtype else matched(ctx, node, value, dtype)
 

@@ -66,7 +66,7 @@ def static_text(ctx: ParserContext, node: ast.expr) -> str | None:
     return None
 
 
-def require_text(ctx: ParserContext, node: ast.expr, what: str) -> str:
+def required_text(ctx: ParserContext, node: ast.expr, what: str) -> str:
     """Return a constant string; raises `parse.string` for anything else."""
     text = static_text(ctx, node)
     if text is None:
@@ -74,7 +74,7 @@ def require_text(ctx: ParserContext, node: ast.expr, what: str) -> str:
     return text
 
 
-def require_int(ctx: ParserContext, node: ast.expr, what: str) -> int:
+def required_int(ctx: ParserContext, node: ast.expr, what: str) -> int:
     """Return a constant integer; raises `parse.integer` for anything else."""
     value = static_value(ctx, node)
     if type(value) is not int:
@@ -82,7 +82,7 @@ def require_int(ctx: ParserContext, node: ast.expr, what: str) -> int:
     return value
 
 
-def require_bool(ctx: ParserContext, node: ast.expr, what: str) -> bool:
+def required_bool(ctx: ParserContext, node: ast.expr, what: str) -> bool:
     """Return a constant bool; raises `parse.bool` for anything else."""
     value = static_value(ctx, node)
     if not isinstance(value, bool):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from gossamer_ir.nodes import STAGES, Annotations, AnnotationValue, StageName
 from gossamer_ir.script.parser.arguments.call_arguments import bind
-from gossamer_ir.script.parser.arguments.statics import require_text, static_text, static_value
+from gossamer_ir.script.parser.arguments.statics import required_text, static_text, static_value
 from gossamer_ir.script.parser.expressions.index_maps import set_map
 from gossamer_ir.script.parser.state.context import ParserContext
 
@@ -23,7 +23,7 @@ def read_annotations(ctx: ParserContext, node: ast.expr) -> Annotations:
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise ctx.error("annotation", "A dictionary cannot be unpacked here.", value)
-        annotations.append((require_text(ctx, key, "a key"), _value(ctx, value)))
+        annotations.append((required_text(ctx, key, "a key"), _value(ctx, value)))
     return tuple(annotations)
 
 
@@ -57,7 +57,7 @@ def _without_map(ctx: ParserContext, node: ast.expr) -> ast.expr:
 def stage(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.stage("flat")`, or another stage by name."""
     node = bind(ctx, call, "name", required=1)["name"]
-    text = require_text(ctx, node, "a stage")
+    text = required_text(ctx, node, "a stage")
     for name in STAGES:
         if name == text:
             return _set_stage(ctx, call, name)

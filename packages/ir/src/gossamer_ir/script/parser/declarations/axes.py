@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, items
 from gossamer_ir.script.parser.arguments.name_lookup import is_axis, lookup
-from gossamer_ir.script.parser.arguments.statics import require_bool, static_text
+from gossamer_ir.script.parser.arguments.statics import required_bool, static_text
 from gossamer_ir.script.parser.expressions.calls import dtype_argument
 from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -157,7 +157,7 @@ def _storage(ctx: ParserContext, given: NamedArguments, own: str) -> str:
 
 
 def _flags(ctx: ParserContext, given: NamedArguments) -> dict[str, bool]:
-    return {name: require_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
+    return {name: required_bool(ctx, given[name], name) for name in _FLAGS.split() if name in given}
 
 
 AXIS_READERS: Mapping[str, AxisReader] = {

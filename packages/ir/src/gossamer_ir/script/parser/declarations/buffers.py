@@ -9,7 +9,7 @@ from typing import get_args
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
 from gossamer_ir.script.parser.arguments.call_arguments import bind, items_or_one
-from gossamer_ir.script.parser.arguments.statics import require_int, require_text, static_value
+from gossamer_ir.script.parser.arguments.statics import required_int, required_text, static_value
 from gossamer_ir.script.parser.declarations.axes import (
     NamedArguments,
     axis_argument,
@@ -84,7 +84,7 @@ def _sparse(
         handle,
         _scope(ctx, given),
         _fill(ctx, given, dtype),
-        0 if extra is None or _is_none(extra) else require_int(ctx, extra, "extra_storage"),
+        0 if extra is None or _is_none(extra) else required_int(ctx, extra, "extra_storage"),
         None if offsets is None else handle_argument(ctx, offsets),
     )
 
@@ -108,7 +108,7 @@ def _dense(ctx: ParserContext, name: str, given: NamedArguments, handle: str | N
 def _require_hints(ctx: ParserContext, given: NamedArguments) -> None:
     """Check `align` and `offset_factor`, which are then ignored: no pass uses the alignment they declare."""
     for name in ("align", "offset_factor"):
-        if name in given and require_int(ctx, given[name], name) < -1:
+        if name in given and required_int(ctx, given[name], name) < -1:
             raise ctx.error("alignment", f"{name} is not a size.", given[name])
 
 
@@ -142,7 +142,7 @@ def _scope(ctx: ParserContext, given: NamedArguments) -> Scope:
     node = given.get("scope")
     if node is None:
         return "global"
-    text = require_text(ctx, node, "a scope")
+    text = required_text(ctx, node, "a scope")
     text = "fragment" if text in _FRAGMENTS else text
     for scope in get_args(Scope):
         if scope == text:

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, dotted, items
 from gossamer_ir.script.parser.arguments.name_lookup import plain_buffer_named
-from gossamer_ir.script.parser.arguments.statics import require_bool
+from gossamer_ir.script.parser.arguments.statics import required_bool
 from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -95,7 +95,7 @@ def _monotone(ctx: ParserContext, call: ast.Call) -> Fact:
     return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
 
 
-def _has_value(ctx: ParserContext, call: ast.Call) -> Fact:
+def _known_value(ctx: ParserContext, call: ast.Call) -> Fact:
     given = bind(ctx, call, "buffer index value", required=3)
     at, value = index_expr(ctx, given["index"]), index_expr(ctx, given["value"])
     return HasValue(_buffer(ctx, given), at, value)
@@ -110,7 +110,7 @@ def _product_steps(ctx: ParserContext, call: ast.Call) -> Fact:
 def _sorted_segments(ctx: ParserContext, call: ast.Call) -> Fact:
     given = bind(ctx, call, "buffer indptr unique", required=1)
     indptr = plain_buffer_named(ctx, given["indptr"]).name if "indptr" in given else None
-    unique = require_bool(ctx, given["unique"], "unique") if "unique" in given else False
+    unique = required_bool(ctx, given["unique"], "unique") if "unique" in given else False
     return SortedSegments(_buffer(ctx, given), indptr, unique)
 
 
@@ -137,7 +137,7 @@ FACT_READERS: Mapping[str, Callable[[ParserContext, ast.Call], Fact]] = {
     **dict.fromkeys(RELATION_KINDS, _relation),
     "in_range": _in_range,
     "monotone": _monotone,
-    "has_value": _has_value,
+    "has_value": _known_value,
     "product_steps": _product_steps,
     "sorted_segments": _sorted_segments,
     "distinct": _distinct,

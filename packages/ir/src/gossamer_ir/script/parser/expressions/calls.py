@@ -33,15 +33,15 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
-from gossamer_ir.script.parser.arguments.coercion import literal, require_dtype_text
+from gossamer_ir.script.parser.arguments.coercion import literal, required_in_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
     plain_buffer_named,
 )
 from gossamer_ir.script.parser.arguments.statics import (
-    require_int,
-    require_text,
+    required_int,
+    required_text,
     static_text,
     static_value,
 )
@@ -65,7 +65,7 @@ _MAX_LANES = 99_999
 
 def dtype_argument(ctx: ParserContext, node: ast.expr) -> str:
     """Return a dtype, given as a string or as `T.float32`; raises `parse.dtype_name` for anything else."""
-    text = node.attr if isinstance(node, ast.Attribute) else require_text(ctx, node, "a dtype")
+    text = node.attr if isinstance(node, ast.Attribute) else required_text(ctx, node, "a dtype")
     return known_dtype(ctx, node, text)
 
 
@@ -98,14 +98,14 @@ def lanes_argument(ctx: ParserContext, node: ast.expr) -> Lanes:
 
 
 def _lane_count(ctx: ParserContext, node: ast.expr, least: int) -> int:
-    count = require_int(ctx, node, "lanes")
+    count = required_int(ctx, node, "lanes")
     if not least <= count <= _MAX_LANES:
         message = f"Expected from {least} to {_MAX_LANES} lanes, not {count}."
         raise ctx.error("lanes", message, node)
     return count
 
 
-def _require_scalar(ctx: ParserContext, node: ast.expr, value: Expr) -> Expr:
+def _required_scalar(ctx: ParserContext, node: ast.expr, value: Expr) -> Expr:
     if DType.parse(dtype_of(value)).is_vector:
         raise ctx.error("vector", "Expected a scalar, not a vector.", node)
     return value
@@ -173,7 +173,7 @@ def _math(name: str, ctx: ParserContext, call: ast.Call, expected: str | None) -
 def _search(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     if len(call.args) < 2:
         raise ctx.error("arguments", "T.search needs a kind and a buffer.", call)
-    kind = require_text(ctx, call.args[0], "a kind of search")
+    kind = required_text(ctx, call.args[0], "a kind of search")
     if kind not in SEARCH_KINDS:
         raise ctx.error(
             "search_kind",
@@ -200,20 +200,20 @@ def _ramp(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
     base, stride = unify(ctx, (given["base"], given["stride"]), scalar)
-    _require_scalar(ctx, given["base"], base)
+    base = _required_scalar(ctx, given["base"], base)
     return Ramp(base, stride, lanes_argument(ctx, given["lanes"]))
 
 
 def _broadcast(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
-    value = _require_scalar(ctx, given["value"], expr(ctx, given["value"], scalar))
+    value = _required_scalar(ctx, given["value"], expr(ctx, given["value"], scalar))
     return Broadcast(value, lanes_argument(ctx, given["lanes"]))
 
 
 def reducer_argument(ctx: ParserContext, node: ast.expr) -> ReduceOp:
     """Return the name of a built-in reducer; raises `parse.reducer` for anything else."""
-    name = require_text(ctx, node, "a reducer")
+    name = required_text(ctx, node, "a reducer")
     for op in REDUCE_OPS:
         if op == name:
             return op
@@ -242,7 +242,7 @@ def _load(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     given = bind(ctx, named, "predicate passthrough", required=2)
     predicate = expr(ctx, given["predicate"], "bool")
     node = given["passthrough"]
-    passthrough = require_dtype_text(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
+    passthrough = required_in_dtype(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
 
 

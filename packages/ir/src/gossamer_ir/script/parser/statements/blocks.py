@@ -7,7 +7,7 @@ from typing import Literal
 
 from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
-from gossamer_ir.script.parser.arguments.statics import require_text
+from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr
 from gossamer_ir.script.parser.expressions.range_arguments import read_range, read_region
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
@@ -24,7 +24,7 @@ AXIS_CALLS = {
 }
 
 
-def require_block_parts(ctx: ParserContext, node: ast.AST) -> BlockDeclarations:
+def required_block_parts(ctx: ParserContext, node: ast.AST) -> BlockDeclarations:
     """Return the parts of the block whose body has this statement; raises `parse.outside_block` if none
     does."""
     if ctx.parts is None or ctx.parts.kind != "block":
@@ -34,7 +34,7 @@ def require_block_parts(ctx: ParserContext, node: ast.AST) -> BlockDeclarations:
 
 def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None:
     """Read `vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
-    parts = require_block_parts(ctx, call)
+    parts = required_block_parts(ctx, call)
     name = call_name(call) or ""
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if name == "axis.remap":
@@ -52,7 +52,7 @@ def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None
 
 def where(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.where(predicate)`."""
-    parts = require_block_parts(ctx, call)
+    parts = required_block_parts(ctx, call)
     if parts.predicate is not None:
         raise ctx.error("duplicate", "T.where is given twice.", call)
     parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
@@ -60,7 +60,7 @@ def where(ctx: ParserContext, call: ast.Call) -> None:
 
 def reads(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.reads(A[i, 0:n], ...)`."""
-    parts = require_block_parts(ctx, call)
+    parts = required_block_parts(ctx, call)
     if parts.reads is not None:
         raise ctx.error("duplicate", "T.reads is given twice.", call)
     parts.reads = _regions(ctx, call)
@@ -68,7 +68,7 @@ def reads(ctx: ParserContext, call: ast.Call) -> None:
 
 def writes(ctx: ParserContext, call: ast.Call) -> None:
     """Read `T.writes(C[i, k])`."""
-    parts = require_block_parts(ctx, call)
+    parts = required_block_parts(ctx, call)
     if parts.writes is not None:
         raise ctx.error("duplicate", "T.writes is given twice.", call)
     parts.writes = _regions(ctx, call)
@@ -99,7 +99,7 @@ def _remap(
     ctx: ParserContext, parts: BlockDeclarations, targets: list[ast.expr], call: ast.Call
 ) -> None:
     given = bind(ctx, call, "kinds bindings", required=2)
-    kinds = require_text(ctx, given["kinds"], "kinds such as 'SR'")
+    kinds = required_text(ctx, given["kinds"], "kinds such as 'SR'")
     bindings = items(ctx, given["bindings"], "loop variables")
     if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
         message = f"Expected {counted(len(targets), 'letter')} S or R, one for each variable."

@@ -19,13 +19,13 @@ from gossamer_ir.nodes import (
     ThreadExtent,
 )
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
-from gossamer_ir.script.parser.arguments.coercion import require_dtype_text, stored_as
+from gossamer_ir.script.parser.arguments.coercion import required_in_dtype, stored_as
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
     unknown_member,
 )
-from gossamer_ir.script.parser.arguments.statics import require_bool, require_text
+from gossamer_ir.script.parser.arguments.statics import required_bool, required_text
 from gossamer_ir.script.parser.declarations import attributes, facts
 from gossamer_ir.script.parser.expressions import index_maps
 from gossamer_ir.script.parser.expressions.calls import access
@@ -44,7 +44,7 @@ def store_to(ctx: ParserContext, target: list[ast.expr], value: ast.expr) -> Sto
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = ctx.mark(stored_as(ctx, expr(ctx, value, element.dtype), element.dtype), value)
     return Store(
-        element.buffer, element.indices, require_dtype_text(ctx, value, given, element.dtype)
+        element.buffer, element.indices, required_in_dtype(ctx, value, given, element.dtype)
     )
 
 
@@ -54,7 +54,7 @@ def _store(ctx: ParserContext, call: ast.Call) -> Stmt:
     given = bind(ctx, named, "value predicate nontemporal", required=1)
     plain = store_to(ctx, target, given["value"])
     predicate = expr(ctx, given["predicate"], "bool") if "predicate" in given else None
-    nontemporal = "nontemporal" in given and require_bool(
+    nontemporal = "nontemporal" in given and required_bool(
         ctx, given["nontemporal"], "the hint nontemporal"
     )
     return Store(plain.buffer, plain.indices, plain.value, predicate, nontemporal)
@@ -102,8 +102,8 @@ def _parallel_for(ctx: ParserContext, call: ast.Call) -> Stmt:
     if not 3 <= len(call.args) <= 4:
         message = "T.parallel_for needs a function, a variable and a range."
         raise ctx.error("arguments", message, call)
-    function = require_text(ctx, call.args[0], "a function's name")
-    name = require_text(ctx, call.args[1], "a variable's name")
+    function = required_text(ctx, call.args[0], "a function's name")
+    name = required_text(ctx, call.args[1], "a variable's name")
     bounds = read_range(ctx, call.args[2:], call)
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
     options = bind(ctx, named, "args weight grain", required=0)
@@ -120,7 +120,7 @@ def _parallel_for(ctx: ParserContext, call: ast.Call) -> Stmt:
 def _launch(ctx: ParserContext, call: ast.Call) -> Stmt:
     """Read `T.launch("f", [...], threads={"blockIdx.x": n})`."""
     given = bind(ctx, call, "function args threads", required=1)
-    function = require_text(ctx, given["function"], "a function's name")
+    function = required_text(ctx, given["function"], "a function's name")
     args = _arguments(ctx, given.get("args"))
     return Launch(function, args, _threads(ctx, given.get("threads")))
 

@@ -9,7 +9,7 @@ from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
 from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
-from gossamer_ir.script.parser.arguments.statics import require_text
+from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
@@ -23,13 +23,13 @@ def read_head(ctx: ParserContext, call: ast.Call) -> tuple[str, tuple[IterationA
     given = bind(ctx, call, "axes kinds name", required=3)
     nodes = items(ctx, given["axes"], "axes")
     axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
-    kinds = require_text(ctx, given["kinds"], "kinds such as 'SRS'")
+    kinds = required_text(ctx, given["kinds"], "kinds such as 'SRS'")
     count = len(all_axis_names(axes))
     if len(kinds) != count or set(kinds) - {"S", "R"}:
         letters = counted(count, "letter")
         message = f"Expected {letters} S or R, one for each axis, not '{kinds}'."
         raise ctx.error("kinds", message, given["kinds"])
-    name = to_identifier(require_text(ctx, given["name"], "a name"))
+    name = to_identifier(required_text(ctx, given["name"], "a name"))
     return ctx.labels.fresh(name), axes, kinds
 
 

@@ -11,7 +11,7 @@ import msgspec
 from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
-from gossamer_ir.script.parser.arguments.statics import require_text, static_text
+from gossamer_ir.script.parser.arguments.statics import required_text, static_text
 from gossamer_ir.script.parser.declarations.attributes import read_annotations
 from gossamer_ir.script.parser.expressions.expression_readers import expr
 from gossamer_ir.script.parser.expressions.range_arguments import read_range
@@ -112,7 +112,7 @@ def _single(ctx: ParserContext, call: ast.Call, target: ast.expr, kind: str) -> 
 
 def thread_tag(ctx: ParserContext, node: ast.expr) -> ThreadTag:
     """Return the name of a thread axis; raises `parse.thread` for anything else."""
-    text = require_text(ctx, node, "a thread axis")
+    text = required_text(ctx, node, "a thread axis")
     for tag in get_args(ThreadTag):
         if tag == text:
             return text  # type: ignore[return-value]  # it is one of the tags

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
-from gossamer_ir.script.parser.arguments.coercion import require_dtype_text
+from gossamer_ir.script.parser.arguments.coercion import required_in_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
     unknown_member,
 )
-from gossamer_ir.script.parser.arguments.statics import require_text
+from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
 from gossamer_ir.script.parser.declarations.buffers import BUFFERS, alloc_dense
 from gossamer_ir.script.parser.expressions.calls import value_dtype
@@ -137,7 +137,7 @@ def _annotated_assignment(ctx: ParserContext, node: ast.AnnAssign) -> Stmt:
         raise ctx.error("target", "Expected `name: T.dtype = value`.", node)
     _require_new(ctx, node.target)
     dtype = value_dtype(ctx, node.annotation)
-    value = require_dtype_text(ctx, node.value, expr(ctx, node.value, dtype), dtype)
+    value = required_in_dtype(ctx, node.value, expr(ctx, node.value, dtype), dtype)
     return Let(ctx.bind_var(node.target.id, dtype), value)
 
 
@@ -153,7 +153,7 @@ def _augmented_assignment(ctx: ParserContext, node: ast.AugAssign) -> Stmt:
         ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target
     )
     new = unify(ctx, (load, node.value), old.dtype)[1]
-    value = ctx.mark(Binary(op, old, require_dtype_text(ctx, node.value, new, old.dtype)), node)
+    value = ctx.mark(Binary(op, old, required_in_dtype(ctx, node.value, new, old.dtype)), node)
     return Store(old.buffer, old.indices, value)
 
 
@@ -201,7 +201,7 @@ def _init(ctx: ParserContext, node: ast.With, _call: ast.Call) -> None:
 
 
 def _block(ctx: ParserContext, node: ast.With, call: ast.Call) -> Stmt:
-    text = require_text(ctx, call.args[0], "a name") if call.args else "block"
+    text = required_text(ctx, call.args[0], "a name") if call.args else "block"
     name = ctx.labels.fresh(to_identifier(text))
     parts = BlockDeclarations("block")
     return to_block(name, parts, read_body(ctx, node.body, parts))
