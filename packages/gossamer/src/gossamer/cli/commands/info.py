@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -62,12 +63,7 @@ def info(
     model's choice is printed with the expected cost of each format and the reason. Of a tensor that does not
     have two dimensions, only the sizes are printed.
     """
-    for count in features or ():
-        require_range("--features", count, low=1)
-    require_range("--calls", calls, low=1)
-    if dtype is not None:
-        require_dtype_option(dtype)
-    resolve_elsewhere(target)
+    _require_options(features, calls=calls, dtype=dtype, target=target)
     if threads is not None:
         set_num_threads(threads)
     tensor = read(file, dtype=dtype, max_bytes=max_bytes)
@@ -75,20 +71,30 @@ def info(
     choices: list[tuple[int, FormatChoice]] = []
     if tensor.ndim == 2:
         matrix = tensor.tocsr()
-        wanted = [*dict.fromkeys(features or [FEATURES])]
+        wanted = dict.fromkeys(features or [FEATURES])
         workloads = [_workload(matrix, count, target=target) for count in wanted]
         found = properties_for(matrix, *workloads)
         record |= _structure(matrix, found)
-        choices = [
-            (one.columns, _choice(matrix, found, one, calls, target=target, measure=measure))
-            for one in workloads
-        ]
+        chosen = partial(_choice, matrix, found, calls=calls, target=target, measure=measure)
+        choices = [(one.columns, chosen(one)) for one in workloads]
     else:
         _require_matrix(file, tensor, {"--features": bool(features), "--measure": measure})
     if as_json:
         print(json.dumps(record | {"choices": [_choice_record(*each) for each in choices]}))
     else:
         _print_tables(record, choices)
+
+
+def _require_options(
+    features: list[int] | None, *, calls: int, dtype: str | None, target: str
+) -> None:
+    """Raise for values that cannot be, before a file is read that may be large."""
+    for count in features or ():
+        require_range("--features", count, low=1)
+    require_range("--calls", calls, low=1)
+    if dtype is not None:
+        require_dtype_option(dtype)
+    resolve_elsewhere(target)
 
 
 def _print_tables(record: dict[str, Any], choices: list[tuple[int, FormatChoice]]) -> None:
@@ -150,8 +156,8 @@ def _choice(
     matrix: SparseTensor,
     found: MatrixProperties,
     workload: Workload,
-    calls: int,
     *,
+    calls: int,
     target: str,
     measure: bool,
 ) -> FormatChoice:

@@ -183,17 +183,13 @@ class Plans:
         structure = structure_of(matrix)
         if structure is None:
             return None
-        key, arguments, _ = structure
-        pair = self.by_key.get((key, target, sizes))
+        pair = self.by_key.get((structure.key, target, sizes))
         if pair is None:
-            # Perhaps an earlier call converted the tensor, since it does not compute with the format.
-            structure = converted_structure(matrix)
-            if structure is None:
+            found = self._pair_of_converted(matrix, target, sizes)
+            if found is None:
                 return None
-            key, arguments, _ = structure
-            pair = self.by_key.get((key, target, sizes))
-            if pair is None:
-                return None
+            structure, pair = found
+        arguments = structure.arguments
         if self._adapt is not None:
             dense = self._adapt(*dense)
         plan = pair.plan
@@ -204,6 +200,17 @@ class Plans:
                 self._keep_again(counted, sizes, plan, structure)
             return result
         return pair.run(arguments, dense, out)
+
+    def _pair_of_converted(
+        self, matrix: Any, target: str | Target | None, sizes: tuple[int, ...]
+    ) -> tuple[Structure, PlanPair] | None:
+        """Return the plans for what an earlier call perhaps converted the matrix to, since the operator does
+        not compute with its format."""
+        structure = converted_structure(matrix)
+        if structure is None:
+            return None
+        pair = self.by_key.get((structure.key, target, sizes))
+        return None if pair is None else (structure, pair)
 
     def joint_plan(
         self, matrix: Decomposition, target: str | Target | None, sizes: tuple[int, ...]
