@@ -13,7 +13,7 @@ from gossamer_tune.properties.matrix_properties import MatrixProperties, schedul
 MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
-SLOT_CYCLES = 0.6
+SLOT_CYCLES = 0.52
 """Cycles for the multiply-add of a slot and a vector in registers."""
 
 MAX_ROWS, MAX_VECTORS = 8, 4

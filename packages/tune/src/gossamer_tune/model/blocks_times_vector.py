@@ -11,7 +11,7 @@ from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-BLOCK_CYCLES = 1.5
+BLOCK_CYCLES = 1.8
 """Cycles for a block besides its rows: its column, and the part of the vector (measured on Emerald Rapids, as
 all below)."""
 
