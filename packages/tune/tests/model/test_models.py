@@ -14,7 +14,8 @@ from gossamer_tune.model.blocks_times_vector import blocks_times_vector
 from gossamer_tune.model.csr_times_dense import csr_times_dense
 from gossamer_tune.model.csr_times_vector import csr_times_vector
 from gossamer_tune.model.operand_loads import load_cycles
-from gossamer_tune.model.slices_times_vector import slices_times_vector
+from gossamer_tune.model.ordered_rows_times_dense import shared_result_cycles
+from gossamer_tune.model.slices_times_vector import shared_row_cycles, slices_times_vector
 from gossamer_tune.model.streamed_values import STREAMED_BYTES
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.properties.slices import slice_fill
@@ -56,6 +57,23 @@ def test_threads_read_a_copy_that_they_have_made_together_later():
     work = {"work": 1e6, "workload": Workload(threads=4)}
     assert on_threads(**work, shared_vectors=1000) - on_threads(**work) == 22_500
     assert on_threads(1e6, Workload(), shared_vectors=1000, launches=2) == 1e6
+
+
+def test_rows_in_any_order_cost_more_on_threads_as_far_as_the_private_caches_hold_them():
+    narrow, wide = (Workload(features, threads=2) for features in (32, 512))
+    held = wide.hardware.private_cache // wide.row_bytes
+    assert shared_result_cycles(10 * held, Workload(32)) == 0
+    few, many, all_held = (
+        shared_result_cycles(rows, wide) for rows in (held // 2, held, 10 * held)
+    )
+    assert 2 * few == many == all_held
+    assert shared_result_cycles(10 * held, narrow) == 10 * many
+
+
+def test_slices_of_few_rows_cost_as_much_more_on_threads_as_some_thousands():
+    two = Workload(threads=2)
+    assert shared_row_cycles(10, two) == shared_row_cycles(4000, two)
+    assert shared_row_cycles(20_000, two) == 2 * shared_row_cycles(10_000, two)
 
 
 def test_rows_with_the_columns_of_their_neighbors_cost_less():

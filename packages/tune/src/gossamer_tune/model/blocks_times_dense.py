@@ -14,7 +14,8 @@ MIN_FILL = 0.3
 """Blocks with less elements than this fraction of their slots are not considered."""
 
 SLOT_CYCLES = 0.52
-"""Cycles for the multiply-add of a slot and a vector in registers."""
+"""Cycles for the multiply-add of a slot and a vector in registers (fitted to finite elements in blocks of 3
+by 3 with 32 to 512 features on Emerald Rapids, which are 1.05 to 1.9 times as fast as CSR)."""
 
 MAX_ROWS, MAX_VECTORS = 8, 4
 """Maximum number of rows and of vectors of a tile in registers."""

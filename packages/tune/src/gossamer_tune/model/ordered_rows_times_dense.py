@@ -24,6 +24,15 @@ SCATTERED_CYCLES = 1.0
 """Cycles that a vector of the result takes longer if rows are in any order (fitted to graphs on Emerald
 Rapids: 0 to 1.2)."""
 
+SHARED_RESULT_CYCLES = 36.0
+"""Cycles by which a row of the result delays a call on several threads if a private cache still has it from
+the last call (fitted to two threads of Emerald Rapids: 20 to 40 microseconds for 2,700 rows of 128 to 2,048
+bytes, 80 for 20,000 rows of 128 bytes and 13 for those of 1 KB). The row after it is often stored by another
+thread; a prefetch beyond its end may take lines from there, which was not measured."""
+
+KEPT_RESULT = 0.5
+"""The fraction of the private caches that holds the result from the last call; the operand has the rest."""
+
 CONVERSION_CYCLES = 150.0
 """Cycles to find the order and to convert the matrix, for an element (measured: 60 to 80 nanoseconds)."""
 
@@ -49,6 +58,7 @@ def ordered_rows_times_dense(matrix: MatrixProperties, workload: Workload) -> tu
     )
     # Only the ratio counts, since both orders have the errors of this model of caches.
     cycles = on_threads(csr * ordered / given, workload)
+    cycles += shared_result_cycles(matrix.rows, workload)
     converting = matrix.nnz * CONVERSION_CYCLES
     return (Estimate("row_groups", {"height": 1}, cycles, converting, reason, is_ordered=True),)
 
@@ -67,6 +77,18 @@ def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
     if workload.columns == 1 or matrix.rows != matrix.columns or matrix.fresh < MIN_FRESH:
         return False
     return matrix.columns * workload.row_bytes > workload.hardware.private_cache
+
+
+def shared_result_cycles(rows: int, workload: Workload) -> float:
+    """Return the cycles by which threads delay each other that store rows of a result in any order.
+
+    >>> [shared_result_cycles(1000, Workload(features=64, threads=threads)) for threads in (1, 2)]
+    [0.0, 36000.0]
+    """
+    if workload.threads == 1:
+        return 0.0
+    held = workload.threads * workload.hardware.private_cache * KEPT_RESULT / workload.row_bytes
+    return min(rows, held) * SHARED_RESULT_CYCLES
 
 
 def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) -> float:
