@@ -150,6 +150,7 @@ def error_of(problem: Problem, name: str, result: Array) -> float:
             f"expected {problem.dtype} {expected}"
         )
     error, allowed = problem.relative_error(result), problem.allowed_error()
+    # So, because an error of NaN is not greater than anything.
     if not error <= allowed:
         raise WrongResultError(
             f"{name} is wrong on {problem.op} {problem.matrix.name} with {problem.features} "
@@ -172,6 +173,7 @@ def cell_of(
     for name, error in draft.errors.items():
         counts = threads_of(contenders[name], task)
         threads = draft.threads if draft.threads in counts else counts[0]
+        # Its samples before the end are not kept: the cell would compare fewer rounds.
         if name in samples.ended:
             draft.skipped[name] = samples.ended[name]
             continue

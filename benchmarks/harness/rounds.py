@@ -114,6 +114,7 @@ def calibrate(
     contestant: Contestant, entries: Sequence[Entry], plan: SamplingPlan
 ) -> dict[Entry, int]:
     """Warm up code, threads and caches. Returns the calls per sample of each entry."""
+    # One call may compile or start threads, so that its time says little about those that follow.
     first = contestant.time([(*entry, 1, 1) for entry in entries])
     few = [min(CALIBRATION_CALLS, calls_per_sample(seconds, plan)) for seconds in first]
     again = [(*entry, 0, calls) for entry, calls in zip(entries, few, strict=True)]
@@ -138,6 +139,7 @@ def measure(
             give_up(samples, name, error)
     end, number = time.perf_counter() + plan.budget_seconds, 0
     while samples.by_name and is_wanted(samples, number, end, plan):
+        # A copy of the names, since a contender may be given up in the round.
         for name in rotated(list(samples.by_name), number):
             says(f"round {number + 1}, {name}")
             time.sleep(plan.pause_seconds)
@@ -154,6 +156,7 @@ def measure(
 
 def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bool:
     """Return whether there should be a further round."""
+    # Beyond its budget a batch keeps the rounds that a median needs.
     if done >= min(MIN_QUIET_SAMPLES, plan.rounds) and time.perf_counter() > end:
         return False
     return done < plan.rounds or (done < plan.rounds + FURTHER and samples.disturbed())
@@ -169,6 +172,7 @@ def take_turn(
     contestants: Mapping[str, Contestant], name: str, calls: Mapping[Entry, int], samples: Samples
 ) -> float:
     """Take one sample of each entry; returns the processors that others used meanwhile."""
+    # Of all contenders: threads of one that waits may still spin, and are no other processes.
     clocks = (time.process_time, *(one.cpu_seconds for one in contestants.values()))
     turn = [(*entry, count // WARM_SHARE, count) for entry, count in calls.items()]
     before = read_meter(clocks)

@@ -70,6 +70,7 @@ class Worker:
     def sample(self, key: str, threads: int, untimed: int, timed: int) -> float:
         """Take one sample."""
         prepared = self.prepared[key, threads]
+        # Before the untimed calls: a change of settings, as of the number of threads, is not timed.
         prepared.activate()
         seconds_of(prepared.call, untimed)
         return seconds_of(prepared.call, timed)
@@ -106,6 +107,7 @@ def load(name: str, variants: str | None) -> Prepare:
     """Return the function of a contender."""
     if variants is None:
         return load_prepare(name)
+    # Variants need gossamer, which the interpreters of other contenders may lack.
     from benchmarks.schedule_variants import load_variants
 
     return load_variants(Path(variants))[name]
@@ -122,6 +124,7 @@ def main(name: str, variants: str | None = None) -> None:
     except ImportError as error:
         answers.write(json.dumps({"error": str(error)}) + "\n")
         return
+    # An answer without an error: the contender can be loaded.
     answers.write("{}\n")
     worker = Worker(prepare, CONTENDERS[name].packages if variants is None else ())
     for line in sys.stdin:
