@@ -47,6 +47,15 @@ def handle(name: str) -> Var:
     return Var(name, "handle")
 
 
+def variable_name(expr: Expr) -> str | None:
+    """Return the name of a variable, None for anything else.
+
+    >>> variable_name(index_var("i")), variable_name(index(1))
+    ('i', None)
+    """
+    return expr.name if type(expr) is Var else None
+
+
 def integer_value(expr: Expr) -> int | None:
     """Return the value of an integer constant, None for anything else."""
     return int(expr.text) if type(expr) is Const and expr.dtype in _INTEGERS else None

@@ -39,10 +39,10 @@ ADDRESSED: dict[type[Any], AddressedKind] = {
 """The types of statements that schedules address by a name."""
 
 
-def name_of(statement: Any) -> str:
-    """Return the name of a loop, block or iteration, or an empty text for other statements."""
+def name_of(statement: Any) -> str | None:
+    """Return the name of a loop, block or iteration, None for other statements."""
     kind = ADDRESSED.get(type(statement))
-    name: str = "" if kind is None else getattr(statement, kind.field)
+    name: str | None = None if kind is None else getattr(statement, kind.field)
     return name
 
 

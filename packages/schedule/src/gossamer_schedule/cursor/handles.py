@@ -67,7 +67,7 @@ def _addressable_names(module: Module) -> frozenset[str]:
         node for function in module.functions for node in addressable_statements(function.body)
     ]
     variables = (name for node in statements if isinstance(node, Iteration) for name in node.vars)
-    return frozenset({*map(name_of, statements), *variables})
+    return frozenset({*filter(None, map(name_of, statements)), *variables})
 
 
 def loop_names(module: Module) -> frozenset[str]:

@@ -49,7 +49,7 @@ def find_iteration(top: Cursor, *, iteration: str) -> CursorAt[Iteration]:
 
 def find_named(top: Cursor, *, name: str) -> CursorAt[Any]:
     """Return the cursor at a loop, block or iteration."""
-    cursors = [cursor for cursor in top.below() if name and name_of(cursor.node) == name]
+    cursors = [cursor for cursor in top.below() if name_of(cursor.node) == name]
     if len(cursors) == 1:
         return cursors[0]
     count_text = "are several statements" if cursors else "is no loop, block or iteration"
@@ -75,7 +75,7 @@ def _find_statement(top: Cursor, kind: type[K], name: str, *, reason: str) -> Cu
     raise schedule_error(
         f"{top.primitive}.{reason}",
         f"There {count_text} '{name}' in '{top.function.name}'.",
-        hint=listing(f"{word}s", [name_of(node) for node in candidates]),
+        hint=listing(f"{word}s", filter(None, map(name_of, candidates))),
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
+from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.foreign_names.hints import argument_hint
@@ -52,8 +53,8 @@ def op_of(primitive: Callable[..., Any]) -> str:
 
 
 @cache
-def variadic_argument(primitive: Callable[..., Any]) -> str:
-    """Return the variadic argument of a primitive, which is a tuple in a step; "" if there is none.
+def variadic_argument(primitive: Callable[..., Any]) -> str | None:
+    """Return the variadic argument of a primitive, which is a tuple in a step; None if there is none.
 
     >>> from gossamer_schedule import reorder
     >>> variadic_argument(reorder)
@@ -61,7 +62,7 @@ def variadic_argument(primitive: Callable[..., Any]) -> str:
     """
     code = unwrap(primitive).__code__
     count = code.co_argcount + code.co_kwonlyargcount
-    return code.co_varnames[count] if code.co_flags & CO_VARARGS else ""
+    return code.co_varnames[count] if code.co_flags & CO_VARARGS else None
 
 
 def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
@@ -112,10 +113,8 @@ def _positional_error(
     pairs = zip(names, args, strict=False)
     if not hint or "function" in names or not all(_is_of_type(x, types[name]) for name, x in pairs):
         hint = f"{listing('arguments', types)}{argument_hint(op)}"
-    plural = "" if count == 1 else "s"
-    return schedule_error(
-        "replay.arguments", f"{op} takes {count} argument{plural} by position.", hint=hint
-    )
+    message = f"{op} takes {counted(count, 'argument')} by position."
+    return schedule_error("replay.arguments", message, hint=hint)
 
 
 def checked_arguments(
@@ -306,7 +305,9 @@ def require_declared_arguments(primitive: Callable[..., Any]) -> None:
     variadic = variadic_argument(primitive)
     if "function" not in defaults:
         raise TypeError(f"{primitive.__name__} has no keyword 'function: str | None = None'")
-    _, *names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + bool(variadic)]
+    _, *names = code.co_varnames[
+        : code.co_argcount + code.co_kwonlyargcount + (variadic is not None)
+    ]
     for name in names:
         declared = hints.get(name, "not declared")
         text = _annotation_text(declared)

@@ -38,7 +38,7 @@ P = ParamSpec("P")
 
 
 def primitive(
-    *, stages: tuple[str, ...], op: str = ""
+    *, stages: tuple[str, ...], op: str | None = None
 ) -> Callable[[Callable[Concatenate[Cursor, P], Change]], Callable[Concatenate[Module, P], Result]]:
     """Return a decorator that makes a primitive, which applies to modules of some stages.
 
@@ -146,7 +146,7 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
     error."""
     variadic = variadic_argument(implementation)
     named = dict(given)
-    variadic_values = named.pop(variadic, ())
+    variadic_values = () if variadic is None else named.pop(variadic, ())
     try:
         return implementation(root, *variadic_values, **named)
     except RecursionError:
@@ -168,7 +168,8 @@ def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
         (functions[name] for name in names if name in functions), functions[module.entry]
     )
     cursors = cursor_at(module, module.functions[position]).below()
-    places = {name_of(cursor.node): cursor.place for cursor in cursors}
+    # Without statements that have no name: an argument that is None names none of them.
+    places = {name: cursor.place for cursor in cursors if (name := name_of(cursor.node))}
     return next((places[name] for name in names if name in places), ("functions", position))
 
 

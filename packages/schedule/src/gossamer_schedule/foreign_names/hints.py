@@ -13,12 +13,12 @@ METHODS: Mapping[str, str] = {**halide.METHODS, **exo.METHODS, **tvm.METHODS}
 """Names of methods and attributes that a builder does not have."""
 
 
-def argument_hint(op: str, name: str = "") -> str:
+def argument_hint(op: str, name: str | None = None) -> str:
     """Return the hint for an argument, after a space; without a name, the hint for positional arguments. ""
     if none.
 
     >>> argument_hint("bind", "thread_axis")
     ' It is called thread.'
     """
-    hint = tvm.ARGUMENTS.get((op, name), "") if name else tvm.POSITIONS.get(op, "")
-    return f" {hint}" if hint else ""
+    hint = tvm.POSITIONS.get(op) if name is None else tvm.ARGUMENTS.get((op, name))
+    return "" if hint is None else f" {hint}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from gossamer_ir.analysis.init_nests import conditions_of_init
 from gossamer_ir.analysis.reductions import Reduction
-from gossamer_ir.core.build import index_var
-from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store, Var
+from gossamer_ir.core.build import index_var, variable_name
+from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve, substitute
@@ -42,14 +43,14 @@ def required_epilogue(cursor: Cursor, after: Cursor, reduction: Reduction) -> Ep
     load, op, operand = _required_operation(after, store, reduction)
     own = {item.var: item for item in cursor.node.iters}
     theirs = {item.var: item for item in after.node.iters}
-    names = dict(
-        zip(variable_names(load.indices), variable_names(reduction.store.indices), strict=True)
-    )
+    indices = zip(load.indices, reduction.store.indices, strict=True)
+    named = [(variable_name(old), variable_name(new)) for old, new in indices]
+    names = {old: new for old, new in named if old is not None and new is not None}
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     known = own.keys() | BlockNest(cursor, cursor.nest).known_above
     if (
-        sorted(variable_names(load.indices)) != sorted(theirs)
-        or sorted(variable_names(store.indices)) != sorted(theirs)
+        not are_variables(load.indices, theirs)
+        or not are_variables(store.indices, theirs)
         or not free_vars(substitute(operand, renamed)) <= known
         or not all(
             _is_same_domain((after, theirs[old]), (cursor, own[names[old]]), renamed)
@@ -106,6 +107,6 @@ def _required_operation(
     )
 
 
-def variable_names(indices: Sequence[Expr]) -> list[str]:
-    """Return the names of indices that are variables; any other index has the empty name."""
-    return [at.name if isinstance(at, Var) else "" for at in indices]
+def are_variables(indices: Sequence[Expr], names: Iterable[str]) -> bool:
+    """Return whether indices are the variables of these names, each of them once, in any order."""
+    return Counter(map(variable_name, indices)) == Counter([*names])

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.init_nests import ValuesOfVariables
 from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
-from gossamer_ir.core.build import add, index_var, integer_value, unconditional_extent
+from gossamer_ir.core.build import (
+    add,
+    index_var,
+    integer_value,
+    unconditional_extent,
+    variable_name,
+)
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import (
     Block,
@@ -77,7 +83,7 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
         if len(loop.body) != 1:
             break
         own_loops.insert(0, loop)
-    bound = [_bound_loop(iterator) for iterator in cursor.node.iters]
+    bound = [variable_name(iterator.value) for iterator in cursor.node.iters]
     is_plain = all(
         loop.kind == "serial" and integer_value(loop.start) == 0 and bound.count(loop.var) == 1
         for loop in own_loops
@@ -89,9 +95,9 @@ def required_own_loops(cursor: Cursor) -> tuple[For, ...]:
             hint=f"Apply {cursor.primitive} before its loops are split or get another kind.",
             place=cursor.place,
         )
-    by_name = {loop.var: loop for loop in own_loops}
+    by_name: dict[str | None, For] = {loop.var: loop for loop in own_loops}
     for item in cursor.node.iters:
-        bound_loop = by_name.get(_bound_loop(item))
+        bound_loop = by_name.get(variable_name(item.value))
         if bound_loop is not None and not _covers_domain(bound_loop, item, values_in_block(cursor)):
             raise schedule_error(
                 f"{cursor.primitive}.binding",
@@ -170,13 +176,15 @@ def require_bound_before(moving: Cursor, top: Cursor) -> None:
         )
 
 
-def buffer_shared_by_iterations(top: Cursor, path: Sequence[For], *, buffers: Set[str]) -> str:
+def buffer_shared_by_iterations(
+    top: Cursor, path: Sequence[For], *, buffers: Set[str]
+) -> str | None:
     """Return the first of some buffers of which iterations of a loop on the path may share an element.
 
-    Only buffers that the nest at `top` writes can conflict; the result is empty if there is none.
+    Only buffers that the nest at `top` writes can conflict; None if there is none.
     """
     if not buffers:
-        return ""
+        return None
     loops = loops_of(top.function)
     written = written_accesses((top.node,), values=values_at(top), function=top.function)
     for loop in path:
@@ -188,7 +196,7 @@ def buffer_shared_by_iterations(top: Cursor, path: Sequence[For], *, buffers: Se
                 != "disjoint"
             ):
                 return name
-    return ""
+    return None
 
 
 def moved_nest(
@@ -200,7 +208,8 @@ def moved_nest(
     """
     block: Block = cursor.node
     bound = {
-        _bound_loop(iterator): (iterator, ranges.get(iterator.var)) for iterator in block.iters
+        variable_name(iterator.value): (iterator, ranges.get(iterator.var))
+        for iterator in block.iters
     }
     values: dict[str, Expr] = {}
     kept: list[For] = []
@@ -241,8 +250,3 @@ def _extent_at(
         extent = zero_beyond_end(extent, loop, extent=whole)
     extent_at_value: Expr = substitute(extent, {loop: value})
     return extent_at_value
-
-
-def _bound_loop(item: BlockIter) -> str:
-    """Return the variable of the loop that an iterator is bound to; empty if there is none."""
-    return item.value.name if isinstance(item.value, Var) else ""

@@ -40,7 +40,7 @@ def copy_nest(
     *,
     namer: Namer,
     init: tuple[Stmt, ...] = (),
-    reduced: str = "",
+    reduced: str | None = None,
 ) -> Stmt:
     """Return a loop nest around block `name` that runs `body` at some points, with one loop per iterator.
 

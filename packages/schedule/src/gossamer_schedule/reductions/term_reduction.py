@@ -20,11 +20,12 @@ class TermReduction(msgspec.Struct, frozen=True):
     terms: tuple[Store, ...]
     identities: tuple[Const, ...]
     op: ReduceOp | None = None
-    reducer: str = ""
+    reducer: str | None = None
 
     def statement(self, terms: Sequence[Store]) -> Stmt:
         """Return the statement that combines the elements of `terms` with their values."""
         if self.op is None:
+            assert self.reducer is not None, "a reduction has an operator or a reducer"
             return Combine(self.reducer, tuple(terms))
         (term,) = terms
         old = Load(term.buffer, term.indices, self.identities[0].dtype)

@@ -11,7 +11,7 @@ from itertools import permutations
 
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import UNIT
-from gossamer_ir.core.build import index_var, integer_value, unconditional_extent
+from gossamer_ir.core.build import index_var, integer_value, unconditional_extent, variable_name
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of
 from gossamer_ir.dependence.injectivity import is_injective
@@ -81,9 +81,8 @@ def _single_values(
     }
     ranges: dict[str, ProducedRange] = {}
     for iterator in cursor.node.iters:
-        name = iterator.value.name if isinstance(iterator.value, Var) else ""
-        replacement = names.get(name)
-        if isinstance(replacement, Var):
+        name = variable_name(iterator.value)
+        if name is not None and isinstance(replacement := names.get(name), Var):
             # With another extent the loop of the path may run beyond the domain of the block.
             is_within = own_extents[name] == extents[replacement.name]
             ranges[iterator.var] = ProducedRange(

@@ -109,12 +109,12 @@ def _require_no_reduction(cursor: Cursor, block: Block) -> None:
     for below in cursor.below():
         if not isinstance(below.node, Block) or not below.node.init or _is_in_block(below, cursor):
             continue
-        loop, role = cursor.node.var, ""
+        loop, role = cursor.node.var, None
         if loop in reduction_loops(below.node, values_at(below)):
             role = "is a reduction loop of"
         elif reinitializing_loops(below, {loop}):
             role = "may visit an element several times in"
-        if role:
+        if role is not None:
             raise schedule_error(
                 "lift_loop.init",
                 f"Loop '{loop}' {role} block '{below.node.name}', whose init must run before the loop, in "

@@ -88,7 +88,8 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     simplified = _simplified_under(test, first.body, loops=loops, mutable=mutable)
     branch = If(test, simplified, second.body)
 
-    names = tuple(name_of(version.body[0]) for version in versions)
+    first_statements = (version.body[0] for version in versions)
+    names = tuple(filter(None, map(name_of, first_statements)))
     return Change(cursor.replaced_by((branch,)), names, forwards_of(versions))
 
 

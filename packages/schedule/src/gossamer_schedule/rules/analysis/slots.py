@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.core.axis_kinds import indptr_of, width_of
-from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.build import integer_value, variable_name
 from gossamer_ir.core.lowered_names import indptr_name
-from gossamer_ir.nodes import Axis, Var
+from gossamer_ir.nodes import Axis
 
 
 def slots_before(fiber: Axis, row: str, *, element: str) -> str | None:
@@ -18,5 +18,5 @@ def slots_before(fiber: Axis, row: str, *, element: str) -> str | None:
         load = f"{indptr_name(fiber.name)}[{element}]"
         return load if indptr.dtype == "int64" else f"T.int64({load})"
     fixed = width_of(fiber)
-    width = fixed.name if isinstance(fixed, Var) else integer_value(fixed)
+    width = variable_name(fixed) or integer_value(fixed)
     return None if width is None else f"{width} * {row}"
