@@ -217,6 +217,7 @@ class ScheduleBuilder(Fluent):
             primitives=self._primitives,
             lower=self._lower,
         )
+        # Not by a replay, which would take the time of all steps again.
         other._applied = self._applied.copy()
         return other
 
@@ -231,6 +232,7 @@ class ScheduleBuilder(Fluent):
         (('i_0', 'i_1'), ('i',))
         """
         count, known = normalized_if_valid(steps), len(self._applied)
+        # `type`, since a bool is an int, too.
         if type(count) is not int or not 0 <= count <= known:
             raise schedule_error(
                 "undo.steps",
@@ -249,6 +251,7 @@ class ScheduleBuilder(Fluent):
                 hint="from_json reads a trace in JSON.",
             )
         for step in trace:
+            # Lowering is no primitive: it runs passes of the builder, and the trace only says that they ran.
             if step.op in LOWERINGS.values():
                 require_lowers(step, self.module)
                 self.lower()
@@ -298,6 +301,7 @@ class ScheduleBuilder(Fluent):
     if not TYPE_CHECKING:  # a type checker finds unknown names itself
 
         def __getattr__(self, name: str) -> Any:
+            # Python asks for names of its own, as copies do, and expects this error.
             if name.startswith("_"):
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
             raise unknown_name_error(type(self), name)

@@ -145,6 +145,7 @@ def _selected_block_names(among: Iterable[Any], function: Function) -> tuple[str
 
 def _other_blocks(cursor: Cursor) -> Iterator[Block]:
     """Return the blocks that neither contain a block nor are contained in it."""
+    # By identity: comparing blocks would compare all that they contain.
     related = set(map(id, (*cursor.parents, cursor.node, *addressable_statements((cursor.node,)))))
     for statement in addressable_statements(cursor.function.body):
         if isinstance(statement, Block) and id(statement) not in related:
@@ -153,5 +154,6 @@ def _other_blocks(cursor: Cursor) -> Iterator[Block]:
 
 def _buffers_read(block: Block) -> set[str]:
     """Return the buffers that a block reads, including those whose elements it combines with values."""
+    # A combined element is read without a load, which `buffers_read` does not see.
     effects = map(effects_of, statements((block,)))
     return {read.buffer for effect in effects for read in effect.reads} | buffers_read(block)

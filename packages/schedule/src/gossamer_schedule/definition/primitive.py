@@ -89,15 +89,18 @@ def primitive(
 
         @wraps(implementation)
         def apply(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
+            # The module first: without it, all other arguments are one place off.
             _require_module(module, name)
             by_name = arguments_by_name(implementation, args)
             given = checked_arguments(implementation, by_name, keywords)
             try:
                 root = find_function(module, name, function=given.get("function"))
+                # Before the arguments are looked up: a program of another stage has other names.
                 require_scheduled_stage(root, stages)
                 return _result(implementation, root, given)
             except ScheduleError as error:
                 place, values = error.diagnostics[0].place, tuple(given.values())
+                # As a function: only an error that is shown needs the printer, and some are caught.
                 error.with_text(
                     lambda: _marked_script(module, place or _place_of_arguments(module, values))
                 )
@@ -135,6 +138,7 @@ def _result(
     name = op_of(implementation)
     change = _change(implementation, root, given)
     changed = change.root.module
+    # Here and not in each primitive, so that none can forget it.
     require_annotations_hold(changed, name)
     require_no_private_copies(changed, root.module, name)
     step = Step(name, recorded_arguments(implementation, {**given, **change.recorded}))
@@ -147,6 +151,7 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
     variadic = variadic_argument(implementation)
     named = dict(given)
     variadic_values = () if variadic is None else named.pop(variadic, ())
+    # Around the whole primitive: any of its passes may be the one for which an expression is too deep.
     try:
         return implementation(root, *variadic_values, **named)
     except RecursionError:

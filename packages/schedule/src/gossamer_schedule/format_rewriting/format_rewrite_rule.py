@@ -86,6 +86,7 @@ class FormatRewriteRule:
     ) -> None:
         self.name = name
         self.buffers_to_rewrite = tuple(buffers_to_rewrite)
+        # By their number, since the axes come before the maps if they are given.
         match maps:
             case ():
                 pass
@@ -103,6 +104,7 @@ class FormatRewriteRule:
             return
         if axis_map is None or idx_map is None or inv_idx_map is None:
             raise _signature_error("some of axis_map, idx_map and inv_idx_map")
+        # Two maps of one format could contradict each other.
         if described.map is not None:
             raise _signature_error("maps, and a description with a map of its own")
         self.axes_before_rewrite = tuple(

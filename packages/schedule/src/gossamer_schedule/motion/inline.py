@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Function,
     Store,
 )
+from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.buffer_definitions import without_allocations
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
@@ -97,11 +98,11 @@ def required_writer(top: Cursor, buffer: str) -> Cursor:
     ]
     count = sum(write.buffer == buffer for write in writes)
     if not writers or count != 1:
-        stores_found = "1 store" if count == 1 else f"{count} stores"
         raise schedule_error(
             f"{top.primitive}.writers",
-            f"Buffer '{buffer}' has {stores_found}; expected one, in a block.",
+            f"Buffer '{buffer}' has {counted(count, 'store')}; expected one, in a block.",
         )
+    # Blocks around the one with the store write the buffer, too: the last is the innermost.
     return writers[-1]
 
 

@@ -124,6 +124,7 @@ def _iterator_dimension(
     sizes = {param.name for param in function.params}
     if free_vars(extent) <= sizes and not buffers_accessed(extent):
         return CacheDimension(own, extent, frozenset({item.var}))
+    # The length of a fiber is not constant, but the number of elements of all fibers is.
     begin = offset_of_length(extent)
     if begin is None:
         return None

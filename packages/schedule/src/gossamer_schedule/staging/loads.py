@@ -128,6 +128,7 @@ def _context_inside(at: _Place, body: Body) -> _BlockContext:
     empty."""
     context, statement = at.context, at.statement
     if isinstance(statement, Block) and body.is_init:
+        # Not all of `within`: some of its loops are those of the reduction, before which the init runs.
         conditions = context.above
         for part in _init_nest(statement, at):
             conditions = (*conditions, *_conditions_of(part))
@@ -185,6 +186,7 @@ class _LoadCollector:
             case IfThenElse():
                 yield from self._expression(expr.condition, conditions)
                 yield from self._expression(expr.if_true, (*conditions, expr.condition))
+                # Only the branch that is taken is evaluated.
                 negated = Unary("not", expr.condition)
                 yield from self._expression(expr.if_false, (*conditions, negated))
             case _:

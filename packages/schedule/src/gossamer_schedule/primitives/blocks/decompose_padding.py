@@ -66,6 +66,7 @@ def decompose_padding(
     cursor = find_block(root, block=block)
     top = find_loop(root, loop=loop)
 
+    # The form of the store first: the other checks need its parts.
     padded = _required_padded_store(cursor)
     nest = required_enclosing_nest(cursor, top)
     _require_no_other_use(nest, padded)

@@ -85,6 +85,7 @@ def loop_version(root: Cursor, name: str, *, condition: str, function: str | Non
     first, second = versions
     mutable = mutable_buffers(root.function)
     loops = {loop.var for loop in cursor.loops_in_block}
+    # Only the first version: that a condition does not hold gives no equation.
     simplified = _simplified_under(test, first.body, loops=loops, mutable=mutable)
     branch = If(test, simplified, second.body)
 

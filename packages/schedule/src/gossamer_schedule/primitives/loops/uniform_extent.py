@@ -78,6 +78,7 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     require_zero_start(outer)
     _require_nest(outer, inner)
     around = _required_dependences(outer, inner)
+    # All extents are now read before the loop, whose stores have not happened there.
     require_unchanged(outer.node, (inner.node.extent,), at=outer)
 
     namer = namer_of(root.function)
@@ -95,6 +96,7 @@ def uniform_extent(root: Cursor, loop: str, *, over: str, function: str | None =
     changed = top.replaced_by((longest, top.node))
     function_with_buffer = replace(changed.node, buffers=(*changed.node.buffers, buffer))
     rewritten = changed.with_function(function_with_buffer)
+    # In the changed function, since the buffer does not exist before.
     require_no_race_on_new(outer, rewritten, buffers={buffer.name})
 
     return Change(rewritten, (buffer.name, *names_of_nest(longest)))
