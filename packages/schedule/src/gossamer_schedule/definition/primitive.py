@@ -102,7 +102,7 @@ def primitive(
                 place, values = error.diagnostics[0].place, tuple(given.values())
                 # As a function: only an error that is shown needs the printer, and some are caught.
                 error.with_text(
-                    lambda: _marked_script(module, place or _place_of_arguments(module, values))
+                    lambda: _marked_text(module, place or _place_of_arguments(module, values))
                 )
                 raise
 
@@ -178,7 +178,7 @@ def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
     return next((places[name] for name in names if name in places), ("functions", position))
 
 
-def _marked_script(module: Module, place: Place) -> str:
+def _marked_text(module: Module, place: Place) -> str:
     from gossamer_ir.script.carets import (
         caret_text,  # imported late: only errors need the printer
     )
