@@ -68,6 +68,7 @@ def chosen_parts(matrix: SparseTensor, formats: Sequence[ChosenFormat]) -> Itera
 
 def _elements_of_rows(matrix: SparseTensor) -> Elements:
     """Return the elements of a CSR matrix in the order of its arrays."""
+    # Functions may multiply coordinates, as in `i * n + j`, which int32 may not hold.
     offsets, columns = matrix.arrays["indptr"], matrix.arrays["indices"].astype(np.int64)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(offsets))
     return Elements((rows, columns), np.arange(columns.size))

@@ -63,11 +63,13 @@ def prepare(
     >>> bool(np.allclose(gs.spmm(matrix, B), A @ B, rtol=1e-4))
     True
     """
+    # Options are checked before the matrix, whose conversion to CSR may take long.
     workload = _workload(op, features, calls, target)
     matrix = (A if isinstance(A, SparseTensor) else SparseTensor(A)).tocsr()
     workload = workload._replace(dtype=matrix.dtype.name)
     found = properties_for(matrix, workload)
     choice = choose_format(found, workload, calls=calls)
+    # The format that is chosen was converted to for its timing, and is not converted to again.
     stored: dict[str, Stored] = {}
 
     def stored_as(estimate: Estimate) -> Stored:
@@ -130,6 +132,7 @@ def _seconds_of_calls(
 
     def seconds(estimate: Estimate) -> float:
         prepared = stored_as(estimate)
+        # Not timed, since it compiles the kernel.
         operator(prepared, dense, out=out, target=target)
         times = []
         for _ in range(_REPEATED):

@@ -89,6 +89,7 @@ def module_of(
     if program.scales:
         assert program.values is not None, "only a program that reads values scales them"
         module = scale_values(module, handle=program.values, factor=FACTOR)
+    # What the output contains takes the place of the initial value, so that none is left to separate.
     if program.adds:
         module = remove_inits(module)
     elif program.separates_init:

@@ -115,6 +115,7 @@ def _one_color(color: Array) -> Colors:
 def _paint(ax: Axes, pattern: StoredPattern, pixels: Array) -> None:
     rows, columns = (max(length, 1) for length in pattern.shape)
     left, right, bottom, top = -0.5, columns - 0.5, rows - 0.5, -0.5
+    # matplotlib cannot show an image without pixels, but the axes of an empty matrix.
     if pixels.size:
         ax.imshow(pixels, extent=(left, right, bottom, top), interpolation="nearest")
     ax.set_aspect("equal" if rows < _LONG * columns and columns < _LONG * rows else "auto")

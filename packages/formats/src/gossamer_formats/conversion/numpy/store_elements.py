@@ -54,6 +54,7 @@ def store_elements(
     is_sum = repeats and duplicates == "sum"
     if repeats:
         elements, values = _merged(elements, values, duplicates)
+    # Without what was derived from the description that declares no repetitions.
     if repeats and duplicates == "keep":
         target = replace(target, description=_with_repetitions(target.description), memo={})
     found = assemble(target, elements.coordinates, source.shape)

@@ -110,6 +110,7 @@ def _with_index_dtypes(
         for buffer in description.index_arrays
     }
 
+    # A load of the map has the dtype of its array.
     def retyped(node: object) -> Load | None:
         if not isinstance(node, Load):
             return None

@@ -64,6 +64,7 @@ def info(
     have two dimensions, only the sizes are printed.
     """
     _require_options(features, calls=calls, dtype=dtype, target=target)
+    # The model is asked for the number of threads that is set, so this comes before it.
     if threads is not None:
         set_num_threads(threads)
     tensor = read(file, dtype=dtype, max_bytes=max_bytes)
@@ -71,6 +72,7 @@ def info(
     choices: list[tuple[int, FormatChoice]] = []
     if tensor.ndim == 2:
         matrix = tensor.tocsr()
+        # A number of features that was given twice is printed once.
         wanted = dict.fromkeys(features or [FEATURES])
         workloads = [_workload(matrix, count, target=target) for count in wanted]
         found = properties_for(matrix, *workloads)
@@ -168,6 +170,7 @@ def _choice(
     from gossamer.api.prepare import prepare
 
     features = workload.columns
+    # The model allocates nothing, but timings need operands and a result.
     require_memory("spmm", matrix, features=features, dtype=workload.dtype)
     return explain(prepare(matrix, features=features, calls=calls, measure=True, target=target))
 

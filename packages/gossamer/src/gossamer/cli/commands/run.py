@@ -67,9 +67,11 @@ def run(
     resolve_target(target)
     if threads is not None:
         set_num_threads(threads)
+    # The baseline takes CSR, and both are timed with the same matrix.
     tensor = read(matrix, max_bytes=max_bytes).asformat("csr").astype(dtype)
     require_memory(op, tensor, features=features, dtype=dtype)
     operator = operator_run(op, tensor, features=features, target=target)
+    # Always, since the time of a wrong result says nothing.
     comparison = operator.check()
     times = interleaved({"gossamer": operator.run, "scipy": operator.baseline}, rounds=repeat)
     record = _record(operator, times, error=comparison.max_relative_error)
@@ -78,6 +80,7 @@ def run(
         print(json.dumps({field: record[field] for field in REPORTED_FIELDS}))
     else:
         print(_summary(record, comparison))
+    # Last, so that the times are printed even if the result is wrong.
     if check:
         require_within(comparison)
 

@@ -105,6 +105,7 @@ def _stage_text(module: Module, stage: str, *, target: str, stats: Stats | None)
     from gossamer.pipeline import stage_texts
 
     texts = stage_texts(module, target=target, stats=stats)
+    # Which stages follow the flat one depends on the backend.
     if stage not in texts:
         raise ArgumentError(
             "option.stage", f"There is no stage '{stage}' here; there are: {', '.join(texts)}."
