@@ -132,6 +132,7 @@ def indices_of(axis: Any) -> Indices | None:
     >>> indices_of(DenseVaried("J", "I", index_var("n"), None, "offsets"))
     """
     kind = AXIS_KINDS[type(axis)]
+    # Each coordinate has one bit, and bits are in the order of coordinates: nothing is to be declared.
     if kind.has_words:
         return Indices(
             axis.words, axis.words_dtype, sorted=True, unique=True, padded=False, is_mask=True

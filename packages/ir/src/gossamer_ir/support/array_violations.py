@@ -122,6 +122,7 @@ def bits_violation(words: NamedArray, offsets: NamedArray, *, length: int) -> Vi
     at = first_wrong_word(array, indptr, length=length)
     if at is None:
         return None
+    # Without an offset for each word, there is no step to compare with.
     if indptr.size != array.size + 1:
         return Violation(
             "bits",
@@ -130,6 +131,7 @@ def bits_violation(words: NamedArray, offsets: NamedArray, *, length: int) -> Vi
         )
     flat = indptr.reshape(-1)
     word, first, last = int(array.reshape(-1)[at]), int(flat[at]), int(flat[at + 1])
+    # A bit that is too high is named even if the number of bits is right.
     if word.bit_length() > length:
         reason = f"bit {word.bit_length() - 1} set; expected none from bit {length} on"
     else:
@@ -152,6 +154,7 @@ def product_violation(
     at = first_wrong_product(array, left[1], right[1])
     if at is None:
         return None
+    # The first step ends at element 1; 0 says that there is another number of steps.
     if at == 0:
         expected = f"as many as '{left[0]}' and '{right[0]}' have"
         actual = f"'{name}' has {counted(array.size, 'element')}"

@@ -50,6 +50,7 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
     w.put("(")
     for number, size in w.separated(buffer.shape):
         write_index(w, size, "shape", item=number)
+    # Python takes parentheses around one item for a tuple only with a comma.
     w.put(",)" if len(buffer.shape) == 1 else ")")
     w.put(f', "{buffer.dtype}"')
     w.put(_scope_text(buffer) + ")")
@@ -59,6 +60,7 @@ def write_reducer(w: Writer, reducer: Reducer) -> None:
     """Write `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
     names = ", ".join(var.name for var in (*reducer.lhs, *reducer.rhs))
     w.put(f"{reducer.name} = T.comm_reducer(lambda {names}: (")
+    # A literal that has the expected dtype is written without it: the parser expects the same.
     for number, (result, var) in w.separated(zip(reducer.results, reducer.lhs, strict=True)):
         write_expr(w, result, "results", item=number, expected=var.dtype)
     comma = "," if len(reducer.results) == 1 else ""
@@ -145,6 +147,7 @@ def _write_sizes(w: Writer, length: Expr, name: str, second: Expr | None) -> Non
 
 
 def _flags(axis: CompressedFixed | CompressedVaried, *, is_padded: bool) -> str:
+    # Defaults are left out. Fibers of one width mostly have unused slots, others mostly none.
     flags = (("sorted", True), ("unique", True), ("padded", is_padded))
     return "".join(
         f", {name}={getattr(axis, name)}" for name, usual in flags if getattr(axis, name) != usual

@@ -39,7 +39,7 @@ def literal(ctx: ParserContext, node: ast.expr, value: StaticValue, expected: st
 
 
 def with_int64_operands(value: Expr) -> Expr:
-    """Return an expression of narrower integers in int64, with each load and variable with_int64_operands.
+    """Return an expression of narrower integers in int64, with each load and variable widened.
 
     Widening operands rather than results keeps sums and products from wrapping in the narrower type.
     Anything else is returned as it is.

@@ -1,7 +1,7 @@
 """Reads expressions: names, operators, comparisons, loads, literals.
 
 `expected` is the dtype that the context of an expression requires; literals take it. In an int64 context,
-loads and variables of narrower integers (index storage) are with_int64_operands.
+loads and variables of narrower integers (index storage) are widened.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
 
 def expr(ctx: ParserContext, node: ast.expr, expected: str | None = None) -> Expr:
     """Read an expression."""
+    # What is known while the script is read is a literal, which takes the dtype of its context.
     constant = static_value(ctx, node)
     if constant is not None:
         return ctx.mark(literal(ctx, node, constant, expected), node)
@@ -107,8 +108,9 @@ def unify(ctx: ParserContext, nodes: Sequence[ast.expr], expected: str | None) -
     """Read operands that must have one dtype.
 
     Literals take the dtype of the first operand that is not a literal. If an operand is int64, those of
-    narrower integers are with_int64_operands. Raises `parse.dtype` if other dtypes differ.
+    narrower integers are widened. Raises `parse.dtype` if other dtypes differ.
     """
+    # Literals are read last, because the operands beside them decide their dtype.
     is_static = [static_value(ctx, node) is not None for node in nodes]
     values: list[Expr | None] = []
     for node, static in zip(nodes, is_static, strict=True):
@@ -137,6 +139,7 @@ def load_of(ctx: ParserContext, buffer: SparseBuffer | Buffer, nodes: Sequence[a
 
 def _call_handler(ctx: ParserContext, node: ast.Call) -> Callable[..., Expr]:
     name = dotted(node.func)
+    # Python's own min and max are read like those of T.
     if name is None and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
         name = node.func.id
     if name is None:
@@ -157,6 +160,7 @@ def _name(ctx: ParserContext, node: ast.Name, expected: str | None) -> Expr:
     value = lookup(ctx, node)
     if isinstance(value, Var):
         return Var(value.name, value.dtype)
+    # An axis that holds all coordinates may stand for their number.
     if is_axis(value) and is_full(value):
         return value.length
     if expected == "handle" and isinstance(value, (Param, Buffer)):
@@ -194,6 +198,7 @@ def unsupported_operator(
 
 def _bool_op(ctx: ParserContext, node: ast.BoolOp, expected: str | None) -> Expr:
     op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
+    # The chain becomes a nest as deep as it has operands.
     if len(node.values) > MAX_DEPTH:
         raise ctx.error("depth", f"More than {MAX_DEPTH} operands in one chain.", node)
     first, *rest = unify(ctx, node.values, expected or "bool")

@@ -78,7 +78,7 @@ def _atomic(op: AtomicOp) -> StatementReader:
 
 def _prefetch(ctx: ParserContext, call: ast.Call) -> Stmt:
     target, named = access(ctx, call)
-    bind(ctx, named, "", required=0)
+    bind(ctx, named, "", required=0)  # refuses any further argument
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     return Prefetch(element.buffer, element.indices)
 
@@ -94,6 +94,7 @@ def _arguments(ctx: ParserContext, node: ast.expr | None) -> tuple[Expr, ...]:
 
 
 def _argument(ctx: ParserContext, node: ast.expr) -> Expr:
+    # A buffer is passed by its name, as a pointer; a literal or an expression cannot be one.
     return expr(ctx, node, "handle" if isinstance(node, ast.Name) else None)
 
 
@@ -108,6 +109,7 @@ def _parallel_for(ctx: ParserContext, call: ast.Call) -> Stmt:
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
     options = bind(ctx, named, "args weight grain", required=0)
     args = _arguments(ctx, options.get("args"))
+    # The range and the arguments are read before: they are evaluated once, when the variable has no value.
     ctx.scopes.append({})
     var = ctx.bind_var(name).name
     weight, grain = (
@@ -132,7 +134,7 @@ def _threads(ctx: ParserContext, node: ast.expr | None) -> tuple[ThreadExtent, .
         raise ctx.error("thread", "Expected threads such as {'blockIdx.x': n}.", node)
     result = []
     for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
+        if key is None:  # `**` in a dictionary
             raise ctx.error("thread", "A dictionary cannot be unpacked here.", value)
         extent = ThreadExtent(thread_tag(ctx, key), index_expr(ctx, value))
         result.append(ctx.mark(extent, key))
@@ -142,6 +144,7 @@ def _threads(ctx: ParserContext, node: ast.expr | None) -> tuple[ThreadExtent, .
 def _evaluate(ctx: ParserContext, call: ast.Call) -> None:
     """Read the published `T.evaluate(0)`, a placeholder for an empty body."""
     node = bind(ctx, call, "value", required=1)["value"]
+    # Anything else would be dropped without a word.
     if not isinstance(node, ast.Constant):
         raise ctx.error("evaluate", "An expression is not a statement.", call)
 
@@ -190,6 +193,7 @@ def read_call(ctx: ParserContext, call: ast.Call) -> Stmt | None:
         DECLARATIONS[name](ctx, call)
         return None
     if name in FUNCTION_DECLARATIONS:
+        # It holds for the whole function; in a loop or a branch it would seem to hold only there.
         if not ctx.is_top:
             raise ctx.error(
                 "nested", f"T.{name} is allowed only at the top level of a function.", call
