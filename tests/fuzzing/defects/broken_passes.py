@@ -25,7 +25,7 @@ DEFECTS = (
     Defect(
         "a search that fails has a result",
         of="expand_search", home="search.search_expansion",
-        line="Select(is_found, low, absent)", instead="low",
+        line="Select(is_equal, low, absent)", instead="low",
     ),
     Defect(
         "an upper bound is a lower one",
