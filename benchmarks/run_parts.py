@@ -202,7 +202,7 @@ def estimate_rooflines(job: Job) -> float:
 def measure_rooflines(job: Job, findings: Findings, bar: Bar) -> None:
     """Measure the bounds of the machine."""
     for threads in job.threads:
-        bar.says(f"what the machine can do with {threads} thread(s)")
+        bar.describe(f"what the machine can do with {threads} thread(s)")
         findings.rooflines[threads] = measure_roofline(threads)
         bar.advance(ROOFLINE_SECONDS)
 
@@ -217,7 +217,7 @@ def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
     if OURS in job.contenders:
         job.contenders[OURS].started()
     for batch in job.batches:
-        bar.says(batch.describe())
+        bar.describe(batch.describe())
         cells = measure_batch(batch, job.contenders, findings.rooflines, job.plan, bar)
         findings.cells += cells
         bar.advance(batch.estimated_seconds(job.plan))

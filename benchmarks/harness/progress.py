@@ -30,7 +30,7 @@ class Bar:
     task: TaskID
     start: float
 
-    def says(self, text: str) -> None:
+    def describe(self, text: str) -> None:
         """Describe the current measurement; without a terminal, as a line with the elapsed time."""
         self.details(text)
         if not self.progress.console.is_terminal:

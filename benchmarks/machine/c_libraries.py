@@ -67,8 +67,8 @@ def run(command: Sequence[str], folder: str) -> None:
 
 def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
     """Return a hash of everything that the machine code depends on."""
-    told = "\0".join([cpu_name(), compiler_version() or "", *command])
-    content = hashlib.sha256(told.encode())
+    identity = "\0".join([cpu_name(), compiler_version() or "", *command])
+    content = hashlib.sha256(identity.encode())
     for source in sources:
         content.update(source.read_bytes())
     return content.hexdigest()[:16]

@@ -53,7 +53,7 @@ def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
     """Measure all ways to call each operator; only the bound call has a limit."""
     costs: list[CallCost] = []
     for op in OPERATORS:
-        bar.says(f"what a call of {op} costs")
+        bar.describe(f"what a call of {op} costs")
         medians = measure(calls_of(op))
         for what, time in medians.items():
             costs.append(CallCost(op, what, time, LIMIT_US if what == BOUND else None))

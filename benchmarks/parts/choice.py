@@ -108,7 +108,7 @@ def measure_choices(
     """Measure the cases for those matrices that are available, each matrix in a fresh process."""
     found: list[ChoiceTime] = []
     for name in available(matrices):
-        bar.says(f"formats of {name}")
+        bar.describe(f"formats of {name}")
         arguments = ("-m", "benchmarks.parts.choice", name, json.dumps(cases))
         found += [ChoiceTime(**one) for one in json.loads(run_fresh(sys.executable, *arguments))]
         bar.advance(ESTIMATED_SECONDS_PER_CASE * len(cases))

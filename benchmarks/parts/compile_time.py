@@ -113,7 +113,7 @@ def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple
     times = []
     for op in known(ops):
         for done_before in get_args(DoneBefore):
-            bar.says(f"{op}: from script to callable in {2 * processes} fresh processes")
+            bar.describe(f"{op}: from script to callable in {2 * processes} fresh processes")
             times.append(measure_compile_time(op, done_before, processes))
             bar.advance(2 * processes * SECONDS_PER_PROCESS)
     return tuple(times)

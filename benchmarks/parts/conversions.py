@@ -143,7 +143,7 @@ def measure_conversions(matrices: Sequence[str], bar: Bar) -> tuple[ConversionTi
     """Measure all pairs of formats for those matrices that are available."""
     times: list[ConversionTime] = []
     for name in available(matrices):
-        bar.says(f"conversions of {name}")
+        bar.describe(f"conversions of {name}")
         times += measure_matrix(name)
         bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
     return tuple(times)
@@ -157,7 +157,7 @@ def measure_matrix(name: str) -> list[ConversionTime]:
 
 def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> tuple[FormatBuild, ...]:
     """Measure the building of formats of a large matrix on two threads in a fresh process."""
-    bar.says("formats of a large matrix")
+    bar.describe("formats of a large matrix")
     arguments = ("-m", "benchmarks.parts.conversions", "builds", str(rows))
     found = json.loads(run_fresh(sys.executable, *arguments))
     bar.advance(ESTIMATED_SECONDS_OF_BUILDS)

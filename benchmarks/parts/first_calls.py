@@ -93,7 +93,7 @@ def measure_first_calls(ops: Sequence[str], bar: Bar, processes: int) -> tuple[F
     calls = []
     for op in known(ops):
         for state in get_args(FirstCallState):
-            bar.says(f"{op}: {state} in {processes} fresh processes")
+            bar.describe(f"{op}: {state} in {processes} fresh processes")
             calls.append(measure_first_call(op, state, processes))
             bar.advance(processes * SECONDS_PER_PROCESS)
     return tuple(calls)

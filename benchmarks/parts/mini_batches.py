@@ -52,7 +52,7 @@ def measure_mini_batches(graphs: Sequence[str], bar: Bar) -> tuple[MiniBatches, 
     """Measure those graphs that are available."""
     measured = []
     for graph in available(graphs):
-        bar.says(f"{BATCHES:,} mini-batches of {graph}")
+        bar.describe(f"{BATCHES:,} mini-batches of {graph}")
         measured.append(measure_graph(graph, BATCHES))
         bar.advance(SECONDS_PER_GRAPH)
     return tuple(measured)

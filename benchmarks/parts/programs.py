@@ -43,7 +43,7 @@ def measure_programs(threads: Sequence[int], bar: Bar) -> tuple[ProgramTime, ...
     for count in threads:
         for example in EXAMPLES.values():
             for case in example.datasets:
-                bar.says(f"{example.name}, {case}, {count} thread(s)")
+                bar.describe(f"{example.name}, {case}, {count} thread(s)")
                 times += measure_case(example, case, threads=count)
                 bar.advance(SECONDS_PER_CASE)
     return tuple(times)

@@ -52,7 +52,7 @@ def measure_python_shares(bar: Bar) -> tuple[PythonShare, ...]:
 
 def measure_python_share(what: str, bar: Bar) -> PythonShare:
     """Return medians over several processes."""
-    bar.says(f"{what}: Python's time in {PROCESSES} fresh processes")
+    bar.describe(f"{what}: Python's time in {PROCESSES} fresh processes")
     python, llvm = zip(*(probe(what) for _ in range(PROCESSES)), strict=True)
     bar.advance(PROCESSES * SECONDS_PER_PROCESS)
     return PythonShare(

@@ -48,7 +48,7 @@ def measure_startups(bar: Bar) -> tuple[Startup, ...]:
     """Measure everything in the list."""
     startups = []
     for start in STARTS:
-        bar.says(f"{start.what} in {PROCESSES} fresh processes")
+        bar.describe(f"{start.what} in {PROCESSES} fresh processes")
         startups.append(measure_startup(start))
         bar.advance(estimated_seconds() / len(STARTS))
     return tuple(startups)

@@ -117,6 +117,6 @@ def test_progress_is_printed_without_a_terminal():
     out = io.StringIO()
     with progress_bar(Console(file=out, width=80), 10.0) as bar:
         bar.advance(5.0)
-        bar.says("spmm cora")
+        bar.describe("spmm cora")
         bar.details("round 1")
     assert "50 %: spmm cora" in out.getvalue()

@@ -125,7 +125,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.transform.decomposition.coverage:_permuting",
         "gossamer_ir.transform.decomposition.slots:_vanishes",
         "gossamer_ir.verify.statements.write_conflicts:is_order_independent_update",
-        "gossamer_formats.conversion.source.loop_order:solved_axis",
+        "gossamer_formats.conversion.source.solved_axis:solved_axis",
         "gossamer_formats.conversion.maps.inverse_map:_load_of",
         "gossamer_lower.axes.fiber_positions:element_number",
         "gossamer_lower.axes.fiber_positions:found_by_search",

@@ -309,5 +309,5 @@ def over_vectors(
     )
     params = ", ".join([*(f"{key}: handle" for key in arrays), "n: int64"])
     text = function("program", params, buffers=buffers, body=body)
-    told = {"arrays": arrays, **({"sizes": sizes} if sizes else {}), **(options or {})}
-    return Source(name, says, flat(text), "vectors", oracle, told)
+    parameters = {"arrays": arrays, **({"sizes": sizes} if sizes else {}), **(options or {})}
+    return Source(name, says, flat(text), "vectors", oracle, parameters)

@@ -59,7 +59,7 @@ def widened_sides(condition: Compare) -> tuple[Expr, Expr] | None:
     lhs, rhs = condition.lhs, condition.rhs
     if dtype_of(lhs) == "int64":
         return lhs, rhs
-    # uint64 cannot be widened_sides: its upper half would be negative.
+    # uint64 cannot be widened: its upper half would be negative.
     if not _is_narrow(dtype_of(lhs)):
         return None
     return _as_int64(lhs), _as_int64(rhs)

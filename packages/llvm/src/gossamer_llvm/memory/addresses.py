@@ -76,7 +76,7 @@ def _split_uniform_offset(
     indices: tuple[Expr, ...],
 ) -> tuple[tuple[Expr, ...], Expr | None]:
     """Return a single index of a gather or scatter without a scalar that all lanes add to narrower values,
-    and the scalar; None if the index is no such sum.
+    and the scalar; None if the index is not such a sum.
 
     The scalar then moves the base address, and the lanes keep their narrow offsets, of which an instruction
     addresses twice as many.

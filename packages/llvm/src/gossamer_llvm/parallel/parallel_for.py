@@ -139,8 +139,8 @@ def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Va
     """Return the number of portions of a chunk: 1 unless there may be much work, and the caller has given a
     function that tells whether to stop."""
     text = emitter.text
-    ask = text.value(f"load ptr, ptr {_workspace_field(emitter, 'is_interrupted')}, align 8")
-    may_stop = text.value(f"icmp ne ptr {ask}, null")
+    address = text.value(f"load ptr, ptr {_workspace_field(emitter, 'is_interrupted')}, align 8")
+    may_stop = text.value(f"icmp ne ptr {address}, null")
     if node.grain is not None:
         is_much = text.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
         may_stop = text.value(f"and i1 {may_stop}, {is_much}")

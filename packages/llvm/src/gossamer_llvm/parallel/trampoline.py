@@ -5,7 +5,7 @@ greater part of share n, so that repeated calls find their data in the same cach
 divided into small chunks, which balance threads that took longer.
 
 A chunk of much work is run in portions of its iterations. Between them the thread asks the workspace whether
-to stop, and looks whether another thread has failed.
+to stop, and checks whether another thread has failed.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class _Blocks(NamedTuple):
     """Computes the range of the chunk."""
     portion: str
     """Runs a portion of it."""
-    went: str
+    succeeded: str
     """Goes on to the next portion, or to the next chunk."""
-    ask: str
-    """Asks whether to stop."""
+    poll: str
+    """Polls whether to stop."""
     fail: str
     """Tells the other threads that one has failed."""
     stop: str
@@ -98,8 +98,8 @@ def define_trampoline(
     text.fall_into(blocks.take)
     end = _begin_chunk(thread, region)
     status = _run_portion(thread, unit.symbols[region.function], end, [*passed, workspace])
-    text.begin(blocks.ask)
-    stopped = _ask_whether_to_stop(emitter, chunk, workspace, blocks.fail)
+    text.begin(blocks.poll)
+    stopped = _poll_interruption(emitter, chunk, workspace, blocks.fail)
     _jump_if_none_failed(emitter, closure, blocks.portion, blocks.stop)
     text.begin(blocks.fail)
     failure = text.value(f"phi i64 [ {status}, %{blocks.portion} ], [ {INTERRUPTED}, %{stopped} ]")
@@ -127,22 +127,22 @@ def _begin_chunk(thread: _Thread, region: ParallelRegion) -> Value:
     begin = _first_iteration(emitter, region, thread.whole, first)
     end = _first_iteration(emitter, region, thread.whole, end_unit)
     _store_chunk(thread, begin, end)
-    # A chunk of several portions is long: ask before its first one, too.
-    text.branch(text.value(f"icmp sgt {plan.portions.typed}, 1"), blocks.ask, blocks.portion)
+    # A chunk of several portions is long: poll before its first one, too.
+    text.branch(text.value(f"icmp sgt {plan.portions.typed}, 1"), blocks.poll, blocks.portion)
     return end
 
 
 def _run_portion(thread: _Thread, symbol: str, end: Value, passed: list[Value]) -> str:
     """Emit the call for the next portion of a chunk in block `portion`, and what follows one that did not
-    fail in block `went`; return the status of the call."""
+    fail in block `succeeded`; return the status of the call."""
     text, blocks = thread.emitter.text, thread.blocks
     text.begin(blocks.portion)
     first, last = _next_portion(thread.emitter, thread.chunk, end)
     arguments = ", ".join(value.typed for value in [first, last, *passed])
     status = text.value(f"call i64 @{symbol}({arguments})")
-    text.branch(text.value(f"icmp eq i64 {status}, 0"), blocks.went, blocks.fail)
-    text.begin(blocks.went)
-    text.branch(text.value(f"icmp slt {last.typed}, {end.text}"), blocks.ask, blocks.take)
+    text.branch(text.value(f"icmp eq i64 {status}, 0"), blocks.succeeded, blocks.fail)
+    text.begin(blocks.succeeded)
+    text.branch(text.value(f"icmp slt {last.typed}, {end.text}"), blocks.poll, blocks.take)
     return status
 
 
@@ -170,9 +170,7 @@ def _next_portion(emitter: FunctionEmitter, chunk: _Chunk, end: Value) -> tuple[
     return Value(first, "int64"), Value(last, "int64")
 
 
-def _ask_whether_to_stop(
-    emitter: FunctionEmitter, chunk: _Chunk, workspace: Value, fail: str
-) -> str:
+def _poll_interruption(emitter: FunctionEmitter, chunk: _Chunk, workspace: Value, fail: str) -> str:
     """Emit a branch to `fail` if the function of the workspace says so, and return the block of the branch.
     Else, the next portion is the rest of the chunk if it says that this one was short, or half as long."""
     text = emitter.text

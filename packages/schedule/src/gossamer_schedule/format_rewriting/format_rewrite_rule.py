@@ -189,7 +189,7 @@ def _variable(axis: str, taken: set[str]) -> str:
 
 
 def _shape(described: FormatDescription, index_map: IndexMap) -> tuple[Expr, ...] | None:
-    """Return the sizes of the tensor if each index is that along an axis; None if it cannot be told."""
+    """Return the sizes of the tensor if each index is that along an axis; None if one is unknown."""
     lengths = {axis.name: axis.length for axis in described.axes}
     along = dict(zip(index_map.vars, described.buffer.axes, strict=True))
     found = [

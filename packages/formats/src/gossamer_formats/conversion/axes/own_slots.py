@@ -187,7 +187,7 @@ def _add_slots_of_width(axes: TargetAxes, new: CompressedAxis, elements: _Elemen
 
 
 def _require_slots_of_values(axes: TargetAxes, parent: AxisSlot) -> None:
-    """Raise `NotDirectError` if the values of a fiber are not in its slots: an axis before is no ancestor."""
+    """Raise `NotDirectError` if the values of a fiber are not in its slots: an axis is not an ancestor."""
     if parent != axes.value_slot:
         raise NotDirectError("the values have other slots than the axis")
 

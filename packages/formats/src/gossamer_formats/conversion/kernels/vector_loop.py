@@ -41,7 +41,7 @@ class VectorLoop(NamedTuple):
 def vector_loop(nest: Sequence[Stmt], bindings: Sequence[Stmt]) -> VectorLoop | None:
     """Return a nest with bindings in it as one around a vector loop.
 
-    None if the innermost level is no loop over a dense axis of a suitable width, or does more than to bind
+    None if the innermost level is not a loop over a dense axis of a suitable width, or does more than to bind
     variables.
     """
     at = max((depth for depth, each in enumerate(nest) if isinstance(each, For)), default=None)

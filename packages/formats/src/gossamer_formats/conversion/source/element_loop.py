@@ -24,12 +24,15 @@ from gossamer_formats.conversion.source.listed_axes import (
     listed_in_order,
 )
 from gossamer_formats.conversion.source.loop_order import (
-    SolvedAxis,
     layout_sizes,
     lexicographic_loops,
 )
 from gossamer_formats.conversion.source.map_results import bounds_of, in_kernel
-from gossamer_formats.conversion.source.solved_axis import add_solved_axis, ascending_axis
+from gossamer_formats.conversion.source.solved_axis import (
+    SolvedAxis,
+    add_solved_axis,
+    ascending_axis,
+)
 from gossamer_formats.conversion.source.source_axes import (
     SourceAxes,
     axis_of,

@@ -152,7 +152,7 @@ def _digits(
 
 
 def _is_single(axis: Axis, sizes: Mapping[str, int]) -> bool:
-    """Return whether an axis has one coordinate, which is no digit."""
+    """Return whether an axis has one coordinate, which is not a digit."""
     return is_full(axis) and evaluate(axis.length, sizes) == 1
 
 

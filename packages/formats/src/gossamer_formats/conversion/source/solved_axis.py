@@ -2,21 +2,82 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.kernels.statements import compare, let, when
-from gossamer_formats.conversion.maps.inverse_map import logical_variable
+from gossamer_formats.conversion.maps.inverse_map import logical_variable, with_sizes
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
-from gossamer_formats.conversion.source.loop_order import SolvedAxis, solved_axis
 from gossamer_formats.conversion.source.map_results import in_kernel
 from gossamer_formats.conversion.source.source_axes import SourceAxes, width_in
 from gossamer_formats.storage import Array, axes_by_name, evaluate
+from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.arith.affine import Affine, affine_of, expr_of
+from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, index_var, sub
+from gossamer_ir.nodes import Axis, Cast, Expr, FormatDescription, Load, Var
 
 MAX_SKIPPED = 2
 """The most iterations of a loop over a logical dimension for each one of a loop over the axis that is solved:
 a matrix with few columns may have very many rows."""
+
+
+class SolvedAxis(NamedTuple):
+    """A dense axis whose coordinate is that of logical dimension `dimension`, less `rest`: a loop over this
+    dimension can replace that over the axis.
+
+    It is the other logical coordinate as well. It ascends with the contents of index array `array`, which the
+    coordinate along axis `outer` indexes: if they ascend, the elements are sorted lexicographically by
+    `dimension` and the other one.
+    """
+
+    axis: str
+    outer: str
+    dimension: int
+    rest: Expr
+    array: str
+
+
+@lru_cache(maxsize=256)
+def solved_axis(
+    description: FormatDescription, layout: tuple[tuple[str, int], ...]
+) -> SolvedAxis | None:
+    """Return the axis of a format with two dense axes that can be solved for; None if there is none.
+
+    >>> from gossamer_formats.descriptions.dia import dia
+    >>> from gossamer_ir.script import print_expr
+    >>> solved = solved_axis(dia(), (("m", 3), ("n", 4), ("diagonals", 2)))
+    >>> solved.axis, solved.dimension, print_expr(solved.rest)
+    ('J', 0, '0 - T.int64(OFFSETS[d])')
+    """
+    axes, results = axes_by_name(description), map_results(description)
+    names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
+    if len(axes) != 2 or len(results) != 2 or not all(map(_is_root, axes.values())):
+        return None
+    if description.buffer.extra_storage:
+        return None
+    for dimension, other in ((0, results[1]), (1, results[0])):
+        form = affine_of(with_sizes(results[dimension], dict(layout)))
+        terms = dict(form.terms)
+        if not isinstance(other, Var) or terms.pop(other, 0) != 1 or len(terms) != 1:
+            continue
+        ((atom, factor),) = terms.items()
+        load = atom.value if isinstance(atom, Cast) else atom
+        if factor > 0 or not isinstance(load, Load) or len(load.indices) != 1:
+            continue
+        (at,) = load.indices
+        if isinstance(at, Var) and at != other and at.name in names:
+            rest = expr_of(Affine(terms, form.constant))
+            return SolvedAxis(names[other.name], names[at.name], dimension, rest, load.buffer)
+    return None
+
+
+def _is_root(axis: Axis) -> bool:
+    """Return whether an axis is a dense one without parent."""
+    return is_full(axis) and axis.parent is None
 
 
 def ascending_axis(
