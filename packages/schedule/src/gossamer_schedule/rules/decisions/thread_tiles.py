@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from gossamer_schedule.rules.decisions.packing import ThreadTiles, pack_operand
+from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
-from gossamer_schedule.rules.steps.register_tiles import (
-    TileNest,
-    TileNests,
-    accumulate_tile,
-    tile_around,
-)
+from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 
@@ -27,18 +23,7 @@ def run_thread_tiles(
         f"features in {packed.tiles.text}, around the rows {pattern.row}",
         "all rows are computed with a packed tile of the operand before the next one is packed",
     )
-    nests = accumulate_tile(
-        trace,
-        pattern,
-        packed.tiles,
-        update=TileNest(None, loops),
-        holder=pattern.row,
-        reduction=pattern.reduction,
-    )
-    trace.decide(
-        f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",
-        "each element is read once per tile, and the result is written once",
-    )
+    nests = accumulate_row_tile(trace, pattern, tiles=packed.tiles, loops=loops, holder=pattern.row)
     run_tile_in_vectors(trace, nests.all)
     pack_operand(
         trace,

@@ -35,6 +35,7 @@ from gossamer_schedule.rules.decisions.partial_sums import (
     sums_form,
 )
 from gossamer_schedule.rules.decisions.prefetching import prefetch_rows
+from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
 from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
@@ -42,9 +43,7 @@ from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vecto
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.register_tiles import (
-    TileNest,
     TileNests,
-    accumulate_tile,
     tile_around,
 )
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -209,20 +208,14 @@ def _accumulate_tile(
     inner = (*pattern.words, pattern.position)
     loops = tile_around(trace, pattern.feature, tiling.tiles, inner=inner)
     trace.decide(*_tiles_in_words(pattern, tiling))
-    nests = accumulate_tile(
+    return accumulate_row_tile(
         trace,
         pattern,
-        tiling.tiles,
-        update=TileNest(None, loops),
+        tiles=tiling.tiles,
+        loops=loops,
         holder=loops.tile or pattern.row,
-        reduction=pattern.reduction,
         over_iterators=tiling.aligning.pays,
     )
-    trace.decide(
-        f"a tile of row {pattern.row} in registers during the loop over its elements {pattern.position}",
-        "each element is read once per tile, and the result is written once",
-    )
-    return nests
 
 
 def _tiles_in_words(pattern: RowReduction, tiling: GatherTiling) -> tuple[str, str]:
