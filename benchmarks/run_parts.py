@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 
@@ -96,6 +97,11 @@ class Findings:
     program_times: tuple[ProgramTime, ...] = ()
     choice_times: tuple[ChoiceTime, ...] = ()
 
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of `Run` with the same names."""
+        rooflines, cells = tuple(self.rooflines.values()), tuple(self.cells)
+        return {**vars(self), "rooflines": rooflines, "cells": cells}
+
 
 @dataclass(frozen=True)
 class Part:
@@ -161,21 +167,9 @@ def measure_run(job: Job, console: Console) -> Run:
         machine=describe_machine(job.chosen.machine),
         versions=versions_of(job),
         settings=options.settings(job.chosen),
-        rooflines=tuple(findings.rooflines.values()),
-        cells=tuple(findings.cells),
-        call_costs=findings.call_costs,
-        startups=findings.startups,
-        compile_times=findings.compile_times,
-        first_calls=findings.first_calls,
-        python_shares=findings.python_shares,
-        mini_batches=findings.mini_batches,
-        conversion_times=findings.conversion_times,
-        format_builds=findings.format_builds,
-        program_times=findings.program_times,
-        choice_times=findings.choice_times,
-        missing=findings.missing,
         name=options.run_name(job.chosen),
         foreign=round(foreign_share(before, read_meter([job.cpu_seconds])), 3),
+        **findings.fields(),
     )
 
 

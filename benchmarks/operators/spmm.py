@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy import sparse
 
 from benchmarks.matrices import IN_CSR
 from benchmarks.operator_case import Array
-from benchmarks.operators.problem import Problem
+from benchmarks.operators.problem import Marker, Problem
 
 
 class Spmm(Problem):
@@ -21,10 +23,11 @@ class Spmm(Problem):
 
     op = "spmm"
     title = "sparse matrix times dense matrix, CSR"
-    color, marker = "#0072b2", "circle"
-    matrices = IN_CSR
-    feature_sizes = (16, 32, 64, 128, 256, 512, 1024)
-    dtypes = ("float32", "float64")
+    color = "#0072b2"
+    marker: ClassVar[Marker] = "circle"
+    matrices: ClassVar[tuple[str, ...]] = IN_CSR
+    feature_sizes: ClassVar[tuple[int, ...]] = (16, 32, 64, 128, 256, 512, 1024)
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     copies = (1, 1)
 
     def make_operands(self) -> tuple[Array, ...]:

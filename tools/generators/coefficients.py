@@ -43,11 +43,6 @@ def arctangent(x: Decimal) -> Decimal:
     return series(x, lambda n: z * (2 * n - 1) / (2 * n + 1))
 
 
-def hyperbolic_arctangent(x: Decimal) -> Decimal:
-    """Return the hyperbolic arctangent by its series, for small x."""
-    return series(x, lambda n: x * x * (2 * n - 1) / (2 * n + 1))
-
-
 def error_function(x: Decimal) -> Decimal:
     """erf by the series without alternating signs (Abramowitz and Stegun, 7.1.6)."""
     scaled = series(x, lambda n: 2 * x * x / (2 * n + 1))
