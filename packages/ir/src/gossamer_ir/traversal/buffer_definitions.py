@@ -36,6 +36,19 @@ def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
     return frozenset([buffer.name for buffer in allocations(statements(body))])
 
 
+def is_allocation_of(node: Any, names: Container[str]) -> bool:
+    """Return whether a node is a statement that allocates one of some buffers.
+
+    >>> from gossamer_ir.core.build import ONE
+    >>> from gossamer_ir.nodes import Allocate
+    >>> allocate = Allocate(Buffer("W", (ONE,), "int64"))
+    >>> is_allocation_of(allocate, {"W"}), is_allocation_of(allocate, {"X"}), is_allocation_of(ONE, {"W"})
+    (True, False, False)
+    """
+    buffer = allocation_of(node) if isinstance(node, ALLOCATING_STATEMENTS) else None
+    return buffer is not None and buffer.name in names
+
+
 def with_allocation(stmt: S, buffer: Buffer) -> S:
     """Return a statement that allocates another buffer instead of its own.
 
@@ -59,8 +72,7 @@ def without_allocations(body: tuple[Stmt, ...], names: Container[str]) -> tuple[
     """
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
-        buffer = allocation_of(node) if isinstance(node, ALLOCATING_STATEMENTS) else None
-        return () if buffer is not None and buffer.name in names else None
+        return () if is_allocation_of(node, names) else None
 
     return rewrite_body(body, rule, leaves=False)
 

@@ -6,11 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.nodes import AnyBuffer, Function, SparseBuffer
-from gossamer_ir.traversal.buffer_definitions import with_allocation
+from gossamer_ir.traversal.buffer_definitions import is_allocation_of, with_allocation
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import schedule_error
 
@@ -32,7 +30,6 @@ def with_buffer(function: Function, new: AnyBuffer) -> Function:
         return replace(function, buffers=buffers)  # no statement allocates one
 
     def renewed(node: Any) -> Any:
-        is_meant = isinstance(node, ALLOCATING_STATEMENTS) and new.name in names_after(node)
-        return with_allocation(node, new) if is_meant else None
+        return with_allocation(node, new) if is_allocation_of(node, {new.name}) else None
 
     return replace(function, buffers=buffers, body=rewrite_body(function.body, renewed))

@@ -11,7 +11,6 @@ from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS
 from gossamer_ir.errors import ParseError
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.interchange.records import MAX_SIZE
@@ -33,11 +32,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.access_types import INDEXED_NODES
-from gossamer_ir.traversal.buffer_definitions import with_allocation
+from gossamer_ir.traversal.buffer_definitions import is_allocation_of, with_allocation
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
-from gossamer_ir.traversal.statement_queries import names_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
@@ -274,9 +272,8 @@ def _function_with_layout(
     """Return the function that declares the new buffer, and pads it before it is first used."""
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
-        is_allocation = isinstance(node, ALLOCATING_STATEMENTS) and new.name in names_after(node)
         # Directly after the allocation: each allocation has its own slots to fill.
-        return (with_allocation(node, new), *nest) if is_allocation else None
+        return (with_allocation(node, new), *nest) if is_allocation_of(node, {new.name}) else None
 
     if all(buffer.name != new.name for buffer in function.buffers):
         return replace(function, body=rewrite_body(body, rule))
