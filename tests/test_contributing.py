@@ -1,4 +1,5 @@
-"""Paths and commands of README.md and CONTRIBUTING.md: the paths exist, and the checks run the commands."""
+"""Paths and commands of README.md, CONTRIBUTING.md and the recipes of docs/extending: the paths exist, and
+the checks run the commands."""
 
 from __future__ import annotations
 
@@ -6,23 +7,41 @@ import re
 
 import pytest
 
+from tests.support.recipes import FOLDER, recipe_pages
+
 pytestmark = pytest.mark.unserialized
 
 PATH = re.compile(
     r"`((?:packages|plugins|tests|tools|docs|benchmarks|\.ci)(?:/[\w.-]+)*|[\w-]+\.(?:toml|txt|md|py))`"
 )
 
+PLACES = (
+    "CONTRIBUTING.md",
+    ".github/PULL_REQUEST_TEMPLATE.md",
+    "docs/generated-files.md",
+    f"{FOLDER}/*.md",
+)
+"""The documents for contributors."""
 
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", ".github/PULL_REQUEST_TEMPLATE.md"])
-def test_paths_that_contributors_are_sent_to_exist(name, root):
-    paths = set(PATH.findall((root / name).read_text()))
-    assert len(paths) > (50 if name == "CONTRIBUTING.md" else 1)
-    assert [path for path in sorted(paths) if not (root / path).exists()] == []
+
+@pytest.fixture
+def texts(root):
+    """The texts of the documents for contributors, by their paths."""
+    paths = [path for place in PLACES for path in root.glob(place)]
+    return {path.relative_to(root).as_posix(): path.read_text() for path in paths}
 
 
-def test_folders_that_contributors_are_sent_to_are_in_a_folder_of_their_section(root):
+def test_paths_that_contributors_are_sent_to_exist(texts, root):
+    paths = {name: {*PATH.findall(text)} for name, text in texts.items()}
+    assert len(set.union(*paths.values())) > 200
+    assert [name for name, found in paths.items() if not found] == []
+    missing = [path for found in paths.values() for path in found if not (root / path).exists()]
+    assert missing == []
+
+
+def test_folders_that_contributors_are_sent_to_are_in_a_folder_of_their_section(texts, root):
     """A word that ends in a slash is a folder of one that the same section names from the root."""
-    sections = re.split(r"\n##+ ", (root / "CONTRIBUTING.md").read_text())
+    sections = [section for text in texts.values() for section in re.split(r"\n##+ ", text)]
     named = [(section, name) for section in sections for name in re.findall(r"`(\w+)/`", section)]
     assert named
     missing = [
@@ -31,6 +50,15 @@ def test_folders_that_contributors_are_sent_to_are_in_a_folder_of_their_section(
         if not any((root / path / name).is_dir() for path in PATH.findall(section))
     ]
     assert missing == []
+
+
+def test_every_recipe_is_in_the_index(root):
+    index = (root / FOLDER / "README.md").read_text()
+    pages = {path.name for path in (root / FOLDER).glob("*.md")} - {"README.md"}
+    assert {*re.findall(r"\]\(([\w-]+\.md)\)", index)} == pages
+    assert all(
+        title.startswith("Add a") for title in recipe_pages(root).keys() - {"Extending gossamer"}
+    )
 
 
 @pytest.mark.parametrize("session", ["demo", "tests"])

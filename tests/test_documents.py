@@ -103,7 +103,7 @@ def slugs(text):
 
 
 def test_excerpts_are_those_of_the_source(root):
-    found = EXCERPT.findall((root / "CONTRIBUTING.md").read_text())
+    found = [excerpt for path in documents(root) for excerpt in EXCERPT.findall(path.read_text())]
     assert found
     for path, text in found:
         assert text in (root / path).read_text()

@@ -1,5 +1,5 @@
-"""The list "Add a format" in CONTRIBUTING.md is complete: what operators, files and other libraries do with a
-format follows from its record and its description. No other code names a format but CSR, to which all are
+"""The recipe "Add a format" in docs/extending is complete: what operators, files and other libraries do with
+a format follows from its record and its description. No other code names a format but CSR, to which all are
 converted."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pytest
 from gossamer_formats import format_names
 from gossamer_formats.internal_api import COMPOSABLE_FORMATS
 from tests.fuzzing.programs.decomposed import FORMATS, NO_PARTS
+from tests.support.recipes import recipe
 
 pytestmark = pytest.mark.unserialized
 
@@ -54,12 +55,6 @@ def formats_named_in(text, names):
     return sorted({node.value for node in constants if isinstance(node.value, str)} & names)
 
 
-def recipe_of(root, heading):
-    """The text of a section of CONTRIBUTING.md."""
-    text = (root / "CONTRIBUTING.md").read_text()
-    return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-
-
 def test_no_code_beside_the_record_of_a_format_names_it(root):
     names = {*format_names(), *COMPOSABLE_FORMATS.names()} - {CONVERTED_TO}
     folders = [root / folder for folder in (MODELS, *RECORDS)]
@@ -70,8 +65,8 @@ def test_no_code_beside_the_record_of_a_format_names_it(root):
         if not any(folder in (path, *path.parents) for folder in folders)
     }
     assert {path: found for path, found in named.items() if found and path not in LISTED} == NAMED
-    recipe = recipe_of(root, "Add a format")
-    assert all(path in recipe for path in (*LISTED, RECORDS[0]))
+    text = recipe(root, "Add a format")
+    assert all(path in text for path in (*LISTED, RECORDS[0]))
     assert formats_named_in('match name:\n    case "bsr":\n        "docs of sell"', names) == [
         "bsr"
     ]

@@ -1,4 +1,4 @@
-"""A new type of statement needs the entries of the list "Add a node" in CONTRIBUTING.md and nothing else.
+"""A new type of statement needs the entries of the recipe "Add a node" in docs/extending and nothing else.
 
 This file defines one, and sends it from its text through primitives and all passes to a kernel.
 """

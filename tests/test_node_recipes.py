@@ -1,4 +1,4 @@
-"""The lists "Add a node", "Add an axis", "Add an iteration axis" and "Add a fact" in CONTRIBUTING.md are
+"""The recipes "Add a node", "Add an axis", "Add an iteration axis" and "Add a fact" in docs/extending are
 complete: what distinguishes all types is a table, each table is in the list, and no other code asks for the
 type of an axis or of a fact. Code that tells some types of nodes apart is in the list, or is right for a new
 type."""
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import re
 import textwrap
 
 import pytest
@@ -22,6 +21,7 @@ from gossamer_ir.nodes import (
     Node,
 )
 from tests.support import falls_through
+from tests.support.recipes import listed_files
 
 TABLES = {
     "Add an axis": {
@@ -95,7 +95,7 @@ def test_a_table_covers_every_type_and_fails_for_a_new_one(recipe, module, name)
 def test_all_tables_of_expressions_and_of_statements_have_the_same_types(root, module):
     home = importlib.import_module(module)
     assert all(set(getattr(home, name)) == {*types} for name, types in NODE_TABLES[module].items())
-    assert _path_of(module) in _listed(root, "Add a node")
+    assert _path_of(module) in listed_files(root, "Add a node")
 
 
 @pytest.mark.parametrize("recipe", ["Add a node", *TABLES])
@@ -108,7 +108,7 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
         for path in _sources(root)
         if _has_table_of(names, ast.parse(path.read_text()))
     }
-    assert found - _listed(root, recipe) == set()
+    assert found - listed_files(root, recipe) == set()
     assert {_path_of(module) for module in TABLES.get(recipe, ())} <= found
 
 
@@ -116,13 +116,6 @@ def _sources(root):
     return (
         path for place in ("packages", "plugins") for path in root.glob(f"{place}/*/src/**/*.py")
     )
-
-
-def _listed(root, recipe):
-    """The files that a list of CONTRIBUTING.md names."""
-    text = (root / "CONTRIBUTING.md").read_text()
-    section = re.search(rf"^##+ {recipe}\n(.*?)^##", text, re.MULTILINE | re.DOTALL)[1]
-    return set(re.findall(r"`([\w/-]+\.py)`", section))
 
 
 def _path_of(module):
@@ -149,7 +142,7 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
     """Functions and constants about two or more types are in a file of the list "Add a node", or in
     `tests/support/falls_through.py` with the reason why they need no change."""
     names = {kind.__name__ for kind in types}
-    listed = _listed(root, "Add a node")
+    listed = listed_files(root, "Add a node")
     found = {
         f"{_module_of(path)}:{name}"
         for path in _sources(root)

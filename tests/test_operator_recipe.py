@@ -1,4 +1,4 @@
-"""The documents that list the operators name each of them ("Add an operator" in CONTRIBUTING.md)."""
+"""The documents that list the operators name each of them ("Add an operator" in docs/extending)."""
 
 from __future__ import annotations
 
