@@ -52,6 +52,35 @@ def test_large_tensors_are_converted_by_kernels(matrix, without_numpy, source, t
     np.testing.assert_array_equal(found.storage.values, values[permutation])
 
 
+@pytest.mark.parametrize("source", ["csr", "csc", "coo"])
+def test_rows_are_repeated_by_kernels(matrix, without_numpy, source):
+    found = gs.from_scipy(matrix).asformat(source).asformat("ell_rows", width=4)
+    counts = -(-np.diff(matrix.indptr) // 4)
+    np.testing.assert_array_equal(found.arrays["rows"], np.repeat(np.arange(6001), counts))
+    np.testing.assert_array_equal(gs.to_scipy(found.asformat("csr")).toarray(), matrix.toarray())
+
+
+def test_columns_of_blocks_are_chosen_by_kernels(without_numpy):
+    dense = np.random.default_rng(8).integers(1, 9, (1024, 512)).astype(float)
+    chosen = gs.prune(gs.from_scipy(sparse.csr_array(dense)), "v_n_m")
+    found = chosen.asformat("csr").asformat("v_n_m")
+    for handle, array in chosen.arrays.items():
+        np.testing.assert_array_equal(found.arrays[handle], array)
+
+
+@pytest.mark.parametrize("target", ["coo", "csf", "ell3d"])
+@pytest.mark.parametrize("source", ["coo", "csf", "ell3d"])
+def test_tensors_of_three_dimensions_are_converted_by_kernels(without_numpy, source, target):
+    rng = np.random.default_rng(7)
+    count = convert_module.MIN_COMPILED * 5 // 4
+    cells = np.unique(rng.integers(0, (7, 900, 800), (count, 3)), axis=0).astype(np.int32)
+    arrays = {f"indices_{dimension}": cells[:, dimension] for dimension in range(3)}
+    tensor = gs.from_arrays("coo", (7, 900, 800), data=rng.random(len(cells)), **arrays)
+    found = tensor.asformat(source).asformat(target).asformat("coo")
+    for handle, array in tensor.arrays.items():
+        np.testing.assert_array_equal(found.arrays[handle], array)
+
+
 @pytest.mark.parametrize("target", ["csr", "csc", "coo"])
 def test_the_elements_of_coo_may_have_any_order(matrix, without_numpy, target):
     coordinates = matrix.tocoo()

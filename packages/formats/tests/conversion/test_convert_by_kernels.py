@@ -26,6 +26,7 @@ from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.storage import with_order
 from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.errors import FormatError
 from gossamer_ir.script import parse_format
 
 PARAMETERS = {
@@ -40,6 +41,7 @@ PARAMETERS = {
     "dcsr": {},
     "dia": {},
     "ell": {},
+    "ell_rows": {"width": 2},
     "n_m": {"group": 4, "slots": 4},
     "padded_csr": {"width": 4},
     "ragged": {},
@@ -47,15 +49,12 @@ PARAMETERS = {
     "sell": {"height": 4, "sigma": 8},
     "sr_bcrs": {"strip": 3, "width": 2},
     "tiled_csr": {"tile_columns": 8},
-}
-"""The formats of which each is converted to each other by kernels."""
-
-LEFT_TO_NUMPY = {
-    "ell_rows": {"width": 4},
     "v_n_m": {"rows": 2, "group": 4, "chosen": 4, "slots": 4},
 }
-"""The formats to which NumPy converts: of `ell_rows`, rows take as many slots as they need, and the columns
-of `v_n_m` are listed for each block. The list should not grow."""
+"""The formats of matrices, of which each is converted to each other by kernels."""
+
+PARAMETERS_3D = {"coo": {}, "csf": {}, "ell3d": {"group_rows": 2, "width": 2}}
+"""The formats of tensors of three dimensions, of which each is converted to each other by kernels."""
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +65,12 @@ def tensors():
     matrix.data[:] = np.arange(1, matrix.nnz + 1)
     return {
         name: convert(from_scipy(matrix), name, **sizes).tensor
-        for name, sizes in (PARAMETERS | LEFT_TO_NUMPY).items()
+        for name, sizes in PARAMETERS.items()
     }
 
 
-def test_only_listed_formats_are_left_to_numpy():
-    assert {*PARAMETERS, *LEFT_TO_NUMPY, "ell3d"} == {*format_names()}
+def test_no_format_is_left_to_numpy():
+    assert {*PARAMETERS, *PARAMETERS_3D} == {*format_names()}
 
 
 def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None):
@@ -89,23 +88,80 @@ def require_equal_kernels(tensor, target, parameters, *, zeros=None, order=None)
 
 
 @pytest.mark.parametrize("target", PARAMETERS)
-@pytest.mark.parametrize("source", [*PARAMETERS, *LEFT_TO_NUMPY])
+@pytest.mark.parametrize("source", PARAMETERS)
 def test_kernels_store_what_numpy_stores(tensors, source, target):
     require_equal_kernels(tensors[source], target, PARAMETERS[target])
 
 
-# Only matrices are sorted by kernels, and `ell3d` is not sorted: it is left out as a source of COO.
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [("coo", "coo"), ("coo", "csf"), ("csf", "coo"), ("csf", "csf"), ("ell3d", "csf")],
-)
+@pytest.mark.parametrize("target", PARAMETERS_3D)
+@pytest.mark.parametrize("source", PARAMETERS_3D)
 def test_kernels_convert_tensors_of_three_dimensions(source, target):
+    tensor = list_of_elements((4, 19, 23), 120).asformat(source, **PARAMETERS_3D[source])
+    require_equal_kernels(tensor, target, PARAMETERS_3D[target])
+
+
+@pytest.mark.parametrize("target", ["coo", "csf"])
+@pytest.mark.parametrize("dimensions", [3, 4])
+def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(dimensions, target):
+    ordered = list_of_elements((4, 5, 9, 7)[:dimensions], 150)
+    order = np.random.default_rng(10).permutation(ordered.nnz)
+    arrays = {handle: array[order] for handle, array in ordered.arrays.items()}
+    described = coo("float64", dimensions=dimensions, sorted=False)
+    tensor = SparseTensor(Storage(described, dict(ordered.sizes), arrays))
+    require_equal_kernels(tensor, target, {})
+
+
+def list_of_elements(shape, count):
+    """Returns a tensor in COO with at most so many elements."""
     rng = np.random.default_rng(9)
-    cells = np.unique(rng.integers(0, [4, 19, 23], (120, 3)), axis=0).astype(np.int32)
-    arrays = {f"indices_{dimension}": cells[:, dimension] for dimension in range(3)}
-    tensor = from_arrays("coo", (4, 19, 23), data=np.arange(1.0, len(cells) + 1), **arrays)
-    sizes = {"group_rows": 2, "width": 2} if source == "ell3d" else {}
-    require_equal_kernels(convert(tensor, source, **sizes).tensor, target, {})
+    cells = np.unique(rng.integers(0, shape, (count, len(shape))), axis=0).astype(np.int32)
+    arrays = {f"indices_{dimension}": cells[:, dimension] for dimension in range(len(shape))}
+    return from_arrays("coo", shape, data=np.arange(1.0, len(cells) + 1), **arrays)
+
+
+ROWS_IN_EACH_TILE = """
+@T.format
+def rows_of_tiles(
+    data: T.handle, indptr: T.handle, rows: T.handle, columns: T.handle,
+    m: T.int64, n: T.int64, places: T.int64, tile: T.int64, width: T.int64,
+) -> None:
+    JO = T.sp.dense_fixed((n + tile - 1) // tile)
+    I = T.sp.compressed_varied(JO, (m, places), (indptr, rows), "int32", unique=False)
+    JI = T.sp.compressed_fixed(I, (tile, width), columns, "int32")
+    A = T.sp.match_buffer(data, (JO, I, JI), "float64")
+    T.sp.map(lambda jo, i, ji: (i, jo * tile + ji), shape=(m, n))
+"""
+PLACES_OF_ROWS = """
+@T.format
+def places_of_rows(
+    data: T.handle, rows: T.handle, columns: T.handle,
+    m: T.int64, n: T.int64, height: T.int64, places: T.int64, width: T.int64,
+) -> None:
+    IO = T.sp.dense_fixed((m + height - 1) // height)
+    II = T.sp.compressed_fixed(IO, (height, places), rows, "int32", unique=False)
+    J = T.sp.compressed_fixed(II, (n, width), columns, "int32")
+    A = T.sp.match_buffer(data, (IO, II, J), "float64")
+    T.sp.map(lambda io, ii, j: (io * height + ii, j), shape=(m, n))
+"""
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("source", ["csr", "csc", "bsr", "dia", "ell_rows"])
+@pytest.mark.parametrize(
+    ("script", "sizes"), [(ROWS_IN_EACH_TILE, {"tile": 5}), (PLACES_OF_ROWS, {"height": 4})]
+)
+def test_kernels_repeat_rows_of_a_users_format(tensors, source, script, sizes, width):
+    target = parse_format(script)
+    require_equal_kernels(tensors[source], target, sizes | {"width": width})
+
+
+def test_too_few_places_of_repeated_rows_are_an_error(tensors):
+    sizes = {"height": 4, "width": 1, "places": 3}
+    wanted = conversion_target(parse_format(PLACES_OF_ROWS), sizes, rank=2)
+    options = ElementOptions(False, index_dtype=None, wants_permutation=True)
+    assert convert_by_kernels(tensors["csr"].storage, wanted, InterpretedKernel, options) is None
+    with pytest.raises(FormatError, match="3 slots, but"):
+        convert(tensors["csr"], parse_format(PLACES_OF_ROWS), **sizes)
 
 
 @pytest.mark.parametrize("order", [None, np.random.default_rng(0).permutation(19)])

@@ -1,4 +1,4 @@
-"""Conversions in one pass, or by way of CSR and CSC, which sort the elements as the target needs them."""
+"""Conversions in one pass, or by way of other formats, which sort the elements as the target needs them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from gossamer_formats.conversion.recording.recorded_storage import (
     RecordedStorage,
 )
 from gossamer_formats.conversion.recording.recorder import Recorder
+from gossamer_formats.conversion.sorting_formats import CSR, sorting_formats
+from gossamer_formats.conversion.source.element_order import needs_order
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.descriptions.coo import coo
-from gossamer_formats.descriptions.csc import csc
-from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.permutation import compose
 from gossamer_formats.storage import shape_of
-
-_CSR, _CSC = ConversionTarget(csr()), ConversionTarget(csc())
-_BY_ROW, _BY_COLUMN = (ConversionTarget(without_order(each())) for each in (csr, csc))
-"""CSR and CSC whose rows or columns have any order: CSC or CSR that is made from them is sorted."""
 
 
 def record_conversion(
@@ -38,11 +34,9 @@ def record_conversion(
         with recorder.attempt():
             return build_storage(recorder, source, target, options)
     except NotDirectError as error:
-        if not error.needs_order or len(source.shape) != 2:
+        if not error.needs_order:
             return None
-    # One format more is tried before two, since each is a pass over all elements. The last ones sort elements
-    # in any order, by one coordinate and then by the other, as a radix sort does.
-    for formats in ((_CSR,), (_CSC,), (_BY_COLUMN, _CSR), (_BY_ROW, _CSC)):
+    for formats in sorting_formats(len(source.shape)):
         try:
             with recorder.attempt():
                 return _through(recorder, source, (*formats, target), options)
@@ -59,7 +53,7 @@ def _through(
 ) -> RecordedConversion:
     """Return the storage after several conversions."""
     first, *others = targets
-    own = options._replace(requires_order=first not in (_BY_ROW, _BY_COLUMN))
+    own = options._replace(requires_order=not others or needs_order(first.description))
     if not others:
         return build_storage(recorder, source, first, own)
     found = build_storage(recorder, source, first, own._replace(index_dtype=None))
@@ -91,9 +85,9 @@ def _collected(
     recorder: Recorder, source: RecordedStorage, options: ElementOptions
 ) -> RecordedConversion | None:
     """Return the elements whose value is not zero, sorted if this takes one kernel."""
-    for compact in (_CSR, _collection(len(source.shape))):
+    for compact in (CSR, _collection(len(source.shape))):
         if len(source.shape) == len(shape_of(compact.description)):
-            own = options._replace(requires_order=compact is _CSR)
+            own = options._replace(requires_order=compact is CSR)
             try:
                 with recorder.attempt():
                     return build_storage(recorder, source, compact, own)

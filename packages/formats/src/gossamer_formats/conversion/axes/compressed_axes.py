@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer_formats.conversion.axes.bit_axes import add_bits
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray, ValueSlots
 from gossamer_formats.conversion.axes.dense_axes import add_fixed
 from gossamer_formats.conversion.axes.element_bindings import ROOT_SLOT
 from gossamer_formats.conversion.axes.fiber_offsets import (
@@ -15,6 +15,7 @@ from gossamer_formats.conversion.axes.fiber_offsets import (
 )
 from gossamer_formats.conversion.axes.own_slots import add_own_slots, stored_coordinate
 from gossamer_formats.conversion.axes.shared_slots import add_shared_slots
+from gossamer_formats.conversion.axes.slot_ranks import is_repeated, repeated_slots
 from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
 from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
 from gossamer_formats.conversion.axes.target_axes import (
@@ -26,7 +27,7 @@ from gossamer_formats.conversion.axes.target_axes import (
     length_of_axis,
 )
 from gossamer_formats.conversion.kernels.shared_arguments import SINGLE, Size
-from gossamer_formats.conversion.recording.array_scalars import size_of
+from gossamer_formats.conversion.recording.array_scalars import longest_of, size_of, total_of
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
@@ -51,9 +52,8 @@ def add_compressed(axes: TargetAxes, new: CompressedAxis) -> AxisResult:
         return _with_fixed_slots(axes, new, position=ZERO, width=SINGLE)
     if _has_slot_per_element(axes, new):
         return add_own_slots(axes, new)
-    # NumPy sorts the elements, and finds so how often a coordinate is repeated.
-    if not new.indices.unique:
-        raise NotDirectError("slots are repeated as often as the axes below need it")
+    if is_repeated(axes, axis):
+        return _add_repeated_slots(axes, new)
     # One fiber has its elements together, whatever their order: a table of all coordinates takes no sorting.
     if new.parent == ROOT_SLOT:
         return _add_single_fiber(axes, new)
@@ -75,6 +75,30 @@ def _with_fixed_slots(
     result = add_fixed(axes, new.axis, position=position, width=width)
     stored = stored_coordinate(axes, new, has_unused=has_unused)
     return result._replace(storage=BuiltStorage(stored=(stored,)))
+
+
+def _add_repeated_slots(axes: TargetAxes, new: CompressedAxis) -> AxisResult:
+    """Return an axis that stores a coordinate as often as the fibers below need it."""
+    axis, indptr, recorder = new.axis, new.indptr, axes.recorder
+    found = repeated_slots(axes, axis, new.parent)
+    own = BuiltStorage(slots=ValueSlots(are_own=found.are_own))
+    if indptr is None and not is_unknown_list(axes, axis):
+        longest = recorder.decide(longest_of, recorder.compute(np.diff, found.offsets))
+        width = axes.sizes.bind(width_of(axis), longest)
+        if longest > width:
+            # NumPy names the elements of the fiber.
+            raise NotDirectError("a fiber has too many elements")
+        slots = axes.arguments.constant(f"w_slots_{axis.name}", width)
+        result = _with_fixed_slots(axes, new, position=found.rank, width=slots, has_unused=True)
+        return result._replace(elements=found.bindings, storage=result.storage.extended(own))
+    total = recorder.compute(total_of, found.offsets)
+    own = own._replace(stored=(stored_coordinate(axes, new),))
+    if indptr is None:
+        storage = own._replace(slot_counts=list_size(axis, total))
+    else:
+        offsets = fiber_offsets(axes, indptr, offsets=found.offsets, dtype=found.dtype)
+        storage = offsets.storage.extended(own)
+    return AxisResult(sized_slot(axes, axis, found.slot, total), found.bindings, storage)
 
 
 def _has_slot_per_element(axes: TargetAxes, new: CompressedAxis) -> bool:

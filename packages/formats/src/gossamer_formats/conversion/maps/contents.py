@@ -93,7 +93,7 @@ def listed_array(
     array([1, 0, 2, 3, 4])
     """
     rest = np.full(size - listed.size, unused, np.int64)
-    if _are_distinct(description, buffer):
+    if declares_distinct(description, buffer):
         # More than `unused` may be listed: an empty dimension has a coordinate, too.
         rest = np.arange(rest.size) + max(unused, int(listed.max(initial=-1)) + 1)
     return np.concatenate((listed.astype(np.int64, copy=False), rest))
@@ -115,7 +115,7 @@ def scattered_array(
     """
     array = np.full(shape, unused, np.int64)
     array[entries] = values
-    if _are_distinct(description, buffer):
+    if declares_distinct(description, buffer):
         is_unused = np.ones(shape, np.bool_)
         is_unused[entries] = False
         array[is_unused] += np.arange(np.count_nonzero(is_unused))
@@ -128,5 +128,6 @@ def scattered_array(
     return array
 
 
-def _are_distinct(description: FormatDescription, buffer: str) -> bool:
+def declares_distinct(description: FormatDescription, buffer: str) -> bool:
+    """Return whether a format declares that the values of an index array are distinct."""
     return fact_index(description.facts).holds(buffer, Distinct)

@@ -1,0 +1,203 @@
+"""The ranks of elements' slots among those of a group, which an axis above takes in portions.
+
+A coordinate that an axis may repeat has a slot for each portion of the elements below it: the ranks there are
+those of its portions, after the portions of all smaller coordinates of the group.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
+from gossamer_formats.conversion.axes.fiber_offsets import offsets_of_lengths
+from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
+from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
+from gossamer_formats.conversion.axes.slots_in_fibers import slot_within, take_next
+from gossamer_formats.conversion.axes.target_axes import (
+    TargetAxes,
+    coordinate_along,
+    length_of_axis,
+)
+from gossamer_formats.conversion.kernels.statements import load
+from gossamer_formats.conversion.maps.axes_between import axes_between
+from gossamer_formats.conversion.recording.branch import RecordedValue
+from gossamer_formats.conversion.recording.not_direct import NotDirectError
+from gossamer_formats.conversion.target.dtypes import native_index_dtype
+from gossamer_formats.storage import Array, ancestors
+from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
+from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, mul, sub
+from gossamer_ir.nodes import Axis, Expr
+
+
+class SlotRanks(NamedTuple):
+    """The number of slots that each group needs, the rank of an element's slot in its group, and what binds
+    it. `are_own`: each element has a slot of its own."""
+
+    counts: RecordedValue
+    rank: Expr
+    bindings: ElementBindings
+    are_own: bool
+
+
+class Portions(NamedTuple):
+    """The compressed axis whose fibers take the elements of a group in portions of `width`, and the ranks of
+    its slots."""
+
+    axis: Axis
+    width: int
+    ranks: SlotRanks
+    portion: Expr
+    position: Expr
+
+    @property
+    def bindings(self) -> ElementBindings:
+        """What binds the rank, and the position of the element in its portion."""
+        return self.ranks.bindings.extended(
+            ElementBindings(positions={self.axis.name: self.position})
+        )
+
+
+def portions_below(axes: TargetAxes, axis: Axis, fiber: AxisSlot) -> Portions:
+    """Return the portions in which the compressed axis below one takes the elements of a fiber."""
+    below = _axis_of_portions(axes, axis)
+    if below is None:
+        raise NotDirectError("no compressed axis of fixed width takes the elements of the slots")
+    width = axes.sizes.value(width_of(below))
+    ranks = _slot_ranks(axes, below, _group(axes, axis, below, fiber))
+    size = axes.arguments.constant(f"w_{below.name}", width).expr
+    position = ZERO if width == 1 else binary("floormod", ranks.rank, size)
+    return Portions(below, width, ranks, floordiv(ranks.rank, size), position)
+
+
+def is_repeated(axes: TargetAxes, axis: Axis) -> bool:
+    """Return whether a compressed axis stores a coordinate once for each portion of the elements below it."""
+    indices = indices_of(axis)
+    return indices is not None and not indices.unique and _axis_of_portions(axes, axis) is not None
+
+
+def _axis_of_portions(axes: TargetAxes, axis: Axis) -> Axis | None:
+    """Return the next compressed axis of fixed width below an axis; None if there is none, or if its width is
+    that of its longest fiber."""
+    for name in axes.description.buffer.axes:
+        below = axes.by_name[name]
+        is_below = axis.name in ancestors(axes.by_name, name)
+        if is_below and indices_of(below) is not None and not is_varied(below):
+            return below if axes.sizes.is_known(width_of(below)) else None
+    return None
+
+
+class RepeatedSlots(NamedTuple):
+    """The slots of coordinates that may be repeated: the rank of an element's slot among those of its group,
+    the slot of all groups one after the other, the first slots of groups, and what binds the slots."""
+
+    rank: Expr
+    slot: Expr
+    offsets: RecordedValue
+    dtype: str
+    bindings: ElementBindings
+    are_own: bool
+
+
+def repeated_slots(axes: TargetAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
+    """Return the slots of an axis that stores a coordinate once for each portion of its elements."""
+    name, recorder, length = axis.name, axes.recorder, length_of_axis(axes, axis)
+    coordinate = coordinate_along(axes, name)
+    each = slot_within(axes, f"N_each_{name}", outer=group, position=coordinate, width=length)
+    below = portions_below(axes, axis, each)
+    dtype = recorder.decide(native_index_dtype, axes.source.value_count)
+    fibers = each.size.value
+    counts = recorder.compute(largest_portions, below.ranks.counts, fibers, below.width)
+    starts = recorder.compute(offsets_of_lengths, counts, dtype)
+    array = f"PORTIONS_{name}"
+    axes.arguments.array(array, starts, dtype, add(each.size.expr, ONE))
+    slot = add(load(array, each.slot, dtype), below.portion)
+    first = load(array, mul(group.slot, length.expr), dtype)
+    offsets = recorder.compute(_every, starts, length.value)
+    return RepeatedSlots(
+        sub(slot, first), slot, offsets, dtype, below.bindings, below.ranks.are_own
+    )
+
+
+def _every(starts: Array, step: int) -> Array:
+    """Return the first of each `step` starts, and the end."""
+    return np.ascontiguousarray(starts[::step]) if step else np.zeros(1, starts.dtype)
+
+
+def largest_portions(counts: Array, fibers: int, width: int) -> Array:
+    """Return how many portions the largest group of each fiber has.
+
+    >>> largest_portions(np.array([3, 5, 1, 0]), 2, 2)
+    array([3, 1])
+    """
+    portions = -(-counts.reshape(fibers, counts.size // max(fibers, 1)) // width)
+    found: Array = portions.max(axis=1, initial=0)
+    return found
+
+
+def _slot_ranks(axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+    """Return the ranks of the slots of a compressed axis of fixed width in groups."""
+    indices = indices_of(axis)
+    assert indices is not None
+    if is_repeated(axes, axis):
+        found = repeated_slots(axes, axis, group)
+        counts = axes.recorder.compute(np.diff, found.offsets)
+        return SlotRanks(counts, found.rank, found.bindings, found.are_own)
+    if axis.name != axes.description.buffer.axes[-1]:
+        raise NotDirectError("the last axis is not below the slots")
+    if _has_own_slots(axes, axis):
+        return _own_ranks(axes, axis, group)
+    if not indices.unique:
+        raise NotDirectError("elements share slots that are repeated")
+    return _shared_ranks(axes, axis, group)
+
+
+def _has_own_slots(axes: TargetAxes, axis: Axis) -> bool:
+    """Return whether each element has a slot of the last axis: all others are above it, or have one
+    coordinate."""
+    above = {axis.name, *ancestors(axes.by_name, axis.name)}
+    return all(_is_single(axes, axes.by_name[name]) for name in set(axes.by_name) - above)
+
+
+def _is_single(axes: TargetAxes, axis: Axis) -> bool:
+    """Return whether an axis has one coordinate."""
+    return axes.sizes.is_known(axis.length) and axes.sizes.value(axis.length) == 1
+
+
+def _own_ranks(axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+    """Return the ranks of elements that have a slot each: they are counted."""
+    counts = fiber_counts(axes, group, [axis.name])
+    starts = axes.recorder.compute(np.zeros, group.size.value, np.int32)
+    taken = take_next(axes, axis.name, fiber=group, starts=starts)
+    bindings = ElementBindings(statements=taken.statements)
+    return SlotRanks(counts, taken.value, bindings, are_own=True)
+
+
+def _shared_ranks(axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+    """Return the ranks of elements that share slots: those of their coordinates."""
+    fibers = marked_fibers(axes, axis, group)
+    found = rank_in_fiber(axes, axis, parent=group, fibers=fibers)
+    counts = axes.recorder.compute(np.diff, fibers.offsets)
+    return SlotRanks(counts, found.rank, found.bindings, are_own=False)
+
+
+def _group(axes: TargetAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
+    """Return the fiber within which elements are counted: that of the dense axes between two axes."""
+    group = fiber
+    for name in axes_between(axes.by_name, axis, below):
+        between = axes.by_name[name]
+        is_dense = indices_of(between) is None and not is_varied(between)
+        if not is_dense or name not in axes.elements.coordinates:
+            raise NotDirectError(
+                "the axes between the slots and those that are stored are not dense"
+            )
+        group = slot_within(
+            axes,
+            f"N_{axis.name}_{name}",
+            outer=group,
+            position=coordinate_along(axes, name),
+            width=length_of_axis(axes, between),
+        )
+    return group
