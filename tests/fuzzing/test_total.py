@@ -169,6 +169,7 @@ ARGUMENTS = {
     "extract_inspector": [{"dtype": dtype} for dtype in ("int32", "int64", "float32", "none")],
     "use_inspector_results": [{"dtype": dtype} for dtype in ("int32", "int64", "float32", "none")],
     "lower_math": [{"instructions": names} for names in ([], ["fma"], ["none"])],
+    "lower_vscale": [{"vscale": vscale} for vscale in (-1, 0, 1, 2, 3, 1024, 1025, 2**63)],
 }  # fmt: skip
 
 

@@ -79,6 +79,7 @@ BORDERS = (
     Border("gossamer", "lower", "gossamer_lower.internal_api", "lower_with_extensions"),
     Border("gossamer", "lower", "gossamer_lower", "bounds_check_flat"),
     Border("gossamer", "lower", "gossamer_lower", "lower_math"),
+    Border("gossamer", "lower", "gossamer_lower", "lower_vscale"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_pass"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "apply_record"),
     Border("gossamer", "lower", "gossamer_lower.internal_api", "PassRecord.require_kept_promise"),

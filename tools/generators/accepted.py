@@ -13,6 +13,7 @@ from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import STAGES, Buffer, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
@@ -45,7 +46,8 @@ For every script of the testkit, at every stage, these tables show which passes 
 lowered twice: as written, and with the schedule that the rules choose for `{TARGET.text}`.
 A pass that leads from the loop stage to the flat stage is applied to the output of the passes before it;
 every other pass is applied to the module of the stage. `lower_math` is given the instructions of the
-target. `substitute_buffer` replaces the elements of the first read-only buffer of floats by ones.
+target, `lower_vscale` its vscale. `substitute_buffer` replaces the elements of the first read-only buffer
+of floats by ones.
 
 * `{ACCEPTED}`: the pass returns a correct module, for both versions of the program.
 * A letter: the pass raises the error that the last table lists.
@@ -74,6 +76,8 @@ def arguments_for(name: str, module: Module) -> dict[str, Any] | None:
     """Return the arguments of a pass besides the module; None if the pass cannot be applied to it."""
     if name == "lower_math":
         return {"instructions": list(resolve_target(TARGET)[0].instructions(TARGET))}
+    if name == "lower_vscale":
+        return {"vscale": hardware_params(TARGET).fixed_vscale}
     if name == "substitute_buffer" and module.stage in PASSES[name].takes:
         return ones(module)
     return {}

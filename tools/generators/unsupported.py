@@ -102,6 +102,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.depth": "a function that nests too deeply",
     },
     "At run time": {
+        "target.vscale": "scalable vectors on a target without them that has the option `vscale=none`",
         "plugin.undeclared": "a module that needs a capability that the backend did not declare",
         "backend.array_dtype": "an array parameter whose dtype NumPy does not have",
         "backend.scalar_dtype": "a scalar parameter that is a vector, or a float other than "

@@ -179,6 +179,7 @@ MODULES = {
 }
 ARGUMENTS = {
     "lower_math": {"instructions": ["sqrt"]},
+    "lower_vscale": {"vscale": 4},
     "substitute_buffer": {"buffer": "J_indices", "indices": ["p"], "value": "n - 1"},
 }
 SEARCHED = program("for i in T.serial(n): Y[T.search('lower', P, begin=0, end=n, value=i)] = 1")

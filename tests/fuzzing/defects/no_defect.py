@@ -17,6 +17,7 @@ PASSES = {
     "substitute_buffer": _ON_REQUEST,
     "remove_unused_args": _ON_REQUEST,
     "check_index_arrays": "It does nothing without an annotation of the entry, which is not drawn.",
+    "lower_vscale": _ON_REQUEST,
     "lower_math": "It runs before code generation, which has defects of its own.",
     "narrow_lanes": "It is hardly drawn: it changed 1 of 1,650 programs drawn for rules, and none of 3,000 "
     "of the later stages.",

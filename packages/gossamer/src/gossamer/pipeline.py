@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.resolve_target import plugin_of, resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
-from gossamer_ir.errors import ScheduleError
+from gossamer_ir.errors import ScheduleError, UnsupportedError
 from gossamer_ir.interchange.records import (
     LOWERING_PASSES,
     SCHEDULED_STAGES,
@@ -72,7 +72,8 @@ def lower_by_stage(
 ) -> Iterator[Module]:
     """Return the module at each stage from its own to flat, after the schedule's trace for the stage and the
     passes of plugins. A module that is flat already gets missing bounds checks. Math functions without
-    instructions on the target are lowered to arithmetic at the flat stage."""
+    instructions on the target are lowered to arithmetic at the flat stage. On a target without scalable
+    vectors vscale becomes a constant."""
     from gossamer_ir.verify import verify
     from gossamer_lower import bounds_check_flat, lower_math
     from gossamer_schedule import replay
@@ -82,6 +83,7 @@ def lower_by_stage(
     current = verify(module)
     _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":
+        current = _with_fixed_vectors(current, plugin, target)
         # The passes before this stage insert the checks, and have not run.
         current = bounds_check_flat(current)
     while current.stage != "flat":
@@ -93,6 +95,10 @@ def lower_by_stage(
                 intrinsics=plugin.intrinsics if plugin else (),
                 primitives=plugin.primitives if plugin else {},
             )
+        if current.stage == "loop":
+            # After the trace, which makes loops of scalable extent, and before passes that prove more for a
+            # constant.
+            current = _with_fixed_vectors(current, plugin, target)
         # After the trace, since a step names loops that a plugin's pass may rewrite.
         current = plugin.run_passes(current) if plugin else current
         yield current
@@ -101,6 +107,27 @@ def lower_by_stage(
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.run_passes(current) if plugin else current
+
+
+def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | None) -> Module:
+    """Return the module with a constant for vscale if the target has no scalable vectors. Raises
+    `UnsupportedError` (`target.vscale`) if the target has the option `vscale=none`."""
+    from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
+    from gossamer_ir.machine.hardware_params import hardware_params
+    from gossamer_lower import lower_vscale
+
+    if plugin is None or target is None or "vectors.scalable" in plugin.backend.capabilities:
+        return module
+    if not has_scalable_vectors(module):
+        return module
+    vscale = hardware_params(target).fixed_vscale
+    if vscale is None:
+        raise UnsupportedError(
+            "target.vscale",
+            f"The program has scalable vectors, and the target '{target.text}' has none.",
+            hint="Use vscale=native to compile it with vectors of a fixed number of lanes.",
+        )
+    return lower_vscale(module, vscale=vscale)
 
 
 def next_stage(module: Module, *, plugin: Plugin | None = None) -> Module:

@@ -22,6 +22,8 @@ def test_each_option_sets_a_parameter_whose_default_it_has():
         ("l3=65536", "shared_cache", 65536),
         ("gathers=slow", "gathers", "slow"),
         ("cores=4", "cores", 4),
+        ("vscale=8", "vscale", 8),
+        ("vscale=none", "vscale", "none"),
     ],
 )
 def test_an_option_that_is_given_replaces_the_default(option, parameter, value):
@@ -31,7 +33,16 @@ def test_an_option_that_is_given_replaces_the_default(option, parameter, value):
 
 @pytest.mark.parametrize(
     "option",
-    ["vector_bits=100", "l2=0", "l2=-1", "l3=1K", "gathers=none", "cores=0", "cores=many"],
+    [
+        "vector_bits=100",
+        "l2=0",
+        "l2=-1",
+        "l3=1K",
+        "gathers=none",
+        "cores=0",
+        "cores=many",
+        "vscale=3",
+    ],
 )
 def test_a_value_that_is_not_valid_is_ignored_by_rules(option):
     assert hardware_params(Target.parse(f"other-cpu:{option}")) == HardwareParams()
@@ -42,3 +53,11 @@ def test_a_value_that_is_not_valid_is_ignored_by_rules(option):
 )
 def test_a_vector_is_as_narrow_as_its_elements_allow(elements, lanes):
     assert HardwareParams().lanes("float32", holding=elements) == lanes
+
+
+@pytest.mark.parametrize(
+    ("options", "vscale"),
+    [("", 4), (":vector_bits=128", 1), (":vector_bits=256,vscale=16", 16), (":vscale=none", None)],
+)
+def test_vscale_is_that_of_the_vectors_unless_it_is_given(options, vscale):
+    assert hardware_params(Target.parse(f"generic-cpu{options}")).fixed_vscale == vscale

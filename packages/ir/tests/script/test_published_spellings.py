@@ -321,3 +321,48 @@ def test_iteration_over_axes_keeps_their_order():
     iteration = parse_module(RFC).functions[0].body[0]
     assert iteration.axes == (OverAxis("I"), OverAxis("J"), OverAxis("K"))
     assert iteration.kinds == "SSR"
+
+
+VECTORS = """
+@T.prim_func
+def vectors(x: T.handle, y: T.handle, flags: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n, 4), "float32")
+    F = T.match_buffer(flags, (n,), "bool")
+"""
+LANES = "4 * T.vscale()"
+RUN = f"T.ramp(n, 1, {LANES})"
+MASK = f"T.ramp(3, 1, {LANES}) < T.broadcast(n, {LANES})"
+GIVEN_MASK = 'T.get_active_lane_mask("boolxvscalex4", 3, n)'
+
+
+@pytest.mark.parametrize(
+    ("published", "own"),
+    [
+        (f"X.vstore([{RUN}], X.vload([{RUN}]))", f"X[{RUN}] = X[{RUN}]"),
+        (
+            f"X.vstore([{RUN}], 1.0, predicate={GIVEN_MASK})",
+            f"T.store(X, {RUN}, value=1.0, predicate={MASK})",
+        ),
+        (
+            f"v = X.vload([{RUN}], predicate={GIVEN_MASK})",
+            f"v = T.load(X, {RUN}, predicate={MASK}, passthrough=T.broadcast(0.0, {LANES}))",
+        ),
+        (
+            f"v = F.vload([{RUN}], {GIVEN_MASK}, False)",
+            f"v = T.load(F, {RUN}, predicate={MASK}, passthrough=False)",
+        ),
+        (
+            "v = Y.vload([n, 2], predicate=n > 1)",
+            "v = T.load(Y, n, 2, predicate=n > 1, passthrough=0.0)",
+        ),
+        ('m = T.get_active_lane_mask("uint1x8", n, 5)', "m = T.ramp(n, 1, 8) < T.broadcast(5, 8)"),
+        ("v = T.Broadcast(T.int64(2), 4)", "v = T.broadcast(2, 4)"),
+        ("v = T.Ramp(n, 2, 4)", "v = T.ramp(n, 2, 4)"),
+    ],
+)
+def test_vectors_in_the_spelling_of_tvm(published, own):
+    module = parse_module(f"{VECTORS}    {published}\n")
+    assert module == parse_module(f"{VECTORS}    {own}\n")
+    assert parse_module(print_module(module)) == module

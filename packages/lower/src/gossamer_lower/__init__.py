@@ -36,6 +36,7 @@ from gossamer_lower.vector.combine_lane_reductions import combine_lane_reduction
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
 from gossamer_lower.vector.load_windows import load_windows
+from gossamer_lower.vector.lower_vscale import lower_vscale
 from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
@@ -62,6 +63,7 @@ __all__ = [
     "lower_iterations",
     "lower_math",
     "lower_to_flat",
+    "lower_vscale",
     "merge_searches",
     "narrow_lanes",
     "outline_parallel",

@@ -46,6 +46,7 @@ from gossamer_lower.vector.combine_lane_reductions import combine_lane_reduction
 from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
 from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
 from gossamer_lower.vector.load_windows import load_windows
+from gossamer_lower.vector.lower_vscale import lower_vscale
 from gossamer_lower.vector.narrow_lanes import narrow_lanes
 from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
@@ -58,6 +59,8 @@ ORDERED_PASSES: tuple[Callable[..., Module], ...] = (
     use_inspector_results,
     substitute_buffer,
     remove_unused_args,
+    # --- On request, for a target without scalable vectors.
+    lower_vscale,
     # --- To plain statements.
     expand_reducers,
     lower_blocks,

@@ -50,6 +50,7 @@ def test_is_a_backend_and_registers_one():
         ("generic-cpu:l2=large", "generic_cpu.option_value"),
         ("generic-cpu:l3=0", "generic_cpu.option_value"),
         ("generic-cpu:gathers=maybe", "generic_cpu.option_value"),
+        ("generic-cpu:vscale=3", "generic_cpu.option_value"),
         ("generic-cpu:threads=0", "threads.count"),
         ("generic-cpu:threads=many", "threads.count"),
         ("generic-cpu:features=host-000", "generic_cpu.features"),

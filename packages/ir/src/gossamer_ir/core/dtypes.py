@@ -40,6 +40,9 @@ INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
 WORD_STORAGE = ("uint8", "uint16", "uint32", "uint64")
 """The dtypes of the words of a bitmask."""
 
+VSCALE_UNIT_BITS = 128
+"""The bits of a vector register for each unit of vscale, as in Arm SVE."""
+
 _PATTERN = re.compile(r"([a-z]+?\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
 
 
@@ -124,6 +127,26 @@ def _parse(text: str) -> DType:
 def scalar_of(text: str) -> str:
     """Return the name of the scalar type: `float32` for `float32x16`."""
     return _parse(text).scalar
+
+
+def vscale_factor(text: str) -> int:
+    """Return the number of lanes of a scalable vector for each unit of vscale. For a scalar, that of a vector
+    of it that fills a register. Raises `ArgumentError` (`dtype.not_scalable`) for other dtypes.
+
+    >>> vscale_factor("float32xvscalex8"), vscale_factor("float32"), vscale_factor("bool")
+    (8, 4, 16)
+    """
+    kind = _parse(text)
+    if kind.scalable:
+        return kind.lanes
+    if kind.is_vector or kind.kind == "handle":
+        raise ArgumentError(
+            "dtype.not_scalable",
+            f"'{text}' is not the dtype of a scalable vector or of its lanes.",
+            hint="Expected a dtype such as float32 or float32xvscalex4.",
+        )
+    # A bool takes a byte of memory.
+    return VSCALE_UNIT_BITS // max(8, kind.bits)
 
 
 def with_lanes(text: str, lanes: int, *, scalable: bool = False) -> str:

@@ -1,7 +1,7 @@
 """The options of a target that describe a CPU to the rules for schedules: the one list of them.
 
 A backend for CPUs adds them to a resolved target and checks those that a user gives. Rules read them. Of code
-generation, they change only how gathers are compiled.
+generation, they change only how gathers are compiled, and what becomes of scalable vectors.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ from gossamer_ir.interchange.records import Target
 GATHER_SPEEDS = ("fast", "moderate", "slow")
 """Time of a vector of gathered elements compared with loads of its elements one by one: less, about as
 long, or longer."""
+
+
+NATIVE_VSCALE = "native"
+"""The vscale that follows from the width of the vectors of a target."""
+NO_VSCALE = "none"
+"""The vscale of a target on which scalable vectors are an error."""
 
 
 class CpuOption(NamedTuple):
@@ -38,6 +44,12 @@ class CpuOption(NamedTuple):
 
 def _bytes(text: str) -> int | None:
     return _positive(text, limit=1 << 62)
+
+
+def _vscale(text: str) -> int | str | None:
+    if text in (NATIVE_VSCALE, NO_VSCALE):
+        return text
+    return {"1": 1, "2": 2, "4": 4, "8": 8, "16": 16}.get(text)
 
 
 def _cores(text: str) -> int | None:
@@ -67,5 +79,12 @@ CPU_OPTIONS = (
         f"one of {', '.join(GATHER_SPEEDS)}",
     ),
     CpuOption("cores", "cores", _cores, 32, "a number of cores"),
+    CpuOption(
+        "vscale",
+        "vscale",
+        _vscale,
+        NATIVE_VSCALE,
+        f"one of {NATIVE_VSCALE}, {NO_VSCALE}, 1, 2, 4, 8, 16",
+    ),
 )
 """The defaults describe a server with vectors of 512 bits."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cpu_options import CPU_OPTIONS
+from gossamer_ir.machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
 
 
 class HardwareParams(NamedTuple):
@@ -20,7 +20,8 @@ class HardwareParams(NamedTuple):
     vectors split those of the default.
 
     `private_cache` and `shared_cache` are bytes of the second and of the last level. `gathers` is one of
-    `GATHER_SPEEDS`, `cores` the processors on which a kernel runs unless it is told otherwise.
+    `GATHER_SPEEDS`, `cores` the processors on which a kernel runs unless it is told otherwise. `vscale` is
+    the constant that replaces vscale if the CPU has no scalable vectors.
 
     >>> HardwareParams(vector_bits=256).lanes("float64"), HardwareParams().accumulators
     (4, 16)
@@ -31,6 +32,7 @@ class HardwareParams(NamedTuple):
     shared_cache: int = 32 << 20
     gathers: str = "moderate"
     cores: int = 32
+    vscale: int | str = NATIVE_VSCALE
 
     def lanes(self, dtype: str, *, holding: int | None = None) -> int:
         """Return the number of lanes of a vector register; a bool takes a byte of memory.
@@ -50,13 +52,30 @@ class HardwareParams(NamedTuple):
         """The number of accumulators: half of the vector registers (32 with 512 bits, else 16)."""
         return 16 if self.vector_bits >= 512 else 8
 
+    @property
+    def fixed_vscale(self) -> int | None:
+        """The constant that replaces vscale if the CPU has no scalable vectors: by default as many units of
+        128 bits as a vector register has. None if they are an error.
+
+        >>> HardwareParams(vector_bits=256).fixed_vscale, HardwareParams(vscale="none").fixed_vscale
+        (2, None)
+        """
+        if self.vscale == NO_VSCALE:
+            return None
+        return (
+            self.vector_bits // VSCALE_UNIT_BITS
+            if self.vscale == NATIVE_VSCALE
+            else int(self.vscale)
+        )
+
 
 def hardware_params(target: Target) -> HardwareParams:
     """Return the parameters of the hardware that a target describes by its `CPU_OPTIONS`; an option that is
     not given has its default.
 
-    >>> hardware_params(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
-    HardwareParams(vector_bits=256, private_cache=1048576, shared_cache=33554432, gathers='slow', cores=32)
+    >>> params = hardware_params(Target.parse("generic-cpu:vector_bits=256,gathers=slow"))
+    >>> params == HardwareParams(vector_bits=256, gathers="slow")
+    True
     """
     values: dict[str, Any] = {option.parameter: option.value_of(target) for option in CPU_OPTIONS}
     return HardwareParams(**values)

@@ -12,7 +12,7 @@ from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, Expr, Module, Var
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
-from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS
+from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
 from gossamer_ir.script.parser.expressions.expression_readers import expr
 from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -74,7 +74,7 @@ def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
     'add'
     """
     tree = parse_syntax(f"({text}\n)")
-    ctx = ParserContext(Source(f"({text}\n)"), {}, CALL_PARSERS)
+    ctx = ParserContext(Source(f"({text}\n)"), {}, CALL_PARSERS, METHOD_PARSERS)
     subscripted = _buffer_names(tree)
     for name, dtype in dtypes.items():
         is_buffer = name in subscripted

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.nodes import Function, InRange, Node, StageName, Stmt
 from gossamer_ir.script.parser.declarations.parameters import read_parameters
-from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS
+from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.parser.statements.statement_readers import read_statement
 from gossamer_ir.script.source import Source
@@ -60,7 +60,7 @@ def read_parts(
     source: Source, node: ast.FunctionDef, captured: Captured
 ) -> tuple[ParserContext, tuple[Stmt, ...]]:
     """Read the declarations and the body of a function."""
-    ctx = ParserContext(source, captured, CALL_PARSERS)
+    ctx = ParserContext(source, captured, CALL_PARSERS, METHOD_PARSERS)
     read_parameters(ctx, node)
     ctx.scopes.append({})
     body: list[Stmt] = []

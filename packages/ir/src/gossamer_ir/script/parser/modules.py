@@ -64,7 +64,7 @@ def top_level(
 ) -> tuple[list[ast.FunctionDef], Captured]:
     """Return the functions of a text, and the captured values together with the text's own constants."""
     constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
-    ctx = ParserContext(source, constants, {})
+    ctx = ParserContext(source, constants, {}, {})
     definitions = []
     for node in tree.body:
         match node:
@@ -115,7 +115,7 @@ def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
 
 
 def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
-    ctx = ParserContext(source, {}, {})
+    ctx = ParserContext(source, {}, {}, {})
     for item in node.decorator_list:
         for word in item.keywords if isinstance(item, ast.Call) else ():
             if word.arg == "entry":
@@ -126,4 +126,4 @@ def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
 
 
 def _error_at(source: Source, code: str, message: str, node: ast.AST, hint: str = "") -> ParseError:
-    return ParserContext(source, {}, {}).error(code, message, node, hint=hint)
+    return ParserContext(source, {}, {}, {}).error(code, message, node, hint=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
@@ -22,6 +23,14 @@ def dotted(node: ast.expr) -> str | None:
 def call_name(node: ast.AST) -> str | None:
     """Return the dotted name of the member of T that is called; None for anything else."""
     return dotted(node.func) if isinstance(node, ast.Call) else None
+
+
+def method_of(call: ast.Call, methods: Container[str]) -> ast.Attribute | None:
+    """Return `A.vload` of the call of a method of a name other than T; None for other calls."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=name), attr=method) if name != "T":
+            return call.func if method in methods else None
+    return None
 
 
 def bind(ctx: ParserContext, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from gossamer_ir.analysis.reductions import REDUCE_OPS, identity
+from gossamer_ir.core.build import ONE, zero_of
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
@@ -19,6 +20,7 @@ from gossamer_ir.nodes import (
     Broadcast,
     Call,
     Cast,
+    Compare,
     Expr,
     IfThenElse,
     LaneReduce,
@@ -32,7 +34,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )
-from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
 from gossamer_ir.script.parser.arguments.coercion import literal, required_in_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
@@ -51,7 +53,7 @@ from gossamer_ir.script.parser.expressions.expression_readers import (
     load_of,
     unify,
 )
-from gossamer_ir.script.parser.state.context import Handler, ParserContext
+from gossamer_ir.script.parser.state.context import Handler, MethodHandler, ParserContext
 
 _LARGEST = {
     "float16": 65504.0,
@@ -235,15 +237,59 @@ def _transpose_reduce(ctx: ParserContext, call: ast.Call, expected: str | None) 
     return TransposeReduce(reducer_argument(ctx, first), tuple(unify(ctx, tuple(rest), None)))
 
 
+def _active_lane_mask(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
+    """Read TVM's `T.get_active_lane_mask("boolxvscalex4", base, limit)`: a comparison of a ramp, the form
+    that every pass and proof knows."""
+    given = bind(ctx, call, "dtype base limit", required=3)
+    # TVM calls a bool an unsigned integer of one bit.
+    text = required_text(ctx, given["dtype"], "a dtype").replace("uint1x", "boolx")
+    kind = DType.parse(known_dtype(ctx, given["dtype"], text))
+    if kind.kind != "bool" or not kind.is_vector:
+        message = f"Expected a vector of bools such as boolxvscalex4, not '{kind.text}'."
+        raise ctx.error("vector", message, given["dtype"])
+    base, limit = (
+        _required_scalar(ctx, given[name], index_expr(ctx, given[name]))
+        for name in ("base", "limit")
+    )
+    lanes = Lanes(kind.lanes, kind.scalable)
+    return Compare("lt", Ramp(base, ONE, lanes), Broadcast(limit, lanes))
+
+
 def _load(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
     target, named = access(ctx, call)
     plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = bind(ctx, named, "predicate passthrough", required=2)
     predicate = expr(ctx, given["predicate"], "bool")
-    node = given["passthrough"]
-    passthrough = required_in_dtype(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
+    passthrough = _passthrough(ctx, given["passthrough"], plain.dtype)
     return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
+
+
+def _passthrough(ctx: ParserContext, node: ast.expr, dtype: str) -> Expr:
+    return required_in_dtype(ctx, node, expr(ctx, node, dtype), dtype)
+
+
+def _zero(dtype: str) -> Expr:
+    kind = DType.parse(dtype)
+    zero = zero_of(kind.scalar)
+    return Broadcast(zero, Lanes(kind.lanes, kind.scalable)) if kind.is_vector else zero
+
+
+def _vload(ctx: ParserContext, buffer: ast.expr, call: ast.Call, expected: str | None) -> Expr:
+    """Read TVM's `A.vload([i, j], predicate=p, passthrough=v)`. Without a passthrough, which TVM does not
+    have, disabled lanes are zero."""
+    given = bind(ctx, call, "indices predicate passthrough", required=1)
+    indices = items(ctx, given["indices"], "indices")
+    plain = load_of(ctx, buffer_named(ctx, buffer), indices)
+    if "predicate" in given:
+        predicate = expr(ctx, given["predicate"], "bool")
+        other = given.get("passthrough")
+        passthrough = _zero(plain.dtype) if other is None else _passthrough(ctx, other, plain.dtype)
+        return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
+    if "passthrough" in given:
+        message = "A passthrough needs a predicate, which says in which lanes it is the value."
+        raise ctx.error("arguments", message, given["passthrough"])
+    return plain
 
 
 def access(ctx: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
@@ -278,11 +324,17 @@ CALL_PARSERS: Mapping[str, Handler] = {
     "search": _search,
     "vscale": _vscale,
     "ramp": _ramp,
+    "Ramp": _ramp,
     "broadcast": _broadcast,
+    "Broadcast": _broadcast,
     "lane_reduce": _lane_reduce,
     "transpose_reduce": _transpose_reduce,
     "load": _load,
+    "get_active_lane_mask": _active_lane_mask,
     "min_value": partial(_limit, "max"),
     "max_value": partial(_limit, "min"),
 }
 """The readers of calls that are expressions, by their name in `T`."""
+
+METHOD_PARSERS: Mapping[str, MethodHandler] = {"vload": _vload}
+"""The readers of methods of buffers that are expressions."""

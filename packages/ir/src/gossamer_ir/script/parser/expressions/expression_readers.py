@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     UnaryOp,
     Var,
 )
-from gossamer_ir.script.parser.arguments.call_arguments import dotted
+from gossamer_ir.script.parser.arguments.call_arguments import dotted, method_of
 from gossamer_ir.script.parser.arguments.coercion import (
     common_dtype,
     literal,
@@ -86,7 +86,7 @@ def expr(ctx: ParserContext, node: ast.expr, expected: str | None = None) -> Exp
         return ctx.mark(literal(ctx, node, constant, expected), node)
     result: Expr
     if isinstance(node, ast.Call):
-        result = _call_handler(ctx, node)(ctx, node, expected)
+        result = _call(ctx, node, expected)
     else:
         handler = _HANDLERS.get(type(node))
         if handler is None:
@@ -135,6 +135,13 @@ def load_of(ctx: ParserContext, buffer: SparseBuffer | Buffer, nodes: Sequence[a
         indices.append(index_expr(ctx, node))
     dtype = load_dtype(buffer.dtype, indices)
     return Load(buffer.name, indices_in(ctx.layouts.get(buffer.name), indices), dtype)
+
+
+def _call(ctx: ParserContext, node: ast.Call, expected: str | None) -> Expr:
+    method = method_of(node, ctx.methods)
+    if method is not None:
+        return ctx.methods[method.attr](ctx, method.value, node, expected)
+    return _call_handler(ctx, node)(ctx, node, expected)
 
 
 def _call_handler(ctx: ParserContext, node: ast.Call) -> Callable[..., Expr]:

@@ -40,10 +40,17 @@ class ParserContext:
     gives to scalar parameters, of which those used as sizes are int64 in the module.
     """
 
-    def __init__(self, source: Source, captured: Captured, calls: Mapping[str, Handler]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        captured: Captured,
+        calls: Mapping[str, Handler],
+        methods: Mapping[str, MethodHandler],
+    ) -> None:
         self.source = source
         self.captured = captured
         self.calls = calls
+        self.methods = methods
         self.namer = Namer()
         self.labels = Namer()
         self.scopes: list[dict[str, Entity]] = [{}]
@@ -103,3 +110,5 @@ class ParserContext:
 
 Handler: TypeAlias = Callable[[ParserContext, ast.Call, str | None], Expr]
 """Reads a call as an expression; the last argument is the dtype that its context expects, if any."""
+MethodHandler: TypeAlias = Callable[[ParserContext, ast.expr, ast.Call, str | None], Expr]
+"""The same for a method; the second argument is the object."""

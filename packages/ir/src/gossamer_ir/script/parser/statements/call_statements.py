@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Store,
     ThreadExtent,
 )
-from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
+from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items, method_of
 from gossamer_ir.script.parser.arguments.coercion import required_in_dtype, stored_as
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
@@ -58,6 +58,14 @@ def _store(ctx: ParserContext, call: ast.Call) -> Stmt:
         ctx, given["nontemporal"], "the hint nontemporal"
     )
     return Store(plain.buffer, plain.indices, plain.value, predicate, nontemporal)
+
+
+def _vstore(ctx: ParserContext, buffer: ast.expr, call: ast.Call) -> Stmt:
+    """Read TVM's `A.vstore([i, j], value, predicate=p)`; the predicate is optional."""
+    given = bind(ctx, call, "indices value predicate", required=2)
+    plain = store_to(ctx, [buffer, *items(ctx, given["indices"], "indices")], given["value"])
+    predicate = expr(ctx, given["predicate"], "bool") if "predicate" in given else None
+    return Store(plain.buffer, plain.indices, plain.value, predicate)
 
 
 def _atomic(op: AtomicOp) -> StatementReader:
@@ -159,6 +167,11 @@ CALL_STATEMENTS: Mapping[str, StatementReader] = {
 }
 """The readers of calls that are statements, by their name in `T`."""
 
+METHOD_STATEMENTS: Mapping[str, Callable[[ParserContext, ast.expr, ast.Call], Stmt]] = {
+    "vstore": _vstore
+}
+"""The readers of methods of buffers that are statements."""
+
 DECLARATIONS: Mapping[str, DeclarationReader] = {
     "where": blocks.where,
     "reads": blocks.reads,
@@ -185,6 +198,9 @@ FUNCTION_DECLARATIONS: Mapping[str, DeclarationReader] = {
 def read_call(ctx: ParserContext, call: ast.Call) -> Stmt | None:
     """Read a call as a statement; None if it is a declaration. Raises `parse.unknown_call` if neither."""
     name = call_name(call)
+    method = method_of(call, METHOD_STATEMENTS)
+    if method is not None:
+        return METHOD_STATEMENTS[method.attr](ctx, method.value, call)
     if name is None:
         raise ctx.error("statement", "This call is not a statement.", call)
     if name in CALL_STATEMENTS:

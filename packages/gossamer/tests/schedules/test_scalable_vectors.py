@@ -1,0 +1,59 @@
+"""A schedule in scalable vectors gives right results for every vscale, in the interpreter and with fixed
+vectors on a target without scalable ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scalable_programs import BUILDERS, operands
+
+import gossamer as gs
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module, print_module
+from gossamer_lower import lower_to_flat
+
+LANES = "4 * T.vscale()"
+VSCALES = (1, 2, 4, 8, 16)
+
+
+def sizes(vscale: int) -> tuple[int, ...]:
+    """Sizes around one vector, and some that are no multiple of it."""
+    lanes = 4 * vscale
+    return (0, 1, lanes - 1, lanes, lanes + 1, 37, 115)
+
+
+@pytest.mark.parametrize("vscale", VSCALES)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_the_interpreter_runs_each_vscale(name: str, vscale: int) -> None:
+    scheduled = BUILDERS[name](LANES).module
+    flat = lower_to_flat(scheduled)
+    assert has_scalable_vectors(flat)
+    assert parse_module(print_module(flat)) == flat
+    for size in sizes(vscale):
+        arguments, expected = operands(name, size)
+        run(flat, arguments, vscale=vscale)
+        np.testing.assert_array_equal(arguments["c"], expected, err_msg=str(size))
+
+
+@pytest.mark.parametrize("vscale", ["native", *VSCALES])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_fixed_vectors_take_the_place_of_scalable_ones(name: str, vscale: int | str) -> None:
+    builder = BUILDERS[name](LANES)
+    kernel = gs.compile(
+        builder.program, schedule=builder, target=f"generic-cpu:vscale={vscale},threads=2"
+    )
+    for size in sizes(4 if vscale == "native" else int(vscale)):
+        arguments, expected = operands(name, size)
+        kernel(**arguments)
+        np.testing.assert_array_equal(arguments["c"], expected, err_msg=str(size))
+
+
+def test_scalable_vectors_are_an_error_if_the_user_wants_that() -> None:
+    builder = BUILDERS["spmv"](LANES)
+    with pytest.raises(UnsupportedError) as caught:
+        gs.compile(builder.program, schedule=builder, target="generic-cpu:vscale=none")
+    assert caught.value.code == "target.vscale"
+    fixed = BUILDERS["spmv"]("8")
+    gs.compile(fixed.program, schedule=fixed, target="generic-cpu:vscale=none")
