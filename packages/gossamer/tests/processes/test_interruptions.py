@@ -1,4 +1,4 @@
-"""Signals during kernels with much work: Ctrl-C and other handlers that raise stop a parallel loop."""
+"""Signals during kernels with much work: Ctrl-C and other handlers that raise stop a loop."""
 
 import os
 import signal
@@ -29,6 +29,9 @@ def slow(x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
 """
 PLAIN = SLOW.replace("{options}", "")
 WITH_GRAIN = SLOW.replace("{options}", ", grain=1")
+SERIAL = PLAIN.replace("parallel", "serial")
+GROWING = SERIAL.replace("T.serial(n)", "T.serial(T.min(i * i, n))")
+"""Its first iterations, by which the length of portions is chosen, take no time."""
 SHORT, LONG = 100, 100_000_000
 """The number of elements that an iteration adds: less than a microsecond, and about a second."""
 
@@ -65,8 +68,15 @@ def raise_alarm(_number, _frame):
 
 @pytest.mark.parametrize(
     ("script", "rows", "each"),
-    [(PLAIN, 1000, LONG // 100), (WITH_GRAIN, 70_000, LONG // 1000), (PLAIN, 2 * 10**8, SHORT)],
-    ids=["long rows", "with a grain", "short rows"],
+    [
+        (PLAIN, 1000, LONG // 100),
+        (WITH_GRAIN, 70_000, LONG // 1000),
+        (PLAIN, 2 * 10**8, SHORT),
+        (SERIAL, 1000, LONG // 100),
+        (SERIAL, 2 * 10**8, SHORT),
+        (GROWING, 70_000, LONG // 100),
+    ],
+    ids=["long rows", "with a grain", "short rows", "serial", "short serial rows", "growing"],
 )
 @pytest.mark.usefixtures("threads")
 def test_a_handler_that_raises_stops_a_long_loop(script, rows, each, alarm):
@@ -79,12 +89,13 @@ def test_a_handler_that_raises_stops_a_long_loop(script, rows, each, alarm):
     assert time.perf_counter() - start < 5
     few = np.zeros(3, np.float32)
     kernel(x[:1], few)  # the pool of threads works as before
-    assert few.tolist() == [1, 1, 1]
+    assert few.tolist() == ([0, 1, 1] if script is GROWING else [1, 1, 1])
 
 
+@pytest.mark.parametrize("script", [PLAIN, SERIAL], ids=["parallel", "serial"])
 @pytest.mark.usefixtures("threads")
-def test_a_handler_that_returns_lets_the_loop_finish(alarm):
-    kernel = gs.compile(PLAIN)
+def test_a_handler_that_returns_lets_the_loop_finish(script, alarm):
+    kernel = gs.compile(script)
     x, y = np.ones(10_000, np.float32), np.zeros(20_000, np.float32)
     rung = []
     alarm(lambda *_: rung.append(time.perf_counter()), after=0.05)

@@ -45,8 +45,8 @@ SHARED = f"""\
  * one, and return when all have returned: GOMP_parallel of libgomp does. NULL runs all work in the
  * calling thread. `failed_buffer` is set where the status is GOSSAMER_OUT_OF_BOUNDS. Each thread of a
  * long loop calls is_interrupted(&since) before each portion of a chunk, with a `since` of its own that is
- * 0 before the first: 1 stops the loop, 0 goes on, -1 runs the rest of the chunk at once, -2 halves the
- * portions. NULL never stops it. */
+ * 0 before the first: 1 stops the loop, 0 goes on, -1 makes the next portion longer, -2 halves it. NULL
+ * never stops it. */
 struct gossamer_workspace {{
 {_FIELDS}
 }};

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from gossamer_ir.analysis.atomic_accumulation import is_atomic
+from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interchange.kernel_abi import OUT_OF_BOUNDS
+from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS
 from gossamer_ir.nodes import For, Guard, If, Let, Load, While
-from gossamer_ir.traversal.walk import collect
+from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
+from gossamer_llvm.control.portions import (
+    PORTIONS,
+    allocate_portions,
+    begin_portions,
+    is_interruptible,
+    next_portion,
+    poll_interruption,
+)
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
 from gossamer_llvm.emitter.ir_builder import CODE_ALIGNMENT
@@ -42,7 +51,8 @@ def emit_if(emitter: FunctionEmitter, node: If) -> None:
 
 def emit_for(emitter: FunctionEmitter, node: For) -> None:
     """Emit a serial loop in rotated form: the test is at the bottom, so that no pass has to rotate it. It
-    compares for equality with the end, so it terminates even if start + extent wraps."""
+    compares for equality with the end, so it terminates even if start + extent wraps. An outermost loop of
+    the entry can be interrupted between portions of its iterations."""
     if node.kind != "serial":
         raise UnsupportedError(
             f"llvm.for.{node.kind}", f"A loop of kind '{node.kind}' cannot be lowered to LLVM."
@@ -63,10 +73,14 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     inside, outside, before = text.new_block(), text.new_block(), text.block
     # The entry test of the rotated loop.
     some = "true" if count is not None else text.value(f"icmp sgt {extent.typed}, 0")
+    in_portions = _is_interrupted_in_portions(emitter, node)
     text.enter_loop()
     text.branch(some, inside, outside)
     text.begin(inside)
-    _emit_iterations(emitter, node, start, end, before=before, outside=outside)
+    # From 0 to a positive extent nothing can wrap; another start plus extent may.
+    wraps = literal_value(start) != 0
+    emit = _emit_portions if in_portions else _emit_iterations
+    emit(emitter, node, start, end, wraps=wraps, before=before, outside=outside)
     text.leave_loop()
     text.begin(outside)
 
@@ -102,8 +116,57 @@ def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
     text.begin(good)
 
 
+def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
+    """Return whether a loop is outermost and may take long, and nothing inside it polls."""
+    if not emitter.is_entry or emitter.text.is_in_loop:
+        return False
+    # Without a loop inside, a second is about 10^9 iterations; that is too rare to pay for the code of
+    # portions.
+    return contains(LOOPS, *node.body) and not contains(CALLING_STATEMENTS, *node.body)
+
+
+def _emit_portions(
+    emitter: FunctionEmitter,
+    node: For,
+    start: Value,
+    end: Value,
+    *,
+    wraps: bool,
+    before: str,
+    outside: str,
+) -> None:
+    """Emit a loop over portions of the iterations, which polls before each of them."""
+    text, workspace = emitter.text, emitter.workspace
+    portions = allocate_portions(emitter)
+    poll, run, interrupted, after = (text.new_block() for _ in range(4))
+    may_stop = is_interruptible(emitter, workspace)
+    count = text.value(f"select i1 {may_stop}, i64 {PORTIONS}, i64 1")
+    begin_portions(emitter, portions, start, end, Value(count, "int64"))
+    text.branch(may_stop, poll, run)
+    text.begin(interrupted)
+    emitter.fail(str(INTERRUPTED))
+    text.begin(poll)
+    poll_interruption(emitter, portions, workspace, interrupted)
+    text.fall_into(run)
+    first, last = next_portion(emitter, portions, end)
+    text.enter_loop()
+    begin, iterations = text.block, text.new_block()
+    text.fall_into(iterations)
+    _emit_iterations(emitter, node, first, last, wraps=wraps, before=begin, outside=after)
+    text.leave_loop()
+    text.begin(after)
+    text.branch(text.value(f"icmp eq {last.typed}, {end.text}"), outside, poll)
+
+
 def _emit_iterations(
-    emitter: FunctionEmitter, node: For, start: Value, end: Value, *, before: str, outside: str
+    emitter: FunctionEmitter,
+    node: For,
+    start: Value,
+    end: Value,
+    *,
+    wraps: bool,
+    before: str,
+    outside: str,
 ) -> None:
     text, inside = emitter.text, emitter.text.block
     latch, following = text.new_block(), text.forward()
@@ -111,9 +174,7 @@ def _emit_iterations(
     emitter.values[node.var] = Value(var, "int64")
     emitter.body(node.body)
     text.fall_into(latch)
-    # From 0 to a positive extent nothing can wrap.
-    # Another start plus extent may, so it gets no flags.
-    flags = " nuw nsw" if literal_value(start) == 0 else ""
+    flags = "" if wraps else " nuw nsw"
     text.define(following, f"add{flags} i64 {var}, 1")
     done = text.value(f"icmp eq i64 {following}, {end.text}")
     text.branch(done, outside, inside, suffix=_loop_metadata(emitter, node))

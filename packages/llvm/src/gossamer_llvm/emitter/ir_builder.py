@@ -109,6 +109,11 @@ class FunctionText:
         # A list inside the list: instructions hoisted later still come before the loop.
         self._lines.append(loop.lines)
 
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether the current block is inside a loop."""
+        return bool(self._loops)
+
     def leave_loop(self) -> None:
         """End the loop that `enter_loop` started."""
         self._loops.pop()

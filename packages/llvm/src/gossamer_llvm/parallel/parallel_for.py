@@ -10,6 +10,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import ParallelFor
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
+from gossamer_llvm.control.portions import PORTIONS, is_interruptible
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
 from gossamer_llvm.parallel.closure import STATUS, ChunkPlan, write_closure
@@ -35,9 +36,6 @@ further chunks, which take about half a microsecond)."""
 MUCH_WORK = 1 << 16
 """If the work is less than this multiple of the grain, chunks are run as a whole. With the grain of the
 default schedules, that is about 0.1 seconds of work. A loop without a grain may always be much work."""
-
-PORTIONS = 4096
-"""The number of portions of a chunk of much work, between which the loop can be stopped."""
 
 
 def emit_parallel_for(emitter: FunctionEmitter, node: ParallelFor) -> None:
@@ -139,8 +137,7 @@ def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Va
     """Return the number of portions of a chunk: 1 unless there may be much work, and the caller has given a
     function that tells whether to stop."""
     text = emitter.text
-    address = text.value(f"load ptr, ptr {_workspace_field(emitter, 'is_interrupted')}, align 8")
-    may_stop = text.value(f"icmp ne ptr {address}, null")
+    may_stop = is_interruptible(emitter, emitter.workspace)
     if node.grain is not None:
         is_much = text.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
         may_stop = text.value(f"and i1 {may_stop}, {is_much}")

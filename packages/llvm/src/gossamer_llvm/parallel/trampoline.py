@@ -12,8 +12,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.interchange.kernel_abi import INTERRUPTED, LONG, SHORT
-from gossamer_llvm.abi import workspace_address
+from gossamer_ir.interchange.kernel_abi import INTERRUPTED
+from gossamer_llvm.control.portions import (
+    Portions,
+    allocate_portions,
+    begin_portions,
+    next_portion,
+    poll_interruption,
+)
 from gossamer_llvm.emitter.emitters import FunctionEmitter, ModuleEmitter, Value
 from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
 from gossamer_llvm.parallel.closure import COUNTER, STATUS, ChunkPlan, Closure, read_closure
@@ -33,15 +39,6 @@ class _ChunkRange(NamedTuple):
     plan: ChunkPlan
     units: Value
     captures: str
-
-
-class _Chunk(NamedTuple):
-    """The stack slots of a chunk: the iteration at which the next portion begins, the number of iterations of
-    a portion, and what the function that is asked whether to stop keeps."""
-
-    next: str
-    step: str
-    since: str
 
 
 class _Blocks(NamedTuple):
@@ -68,7 +65,7 @@ class _Thread(NamedTuple):
     emitter: FunctionEmitter
     closure: Closure
     whole: _ChunkRange
-    chunk: _Chunk
+    portions: Portions
     blocks: _Blocks
 
 
@@ -90,16 +87,16 @@ def define_trampoline(
     others = values[len(plan) :]
     captured, passed = others[: len(region.captures)], others[len(region.captures) :]
     text = emitter.text
-    chunk = _Chunk(*(text.alloca("i64", align=8) for _ in _Chunk._fields))
+    portions = allocate_portions(emitter)
     units = Value(text.value(f"mul i64 {plan.threads.text}, {UNITS_PER_SHARE}"), "int64")
     whole = _ChunkRange(plan, units, "".join(f", {value.typed}" for value in captured))
     blocks = _Blocks(*(text.new_block() for _ in _Blocks._fields))
-    thread = _Thread(emitter, closure, whole, chunk, blocks)
+    thread = _Thread(emitter, closure, whole, portions, blocks)
     text.fall_into(blocks.take)
     end = _begin_chunk(thread, region)
     status = _run_portion(thread, unit.symbols[region.function], end, [*passed, workspace])
     text.begin(blocks.poll)
-    stopped = _poll_interruption(emitter, chunk, workspace, blocks.fail)
+    stopped = poll_interruption(emitter, portions, workspace.text, blocks.fail)
     _jump_if_none_failed(emitter, closure, blocks.portion, blocks.stop)
     text.begin(blocks.fail)
     failure = text.value(f"phi i64 [ {status}, %{blocks.portion} ], [ {INTERRUPTED}, %{stopped} ]")
@@ -126,7 +123,7 @@ def _begin_chunk(thread: _Thread, region: ParallelRegion) -> Value:
     )
     begin = _first_iteration(emitter, region, thread.whole, first)
     end = _first_iteration(emitter, region, thread.whole, end_unit)
-    _store_chunk(thread, begin, end)
+    begin_portions(emitter, thread.portions, begin, end, plan.portions)
     # A chunk of several portions is long: poll before its first one, too.
     text.branch(text.value(f"icmp sgt {plan.portions.typed}, 1"), blocks.poll, blocks.portion)
     return end
@@ -137,59 +134,13 @@ def _run_portion(thread: _Thread, symbol: str, end: Value, passed: list[Value]) 
     fail in block `succeeded`; return the status of the call."""
     text, blocks = thread.emitter.text, thread.blocks
     text.begin(blocks.portion)
-    first, last = _next_portion(thread.emitter, thread.chunk, end)
+    first, last = next_portion(thread.emitter, thread.portions, end)
     arguments = ", ".join(value.typed for value in [first, last, *passed])
     status = text.value(f"call i64 @{symbol}({arguments})")
     text.branch(text.value(f"icmp eq i64 {status}, 0"), blocks.succeeded, blocks.fail)
     text.begin(blocks.succeeded)
     text.branch(text.value(f"icmp slt {last.typed}, {end.text}"), blocks.poll, blocks.take)
     return status
-
-
-def _store_chunk(thread: _Thread, begin: Value, end: Value) -> None:
-    """Emit the stores of the state of a chunk before its first portion."""
-    emitter, chunk, portions = thread.emitter, thread.chunk, thread.whole.plan.portions
-    text = emitter.text
-    length = text.value(f"sub {end.typed}, {begin.text}")
-    each = text.value(f"sdiv i64 {length}, {portions.text}")
-    step = emitter.call("i64", "llvm.smax.i64", f"i64 {each}, i64 1")
-    for value, slot in ((begin.text, chunk.next), (step, chunk.step), ("0", chunk.since)):
-        text.line(f"store i64 {value}, ptr {slot}, align 8")
-
-
-def _next_portion(emitter: FunctionEmitter, chunk: _Chunk, end: Value) -> tuple[Value, Value]:
-    """Return the first iteration of the next portion and its end."""
-    text = emitter.text
-    first = text.value(f"load i64, ptr {chunk.next}, align 8")
-    step = text.value(f"load i64, ptr {chunk.step}, align 8")
-    # By the iterations that are left: the sum of the first one and the step might wrap.
-    rest = text.value(f"sub {end.typed}, {first}")
-    length = emitter.call("i64", "llvm.smin.i64", f"i64 {step}, i64 {rest}")
-    last = text.value(f"add i64 {first}, {length}")
-    text.line(f"store i64 {last}, ptr {chunk.next}, align 8")
-    return Value(first, "int64"), Value(last, "int64")
-
-
-def _poll_interruption(emitter: FunctionEmitter, chunk: _Chunk, workspace: Value, fail: str) -> str:
-    """Emit a branch to `fail` if the function of the workspace says so, and return the block of the branch.
-    Else, the next portion is the rest of the chunk if it says that this one was short, or half as long."""
-    text = emitter.text
-    going = text.new_block()
-    place = text.value(workspace_address(workspace.text, "is_interrupted"))
-    function = text.value(f"load ptr, ptr {place}, align 8")
-    answer = text.value(f"call i64 {function}(ptr {chunk.since})")
-    asking = text.block
-    text.branch(text.value(f"icmp sgt i64 {answer}, 0"), fail, going)
-    text.begin(going)
-    step = text.value(f"load i64, ptr {chunk.step}, align 8")
-    is_short = text.value(f"icmp eq i64 {answer}, {SHORT}")
-    is_long = text.value(f"icmp eq i64 {answer}, {LONG}")
-    # At least 1.
-    half = text.value("lshr i64 " + text.value(f"add i64 {step}, 1") + ", 1")
-    less = text.value(f"select i1 {is_long}, i64 {half}, i64 {step}")
-    next_step = text.value(f"select i1 {is_short}, i64 {2**63 - 1}, i64 {less}")
-    text.line(f"store i64 {next_step}, ptr {chunk.step}, align 8")
-    return asking
 
 
 def _jump_if_none_failed(emitter: FunctionEmitter, closure: Closure, going: str, stop: str) -> None:

@@ -28,8 +28,8 @@ first:
   ret i64 0
 measured:
   %elapsed = sub i64 %now, %before
-  ; After a portion of less than 0.1 ms, the rest of its chunk is run at once. If iterations take equally
-  ; long, that is less than half a second, since chunks have 4,096 portions.
+  ; After a portion of less than 0.1 ms, the next one has 8 times as many iterations. If they take equally
+  ; long, that is less than 1 ms.
   %is.short = icmp slt i64 %elapsed, 100000
   br i1 %is.short, label %short, label %long
 short:
