@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import options, records
+from benchmarks import options, run_files
 from benchmarks.contenders import NAMES, OURS
 from benchmarks.records import FAILED, Run
 from benchmarks.report.run_report import print_run, write_report
@@ -34,14 +34,14 @@ def run_command(chosen: argparse.Namespace, console: Console) -> int:
 
 def store(run: Run, folder: Path, console: Console) -> None:
     """Write the data, the page and the picture."""
-    path = records.save(run, folder)
+    path = run_files.save(run, folder)
     for written in (path, *write_report(path, run)):
         console.print(f"stored {written}", soft_wrap=True)
 
 
 def report_command(chosen: argparse.Namespace, console: Console) -> int:
     """Print a stored run and write its page and picture again."""
-    run = records.load(chosen.file)
+    run = run_files.load(chosen.file)
     print_run(run, console)
     for written in write_report(chosen.file, run):
         console.print(f"wrote {written}", soft_wrap=True)

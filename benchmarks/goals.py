@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from benchmarks.contenders import CHOSEN, OURS
 from benchmarks.matrices import GENERATED, KINDS
 from benchmarks.operators import OPERATORS
-from benchmarks.records import Cell, FirstCallState
+from benchmarks.records import Cell
 
 LIBRARIES = ("mkl", "scipy", "numba", "torch")
 """The contenders that are libraries of their own."""
@@ -129,30 +129,6 @@ class Outcome:
     def is_met(self) -> bool:
         return self.mean >= self.goal.mean and self.least >= self.goal.least
 
-
-FIRST_CALLS: dict[tuple[str, FirstCallState], float] = {
-    ("spmm", "first call"): 150.0,
-    ("attention", "first call"): 250.0,
-    ("spmm", "second kernel"): 20.0,
-    ("attention", "second kernel"): 60.0,
-}
-"""Goals for the milliseconds of CPU of calls with nothing cached, by operator and state."""
-
-PYTHON_SHARES = {
-    "spmm, all but LLVM": 1.0,
-    "spmv, all but LLVM": 1.0,
-    "sddmm, all but LLVM": 1.0,
-    "200 nodes, lowering": 1.0,
-    "spmm, replaying 30 steps": 2.0,
-}
-"""Goals for the time of Python divided by that of LLVM for the same kernel, by subject of `python_share`."""
-
-CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0
-"""Goals for the time of SciPy divided by that of gossamer over all conversions: geometric mean, and least."""
-
-CHOICE_OF_BEST, CHOICE_OF_CSR = 0.9, 0.95
-"""Goals for the time of the fastest format, and of CSR, divided by that of the chosen format, in each
-case."""
 
 GOALS = (
     Goal("spmm", mean=1.15, least=0.9),

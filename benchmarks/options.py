@@ -13,22 +13,11 @@ from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.harness.tasks import MAX_BYTES, Selection
 from benchmarks.matrices import NAMES
 from benchmarks.operators import OPERATORS
-from benchmarks.parts import compile_time
-from benchmarks.records import RESULTS
+from benchmarks.ordered_parts import PARTS
+from benchmarks.parts import kernels
+from benchmarks.parts.helpers.part import Part
+from benchmarks.run_files import RESULTS
 
-PARTS = (
-    "roofline",
-    "kernels",
-    "calls",
-    "startup",
-    "compile",
-    "first",
-    "python",
-    "batches",
-    "conversions",
-    "programs",
-    "choice",
-)
 QUICK_MATRICES = (
     "cora",
     "ogbn_arxiv",
@@ -37,7 +26,6 @@ QUICK_MATRICES = (
     "blocks_4096",
 )
 QUICK_FEATURES = (32, 512)
-QUICK_PARTS = ("roofline", "kernels", "calls", "startup")
 PLACES = ("command", "output", "python", "variants", "no_save")
 """Options that are not stored: they are about this machine."""
 
@@ -54,7 +42,12 @@ def parser() -> argparse.ArgumentParser:
         description="gossamer and other contenders, each in a process of its own; without a command: run",
     )
     commands = command.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="measure, print and store")
+    run = commands.add_parser(
+        "run",
+        help="measure, print and store",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="parts of a run, in the order of measurement:\n" + part_lines(),
+    )
     add_selection(run)
     add_manner(run)
     report = commands.add_parser("report", help="print a stored run; write its page and picture")
@@ -63,6 +56,15 @@ def parser() -> argparse.ArgumentParser:
         "--readme", action="store_true", help="show the stored runs in benchmarks/README.md"
     )
     return command
+
+
+def part_lines() -> str:
+    """Return a line for each part: its name, what it measures, and the options that select what."""
+    lines = []
+    for part in PARTS.values():
+        selected = f" ({', '.join(f'--{name}' for name in part.options)})" if part.options else ""
+        lines.append(f"  {part.name:12} {part.description}{selected}")
+    return "\n".join(lines)
 
 
 def add_selection(run: argparse.ArgumentParser) -> None:
@@ -79,7 +81,7 @@ def add_selection(run: argparse.ArgumentParser) -> None:
         choices=contenders.NAMES,
         help="by default the usual ones of an operator",
     )
-    add("--parts", nargs="+", choices=PARTS, help="by default all of them")
+    add("--parts", nargs="+", choices=tuple(PARTS), help="by default all of them")
     add("--quick", action="store_true", help="a smaller selection, in about three minutes")
 
 
@@ -169,20 +171,17 @@ def optional(values: Iterable[Value] | None) -> tuple[Value, ...] | None:
     return None if values is None else tuple(values)
 
 
-def parts_of(chosen: argparse.Namespace) -> tuple[str, ...]:
-    """Return the parts to run."""
-    return tuple(chosen.parts or (QUICK_PARTS if chosen.quick else PARTS))
+def parts_of(chosen: argparse.Namespace) -> tuple[Part, ...]:
+    """Return the parts to run, in the order of measurement."""
+    if chosen.parts:
+        return tuple(part for name, part in PARTS.items() if name in chosen.parts)
+    return tuple(part for part in PARTS.values() if part.is_quick or not chosen.quick)
 
 
 def plan_of(chosen: argparse.Namespace) -> SamplingPlan:
     """Return the numbers and durations of measurements."""
     rounds, budget = chosen.rounds or (3 if chosen.quick else 5), chosen.budget or 120.0
     return SamplingPlan(rounds=rounds, budget_seconds=budget)
-
-
-def compile_processes(chosen: argparse.Namespace) -> int:
-    """Return the number of fresh processes for compile times."""
-    return compile_time.FEW_PROCESSES if chosen.quick else compile_time.PROCESSES
 
 
 def settings(chosen: argparse.Namespace) -> dict[str, str]:
@@ -205,7 +204,7 @@ def run_name(chosen: argparse.Namespace) -> str | None:
     'selected'
     """
     parts = parts_of(chosen)
-    words = [] if "kernels" in parts else [name for name in PARTS if name in parts]
+    words = [] if kernels.PART in parts else [part.name for part in parts]
     if not settings(chosen).keys() <= REPEATED:
         words.append("selected")
     return "-".join(words) or None

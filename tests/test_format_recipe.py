@@ -39,8 +39,8 @@ NAMED = {
 """Files that name a format for a reason that does not concern a new one."""
 LISTED = {
     "packages/testkit/src/gossamer_testkit/corpus/oracles/by_name.py",
-    "benchmarks/parts/choice.py",
-    "benchmarks/parts/conversions.py",
+    "benchmarks/parts/processes/choice.py",
+    "benchmarks/parts/processes/conversions.py",
 }
 """Files with a line for each format that the list has."""
 PACKAGES = (

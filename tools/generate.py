@@ -34,6 +34,7 @@ NAMES = (
     "rules",
     "plugins",
     "command_line",
+    "benchmark_parts",
     "pictures",
     "gallery",
 )

@@ -1,1 +1,1 @@
-"""The parts of a run beside kernels, one file each: calls, start, compile time, mini-batches."""
+"""The parts of a run, one file each with a record `PART`; `run_parts.ORDERED_PARTS` lists them."""

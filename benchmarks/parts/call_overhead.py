@@ -11,16 +11,19 @@ from __future__ import annotations
 import ctypes
 import statistics
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 from scipy import sparse
 
 import gossamer as gs
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.records import CallCost
+from benchmarks.parts.helpers.part import Part, PartError, Series
+from benchmarks.text_tables import Sheet
 from gossamer.operators import operator_named
 from gossamer_backend import BoundCall
 from gossamer_backend.call.abi import Workspace
@@ -40,25 +43,36 @@ SECONDS_PER_OPERATOR = 5.0
 """Used only to estimate the duration."""
 
 
-class WrongCallError(Exception):
+class WrongCallError(PartError):
     """A call gave a wrong result."""
 
 
-def estimated_seconds() -> float:
+class CallCost(msgspec.Struct, frozen=True):
+    """Microseconds of a call on one element, and its limit (None: none)."""
+
+    op: str
+    what: str
+    median_us: float
+    limit_us: float | None
+
+    @property
+    def is_met(self) -> bool:
+        return self.limit_us is None or self.median_us < self.limit_us
+
+
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration for all operators."""
     return SECONDS_PER_OPERATOR * len(OPERATORS)
 
 
-def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
+def measure_call_costs(job: Job, bar: Bar) -> Iterator[CallCost]:
     """Measure all ways to call each operator; only the bound call has a limit."""
-    costs: list[CallCost] = []
     for op in OPERATORS:
         bar.describe(f"what a call of {op} costs")
         medians = measure(calls_of(op))
         for what, time in medians.items():
-            costs.append(CallCost(op, what, time, LIMIT_US if what == BOUND else None))
+            yield CallCost(op, what, time, LIMIT_US if what == BOUND else None)
         bar.advance(SECONDS_PER_OPERATOR)
-    return tuple(costs)
 
 
 def calls_of(op: str) -> dict[str, Call]:
@@ -96,3 +110,24 @@ def measure(calls: dict[str, Call]) -> dict[str, float]:
             count = CALLS if "SciPy" not in name else CALLS // 50
             samples[name].append(timeit.timeit(call, number=count) / count * 1e6)
     return {name: float(f"{statistics.median(times):.4g}") for name, times in samples.items()}
+
+
+def calls_sheet(costs: Iterable[CallCost]) -> Sheet:
+    """Return costs of calls on one element against their goals."""
+    columns = ("op", "call", "median", "wanted below", "")
+    sheet = Sheet("cost of a call, us, one element, one thread", columns, words=2)
+    for cost in costs:
+        limit = "-" if cost.limit_us is None else f"{cost.limit_us:g}"
+        verdict = "" if cost.limit_us is None else "met" if cost.is_met else "MISSED"
+        sheet.rows.append((cost.op, cost.what, f"{cost.median_us:.2f}", limit, verdict))
+    return sheet
+
+
+PART = Part(
+    "calls",
+    "the overhead of a call: kernels of a matrix with one element",
+    (Series("call_costs", CallCost, summary=calls_sheet),),
+    estimated_seconds,
+    measure_call_costs,
+    is_quick=True,
+)

@@ -9,60 +9,57 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
 
-import numpy as np
+import msgspec
 
-import gossamer as gs
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.matrices import BLOCKS, IN_CSR, available, load_matrix
-from benchmarks.operator_case import OPERAND_OFFSET, Array, aligned_copy
-from benchmarks.parts.fresh_process import run_fresh
-from benchmarks.parts.measured_operators import takes_vectors
-from benchmarks.records import ChoiceTime
-from gossamer.operator_calls.chosen_format import Stored, in_format
-from gossamer.operators import operator_named, product_names
-from gossamer_formats import SparseTensor
-from gossamer_tune import Estimate, MatrixProperties, properties_of
+from benchmarks.matrices import BLOCKS, IN_CSR, available
+from benchmarks.parts.helpers.fresh_process import run_fresh
+from benchmarks.parts.helpers.measured_operators import takes_vectors
+from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.processes.choice import Case
+from benchmarks.text_tables import Sheet
+from gossamer.operators import product_names
+
+CHOICE_OF_BEST, CHOICE_OF_CSR = 0.9, 0.95
+"""Goals for the time of the fastest format, and of CSR, divided by that of the chosen format, in each
+case."""
 
 FEATURES, THREADS = (32, 128, 512), (1, 2)
 """The numbers of features and of threads that are measured unless others are chosen."""
 
-MANY_CALLS = 10**9
-"""Calls for which any conversion pays."""
-
-SAMPLES, SAMPLE_SECONDS = 7, 0.004
-"""The samples of a format, and the least duration of one."""
-
-MIN_FILL = 0.2
-"""Blocks with fewer elements than this fraction of their slots are left out, since they take memory only."""
-
-MAX_BYTES = 500 * 10**6
-"""Cases with larger dense operands are left out."""
-
-MIN_IN_TILE = 1.0
-"""Tiles in which a row has fewer elements than this on average are left out: nearly all of their time is
-spent on rows without an element."""
-
-TILE_COLUMNS, SLICE_HEIGHTS = (64, 128, 256, 512), (8, 16, 32)
-"""The parameters of `tiled_csr` and of `sell` that are measured."""
-
 ESTIMATED_SECONDS_PER_CASE = 1.0
 
 
-Clock: TypeAlias = Callable[[], float]
+class ChoiceTime(msgspec.Struct, frozen=True):
+    """Milliseconds of an operator with a matrix in each format, by the text of the format, the one that the
+    model of `gossamer.prepare` chose, and the cycles that the model expected."""
 
-
-class Case(NamedTuple):
-    """An operator, the number of features (1: a vector), a dtype, and a number of threads."""
-
+    matrix: str
     op: str
     features: int
     dtype: str
     threads: int
+    chosen: str
+    expected_cycles: dict[str, float]
+    times_ms: dict[str, float]
+
+    @property
+    def best(self) -> str:
+        """The fastest format."""
+        return min(self.times_ms, key=self.times_ms.__getitem__)
+
+    @property
+    def of_best(self) -> float:
+        """The time of the fastest format over that of the chosen one."""
+        return self.times_ms[self.best] / self.times_ms[self.chosen]
+
+    @property
+    def of_csr(self) -> float:
+        """The time of CSR over that of the chosen format."""
+        return self.times_ms["csr"] / self.times_ms[self.chosen]
 
 
 def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
@@ -97,164 +94,75 @@ def cases_of(
     ]
 
 
-def estimated_seconds(matrices: Sequence[str], cases: Sequence[Case]) -> float:
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    return ESTIMATED_SECONDS_PER_CASE * len(matrices) * len(cases)
+    cases = len(cases_of_job(job))
+    return ESTIMATED_SECONDS_PER_CASE * len(chosen_matrices(job.chosen.matrix)) * cases
 
 
-def measure_choices(
-    matrices: Sequence[str], cases: Sequence[Case], bar: Bar
-) -> tuple[ChoiceTime, ...]:
-    """Measure the cases for those matrices that are available, each matrix in a fresh process."""
-    found: list[ChoiceTime] = []
-    for name in available(matrices):
+def measure_choices(job: Job, bar: Bar) -> Iterator[ChoiceTime]:
+    """Measure all formats of each available matrix and the choice of one, each matrix in a fresh process."""
+    cases = cases_of_job(job)
+    for name in available(chosen_matrices(job.chosen.matrix)):
         bar.describe(f"formats of {name}")
-        arguments = ("-m", "benchmarks.parts.choice", name, json.dumps(cases))
-        found += [ChoiceTime(**one) for one in json.loads(run_fresh(sys.executable, *arguments))]
+        arguments = ("-m", "benchmarks.parts.processes.choice", name, json.dumps(cases))
+        for one in json.loads(run_fresh(sys.executable, *arguments)):
+            yield ChoiceTime(**one)
         bar.advance(ESTIMATED_SECONDS_PER_CASE * len(cases))
-    return tuple(found)
 
 
-# --- in the fresh process
+def cases_of_job(job: Job) -> list[Case]:
+    """Return the cases that the options select."""
+    chosen = job.chosen
+    return cases_of(chosen.op, chosen.features, chosen.dtype, chosen.threads)
 
 
-def candidates_of(found: MatrixProperties, op: str) -> Iterator[Estimate]:
-    """Yield the formats in which the library computes an operator, whatever the model thinks of them."""
-    yield candidate("csr")
-    yield candidate("hyb", c=1)
-    yield from _vector_formats(found) if takes_vectors(op) else _matrix_formats(found)
-    for size in _filled_blocks(found):
-        if not found.rows % size and not found.columns % size:
-            yield candidate("bsr", block_rows=size, block_columns=size)
+def choices_sheet(times: Sequence[ChoiceTime]) -> Sheet:
+    """Return, for each case, the times of CSR, of the best format and of the chosen one, and their ratios."""
+    columns = ("matrix", "best format", "chosen", "op", "K", "dtype", "thr")
+    figures = ("CSR ms", "best ms", "chosen ms", "best / chosen", "CSR / chosen", "")
+    best, csr = min(one.of_best for one in times), min(one.of_csr for one in times)
+    met = sum(one.of_best >= CHOICE_OF_BEST and one.of_csr >= CHOICE_OF_CSR for one in times)
+    verdict = "met" if met == len(times) else f"MISSED by {len(times) - met} of {len(times)}"
+    sheet = Sheet(
+        "the chosen format: least time of a format / time of the chosen one",
+        (*columns, *figures),
+        words=3,
+        note=f"least of the best {best:.2f} (wanted {CHOICE_OF_BEST:.2f}), of CSR {csr:.2f} (wanted "
+        f"{CHOICE_OF_CSR:.2f}): {verdict}",
+    )
+    for one in times:
+        case = (one.matrix, one.best, one.chosen, *case_of(one))
+        ms = (one.times_ms[name] for name in ("csr", one.best, one.chosen))
+        ratios = (f"{one.of_best:.2f}", f"{one.of_csr:.2f}")
+        is_met = one.of_best >= CHOICE_OF_BEST and one.of_csr >= CHOICE_OF_CSR
+        sheet.rows.append(
+            (*case, *(f"{each:.3g}" for each in ms), *ratios, "" if is_met else "BELOW")
+        )
+    return sheet
 
 
-def _vector_formats(found: MatrixProperties) -> Iterator[Estimate]:
-    yield from (candidate("sell", height=height) for height in SLICE_HEIGHTS)
-    for size in _filled_blocks(found):
-        if not found.columns % size:
-            yield candidate(
-                "blocked_sell", block_rows=size, block_columns=size, height=SLICE_HEIGHTS[0]
-            )
+def format_times_sheet(times: Sequence[ChoiceTime]) -> Sheet:
+    """Return the times of all formats for each case."""
+    formats = list(dict.fromkeys(name for one in times for name in one.times_ms))
+    sheet = Sheet("least ms of each format", ("matrix", "op", "K", "dtype", "thr", *formats))
+    for one in times:
+        ms = (f"{one.times_ms[name]:.3g}" if name in one.times_ms else "-" for name in formats)
+        sheet.rows.append((one.matrix, *case_of(one), *ms))
+    return sheet
 
 
-def _matrix_formats(found: MatrixProperties) -> Iterator[Estimate]:
-    if found.rows == found.columns:
-        yield candidate("row_groups", height=1)._replace(is_ordered=True)
-    for columns in TILE_COLUMNS:
-        in_tile = found.mean_row * columns / max(found.columns, 1)
-        if 2 * columns <= found.columns and in_tile >= MIN_IN_TILE:
-            yield candidate("tiled_csr", tile_columns=columns)
+def case_of(one: ChoiceTime) -> tuple[str, ...]:
+    """Return operator, features, dtype and threads in words."""
+    return one.op, str(one.features), one.dtype, str(one.threads)
 
 
-def _filled_blocks(found: MatrixProperties) -> Iterator[int]:
-    """Yield the sizes of square blocks that are filled well enough."""
-    return (size for size, fill in found.block_fill.items() if fill >= MIN_FILL)
-
-
-def candidate(format: str, **parameters: int) -> Estimate:
-    """Return a format without an estimate.
-
-    >>> candidate("hyb", c=1).text
-    'hyb (c=1)'
-    """
-    return Estimate(format, parameters, 0.0, 0.0, "")
-
-
-class StoredFormats:
-    """A matrix in all formats, each converted once."""
-
-    def __init__(self, matrix: SparseTensor) -> None:
-        self.matrix = matrix
-        self.by_text: dict[str, Stored] = {}
-
-    def stored(self, estimate: Estimate) -> Stored:
-        """Return the matrix in the format of an estimate."""
-        if estimate.text not in self.by_text:
-            self.by_text[estimate.text] = in_format(self.matrix, estimate)
-        return self.by_text[estimate.text]
-
-
-def time_case(formats: StoredFormats, case: Case) -> dict[str, Any]:
-    """Time the calls of a case with the matrix in all formats, as the fields of a `ChoiceTime`."""
-    matrix = formats.matrix
-    gs.set_num_threads(case.threads)
-    features = None if takes_vectors(case.op) else case.features
-    choice = gs.explain(gs.prepare(matrix, case.op, features=features, calls=MANY_CALLS))
-    rows, columns = matrix.shape
-    found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
-    candidates = {one.text: one for one in (*candidates_of(found, case.op), choice.chosen)}
-    dense, out = operands_of(matrix, case)
-    operator = operator_named(case.op)
-    calls = {
-        text: partial(operator, formats.stored(one), dense, out=out)
-        for text, one in candidates.items()
-    }
-    return {
-        "op": case.op,
-        "features": case.features,
-        "dtype": case.dtype,
-        "threads": case.threads,
-        "chosen": choice.chosen.text,
-        "expected_cycles": {found.text: found.cycles for found in choice.estimates},
-        "times_ms": least_milliseconds(calls, clock_of(case.threads)),
-    }
-
-
-def operands_of(matrix: SparseTensor, case: Case) -> tuple[Array, Array]:
-    """Return the dense operand and the output of a case."""
-    rows, columns = matrix.shape
-    width = () if takes_vectors(case.op) else (case.features,)
-    dense = np.random.default_rng(0).random((columns, *width)).astype(case.dtype)
-    out = np.zeros((rows, *width), case.dtype)
-    return aligned_copy(dense, offset=OPERAND_OFFSET), aligned_copy(out, offset=0)
-
-
-def clock_of(threads: int) -> Clock:
-    """Return the clock for a number of threads: one thread computes in the calling thread, whose time does
-    not include that of other processes."""
-    return time.thread_time if threads == 1 else time.perf_counter
-
-
-def least_milliseconds(calls: dict[str, partial[Array]], clock: Clock) -> dict[str, float]:
-    """Return the least time of each call over samples that are taken in turns."""
-    counts = {name: calls_per_sample(call, clock) for name, call in calls.items()}
-    least = dict.fromkeys(calls, float("inf"))
-    for _ in range(SAMPLES):
-        for name, call in calls.items():
-            least[name] = min(least[name], seconds_of(call, counts[name], clock))
-    return {name: float(f"{1e3 * seconds:.4g}") for name, seconds in least.items()}
-
-
-def calls_per_sample(call: partial[Array], clock: Clock) -> int:
-    """Return the number of calls in a sample; the first call compiles."""
-    call()
-    return max(1, int(SAMPLE_SECONDS / max(seconds_of(call, 1, clock), 1e-7)))
-
-
-def seconds_of(call: partial[Array], count: int, clock: Clock) -> float:
-    """Return the seconds of a call over some calls in a row."""
-    begin = clock()
-    for _ in range(count):
-        call()
-    return (clock() - begin) / count
-
-
-def time_matrix(name: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """Time all cases of a matrix."""
-    found = []
-    for dtype in dict.fromkeys(case.dtype for case in cases):
-        formats = StoredFormats(SparseTensor(load_matrix(name, dtype).csr))
-        for case in cases:
-            size = sum(formats.matrix.shape) * case.features * np.dtype(dtype).itemsize
-            if case.dtype == dtype and size <= MAX_BYTES:
-                found.append({"matrix": name, **time_case(formats, case)})
-    return found
-
-
-def main(name: str, cases: str) -> None:
-    """Print what was measured as JSON."""
-    print(json.dumps(time_matrix(name, [Case(*case) for case in json.loads(cases)])))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+PART = Part(
+    "choice",
+    "the format that `gossamer.prepare` chooses for each matrix, on one thread and on two, compared with the "
+    "times of all formats of the library",
+    (Series("choice_times", ChoiceTime, choices_sheet, format_times_sheet),),
+    estimated_seconds,
+    measure_choices,
+    options=("op", "matrix", "features", "dtype", "threads"),
+)

@@ -11,16 +11,23 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias, get_args
 
+import msgspec
+
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.fresh_process import run_fresh
-from benchmarks.parts.measured_operators import another_operator, features_of, known
-from benchmarks.records import CompileTime, DoneBefore
+from benchmarks.parts.helpers.fresh_process import run_fresh
+from benchmarks.parts.helpers.measured_operators import (
+    another_operator,
+    features_of,
+    known,
+    processes_of,
+)
+from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.text_tables import Sheet
 
-PROCESSES = 5
-FEW_PROCESSES = 3
 SECONDS_PER_PROCESS = 0.5
 """Used only to estimate the duration."""
 FEATURES = 64
@@ -69,6 +76,24 @@ print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": buil
 """
 
 
+DoneBefore: TypeAlias = Literal["another kernel", "imports", "import gossamer"]
+"""The state of a fresh process before the measurement."""
+
+
+class CompileTime(msgspec.Struct, frozen=True):
+    """Median milliseconds from script to callable in fresh processes: with an empty cache, the part of
+    LLVM (parsing, passes, code generation), and from the request cache. `before_ms` is the time that the
+    process took before."""
+
+    op: str
+    features: int
+    done_before: DoneBefore
+    before_ms: float
+    uncached_ms: float
+    llvm_ms: float
+    cached_ms: float
+
+
 def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
     """Build a kernel in a fresh process, with its cache in a folder."""
     another = another_operator(op)
@@ -102,18 +127,47 @@ def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> Co
     )
 
 
-def estimated_seconds(ops: Sequence[str], processes: int) -> float:
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    pairs = len(known(ops)) * len(get_args(DoneBefore)) * processes
+    pairs = len(known(job.chosen.op)) * len(get_args(DoneBefore)) * processes_of(job.chosen)
     return 2 * pairs * SECONDS_PER_PROCESS
 
 
-def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple[CompileTime, ...]:
+def measure_compile_times(job: Job, bar: Bar) -> Iterator[CompileTime]:
     """Measure compile times of the given operators that gossamer offers."""
-    times = []
-    for op in known(ops):
+    processes = processes_of(job.chosen)
+    for op in known(job.chosen.op):
         for done_before in get_args(DoneBefore):
             bar.describe(f"{op}: from script to callable in {2 * processes} fresh processes")
-            times.append(measure_compile_time(op, done_before, processes))
+            yield measure_compile_time(op, done_before, processes)
             bar.advance(2 * processes * SECONDS_PER_PROCESS)
-    return tuple(times)
+
+
+def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
+    """Return the times from script to callable in a fresh process; at most 3 times LLVM, a tenth when
+    cached."""
+    columns = ("op", "done before", "K", "taking", "nothing cached", "LLVM", "ratio")
+    sheet = Sheet(
+        "script to callable, ms, fresh processes", (*columns, "request cache", "ratio"), words=2
+    )
+    for time in times:
+        texts = (
+            f"{time.before_ms:.0f}",
+            f"{time.uncached_ms:.1f}",
+            f"{time.llvm_ms:.1f}",
+            f"{time.uncached_ms / time.llvm_ms:.2f}",
+            f"{time.cached_ms:.2f}",
+            f"{time.cached_ms / time.uncached_ms:.3f}",
+        )
+        sheet.rows.append((time.op, time.done_before, str(time.features), *texts))
+    return sheet
+
+
+PART = Part(
+    "compile",
+    "script to callable in fresh processes",
+    (Series("compile_times", CompileTime, summary=compile_sheet),),
+    estimated_seconds,
+    measure_compile_times,
+    options=("op",),
+)

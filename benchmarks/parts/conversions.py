@@ -10,70 +10,21 @@ not sorted either. DIA is measured for matrices whose diagonals are not mostly e
 from __future__ import annotations
 
 import json
-import statistics
 import sys
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-from scipy import sparse
+import msgspec
 
-import gossamer as gs
+from benchmarks.goals import geometric_mean
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.matrices import IN_CSR, available, load_matrix
-from benchmarks.parts.fresh_process import run_fresh
-from benchmarks.records import ConversionTime, FormatBuild
-from gossamer_formats.descriptions.bsr import bsr
-from gossamer_formats.descriptions.coo import coo
-from gossamer_formats.descriptions.csr import csr
-from gossamer_ir.nodes import FormatDescription
+from benchmarks.matrices import IN_CSR, available
+from benchmarks.parts.helpers.fresh_process import run_fresh
+from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.text_tables import Sheet
 
-
-class BenchmarkFormat(NamedTuple):
-    """A format of gossamer and its parameters, and SciPy's method and arguments for it.
-
-    SciPy keeps the zeros that fill blocks when it converts from a format that `is_filled`, and does not sort
-    the rows of CSR that it makes of it. A matrix takes part in a format that it `suits`.
-    """
-
-    format: str | FormatDescription
-    parameters: Mapping[str, Any]
-    method: str
-    arguments: Mapping[str, Any]
-    is_filled: bool = False
-    suits: Callable[[Any], bool] = lambda matrix: True
-
-
-DIAGONAL_SLOTS = 20
-"""The most slots of DIA for each nonzero with which a matrix is stored in DIA."""
-
-
-def suits_diagonals(matrix: Any) -> bool:
-    """Return whether the diagonals with nonzeros have few slots."""
-    coordinates = matrix.tocoo()
-    diagonals = np.unique(coordinates.col - coordinates.row).size
-    return bool(diagonals * matrix.shape[1] <= DIAGONAL_SLOTS * matrix.nnz)
-
-
-def blocks_of(size: int) -> BenchmarkFormat:
-    """Return square blocks of a size."""
-    parameters = {"block_rows": size, "block_columns": size}
-    arguments = {"blocksize": (size, size)}
-    return BenchmarkFormat(bsr(sorted=False), parameters, "tobsr", arguments, is_filled=True)
-
-
-FORMATS = {
-    "csr": BenchmarkFormat("csr", {}, "tocsr", {}),
-    "csc": BenchmarkFormat("csc", {}, "tocsc", {}),
-    "bsr 2x2": blocks_of(2),
-    "bsr 4x4": blocks_of(4),
-    "dia": BenchmarkFormat("dia", {}, "todia", {}, suits=suits_diagonals),
-    "coo": BenchmarkFormat(coo(sorted=False), {}, "tocoo", {}),
-}
-"""The formats of which each is converted to each other."""
+CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0
+"""Goals for the time of SciPy divided by that of gossamer over all conversions: geometric mean, and least."""
 
 USUAL = (
     "cora",
@@ -89,40 +40,43 @@ USUAL = (
 )
 """The matrices that are measured unless others are chosen."""
 
-BLOCK = 4
-"""Rows and columns are filled up to a multiple of this: SciPy's blocks must divide the matrix."""
-
-UNSORTED_CSR = FORMATS["csr"]._replace(format=csr(sorted=False))
-"""The target instead of CSR for blocks."""
-
-WARM_UP_SECONDS = 0.1
-"""The time for conversions before those that are measured."""
-
-SAMPLES = (5, 25)
-"""The least and the largest number of samples of a contender."""
-
 SECONDS_PER_PAIR = 0.3
 """The time for the samples of a pair; those of slow pairs take longer."""
 
-BUILDS: dict[str, Callable[[Any], Any]] = {
-    "hyb": lambda tensor: gs.decompose(tensor, "hyb"),
-    "hyb, 4 partitions": lambda tensor: gs.decompose(tensor, "hyb", c=4),
-    "sell": lambda tensor: tensor.asformat("sell"),
-    "padded_csr": lambda tensor: tensor.asformat("padded_csr"),
-    "sr_bcrs": lambda tensor: tensor.asformat("sr_bcrs"),
-    "bsr 2x2": lambda tensor: tensor.asformat("bsr", block_rows=2, block_columns=2),
-    "bsr 4x4": lambda tensor: tensor.asformat("bsr", block_rows=4, block_columns=4),
-    "blocked_sell 4x4": lambda tensor: tensor.asformat(
-        "blocked_sell", block_rows=4, block_columns=4
-    ),
-}
-"""The formats that are built of a large matrix in CSR."""
-
-BUILD_ROWS, BUILD_NEIGHBORS, BUILD_SAMPLES = 500_000, 5, 3
-"""The size of the large matrix: each group of 4 rows has nonzeros in 5 groups of 4 columns, as in a mesh with
-4 unknowns in each point."""
+BUILD_ROWS = 500_000
+"""The rows of the large matrix whose formats are built."""
 
 ESTIMATED_SECONDS_PER_MATRIX, ESTIMATED_SECONDS_OF_BUILDS = 20.0, 40.0
+
+
+class ConversionTime(msgspec.Struct, frozen=True):
+    """Median milliseconds of a conversion by gossamer and by SciPy, on one thread in turns."""
+
+    matrix: str
+    nnz: int
+    source: str
+    target: str
+    gossamer_ms: float
+    scipy_ms: float
+
+    @property
+    def ratio(self) -> float:
+        """The time of SciPy over that of gossamer."""
+        return self.scipy_ms / self.gossamer_ms
+
+
+class FormatBuild(msgspec.Struct, frozen=True):
+    """Seconds to store a matrix in CSR in another format on two threads: the median, and those of the first
+    call, which may compile."""
+
+    format: str
+    nnz: int
+    seconds: float
+    first_seconds: float
+
+    @property
+    def is_met(self) -> bool:
+        return self.seconds <= 0.3
 
 
 def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
@@ -134,174 +88,98 @@ def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
     return USUAL if matrices is None else tuple(name for name in matrices if name in IN_CSR)
 
 
-def estimated_seconds(matrices: Sequence[str]) -> float:
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
+    matrices = chosen_matrices(job.chosen.matrix)
     return ESTIMATED_SECONDS_PER_MATRIX * len(matrices) + ESTIMATED_SECONDS_OF_BUILDS
 
 
-def measure_conversions(matrices: Sequence[str], bar: Bar) -> tuple[ConversionTime, ...]:
+def measure(job: Job, bar: Bar) -> Iterator[ConversionTime | FormatBuild]:
+    """Measure conversions of formats, compared with SciPy, and the building of formats."""
+    yield from measure_conversions(chosen_matrices(job.chosen.matrix), bar)
+    yield from measure_builds(bar)
+
+
+def measure_conversions(matrices: Sequence[str], bar: Bar) -> Iterator[ConversionTime]:
     """Measure all pairs of formats for those matrices that are available."""
-    times: list[ConversionTime] = []
     for name in available(matrices):
         bar.describe(f"conversions of {name}")
-        times += measure_matrix(name)
+        yield from measure_matrix(name)
         bar.advance(ESTIMATED_SECONDS_PER_MATRIX)
-    return tuple(times)
 
 
 def measure_matrix(name: str) -> list[ConversionTime]:
     """Measure all pairs of formats for one matrix in a fresh process."""
-    arguments = ("-m", "benchmarks.parts.conversions", "pairs", name, str(SECONDS_PER_PAIR))
+    arguments = (
+        "-m",
+        "benchmarks.parts.processes.conversions",
+        "pairs",
+        name,
+        str(SECONDS_PER_PAIR),
+    )
     return [ConversionTime(**found) for found in json.loads(run_fresh(sys.executable, *arguments))]
 
 
-def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> tuple[FormatBuild, ...]:
+def measure_builds(bar: Bar, *, rows: int = BUILD_ROWS) -> Iterator[FormatBuild]:
     """Measure the building of formats of a large matrix on two threads in a fresh process."""
     bar.describe("formats of a large matrix")
-    arguments = ("-m", "benchmarks.parts.conversions", "builds", str(rows))
-    found = json.loads(run_fresh(sys.executable, *arguments))
+    arguments = ("-m", "benchmarks.parts.processes.conversions", "builds", str(rows))
+    for build in json.loads(run_fresh(sys.executable, *arguments)):
+        yield FormatBuild(**build)
     bar.advance(ESTIMATED_SECONDS_OF_BUILDS)
-    return tuple(FormatBuild(**build) for build in found)
 
 
-# --- in the fresh process
-
-
-def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str, Any]]:
-    """Time all pairs of formats."""
-    matrix = filled_up(matrix)
-    tensor = gs.from_scipy(matrix)
-    formats = {key: form for key, form in FORMATS.items() if form.suits(matrix)}
-    tensors = {
-        key: tensor.asformat(form.format, **form.parameters) for key, form in formats.items()
-    }
-    matrices = {key: of_scipy(matrix, form) for key, form in formats.items()}
-    found = []
+def conversions_sheet(times: Sequence[ConversionTime]) -> Sheet:
+    """Return the time of SciPy over ours for all pairs of formats: geometric mean over matrices (least)."""
+    formats = list(dict.fromkeys(one.source for one in times))
+    ratios = [one.ratio for one in times]
+    mean, least = geometric_mean(ratios), min(ratios)
+    verdict = "met" if mean >= CONVERSION_MEAN and least >= CONVERSION_LEAST else "MISSED"
+    below = sum(ratio < CONVERSION_LEAST for ratio in ratios)
+    sheet = Sheet(
+        "conversions, one thread: time of SciPy / time of gossamer, geometric mean (least)",
+        ("from", *(f"to {name}" for name in formats)),
+        note=f"mean {mean:.2f} (wanted {CONVERSION_MEAN:.2f}), least {least:.2f} (wanted "
+        f"{CONVERSION_LEAST:.2f}), {below} of {len(ratios)} below: {verdict}",
+    )
     for source in formats:
-        for target, form in formats.items():
-            if source == target:
-                continue
-            is_filled = formats[source].is_filled
-            options: dict[str, Any] = {"zeros": "keep"} if is_filled else {}
-            if is_filled and target == "csr":
-                form = UNSORTED_CSR
-            ours = partial(tensors[source].asformat, form.format, **options, **form.parameters)
-            theirs = partial(convert_by_scipy, matrices[source], form)
-            require_equal(ours(), theirs(), f"{name}, {source} to {target}")
-            warm_up(ours)
-            gossamer_ms, scipy_ms = interleaved_medians(ours, theirs, seconds_per_pair)
-            found.append(
-                {
-                    "matrix": name,
-                    "nnz": matrix.nnz,
-                    "source": source,
-                    "target": target,
-                    "gossamer_ms": gossamer_ms,
-                    "scipy_ms": scipy_ms,
-                }
-            )
-    return found
+        texts = []
+        for target in formats:
+            here = [one.ratio for one in times if (one.source, one.target) == (source, target)]
+            texts.append(f"{geometric_mean(here):.2f} ({min(here):.2f})" if here else "-")
+        sheet.rows.append((source, *texts))
+    return sheet
 
 
-def filled_up(matrix: Any) -> Any:
-    """Return a matrix with empty rows and columns at the end, so that blocks divide its shape."""
-    filled: Any = sparse.csr_matrix(matrix, copy=True)
-    filled.resize([-(-size // BLOCK) * BLOCK for size in matrix.shape])
-    return filled
+def conversion_times_sheet(times: Sequence[ConversionTime]) -> Sheet:
+    """Return the milliseconds of gossamer and of SciPy for each matrix and pair of formats."""
+    columns = ("matrix", "nonzeros", "from", "to", "gossamer ms", "SciPy ms", "ratio")
+    sheet = Sheet("conversions, one thread: median ms", columns, words=4)
+    for one in times:
+        figures = (f"{one.gossamer_ms:.3g}", f"{one.scipy_ms:.3g}", f"{one.ratio:.2f}")
+        sheet.rows.append((one.matrix, f"{one.nnz:,}", one.source, one.target, *figures))
+    return sheet
 
 
-def of_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
-    """Return a matrix in a format of SciPy."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sparse.SparseEfficiencyWarning)
-        return getattr(matrix, form.method)(**form.arguments)
+def builds_sheet(builds: Sequence[FormatBuild]) -> Sheet:
+    """Return the seconds to build formats of a large matrix."""
+    columns = ("format", "nonzeros", "seconds", "first call", "")
+    sheet = Sheet("building a format of CSR on two threads; wanted: 0.3 s", columns)
+    for one in builds:
+        figures = (f"{one.nnz:,}", f"{one.seconds:.3f}", f"{one.first_seconds:.3f}")
+        sheet.rows.append((one.format, *figures, "met" if one.is_met else "MISSED"))
+    return sheet
 
 
-def convert_by_scipy(matrix: Any, form: BenchmarkFormat) -> Any:
-    """Convert a matrix as a caller would. COO is not assumed to be free of duplicates, as of a new matrix."""
-    if matrix.format == "coo":
-        matrix.has_canonical_format = False
-    return of_scipy(matrix, form)
-
-
-def require_equal(ours: Any, theirs: Any, what: str) -> None:
-    """Raise unless both matrices are the same."""
-    found, expected = gs.to_scipy(ours.asformat("csr")), theirs.tocsr()
-    if found.shape != expected.shape or (found != expected).nnz:
-        raise AssertionError(f"{what}: the result is wrong")
-
-
-def warm_up(step: Callable[[], object]) -> None:
-    """Call a function repeatedly."""
-    end = time.perf_counter() + WARM_UP_SECONDS
-    while time.perf_counter() < end:
-        step()
-
-
-def interleaved_medians(
-    ours: Callable[[], object], theirs: Callable[[], object], seconds: float
-) -> tuple[float, float]:
-    """Return the median milliseconds of two functions that take turns, each first in half of them."""
-    samples: tuple[list[float], list[float]] = ([], [])
-    least, most = SAMPLES
-    count = int(seconds / max(duration(ours) + duration(theirs), 1e-6))
-    for turn in range(min(max(count, least), most)):
-        for number in (0, 1) if turn % 2 else (1, 0):
-            samples[number].append(duration((ours, theirs)[number]))
-    gossamer, scipy = (1e3 * statistics.median(taken) for taken in samples)
-    return gossamer, scipy
-
-
-def duration(step: Callable[[], object]) -> float:
-    """Return the seconds of a call; its result is freed afterwards, as by a caller."""
-    start = time.perf_counter()
-    result = step()
-    seconds = time.perf_counter() - start
-    del result
-    return seconds
-
-
-def time_builds(rows: int) -> list[dict[str, Any]]:
-    """Time the building of formats; the first call may compile."""
-    gs.set_num_threads(2)
-    tensor = gs.from_scipy(mesh(rows))
-    found = []
-    for name, build in BUILDS.items():
-        step = partial(build, tensor)
-        first = duration(step)
-        seconds = statistics.median(duration(step) for _ in range(BUILD_SAMPLES))
-        found.append(
-            {"format": name, "nnz": tensor.nnz, "seconds": seconds, "first_seconds": first}
-        )
-    return found
-
-
-def mesh(rows: int) -> Any:
-    """Return a square matrix whose rows share columns in groups of 4.
-
-    >>> mesh(40).nnz
-    800
-    """
-    rng, groups = np.random.default_rng(0), rows // BLOCK
-    # Distinct: sorted numbers, each with its place added.
-    chosen = np.sort(rng.integers(0, groups - BUILD_NEIGHBORS, (groups, BUILD_NEIGHBORS)), axis=1)
-    chosen += np.arange(BUILD_NEIGHBORS)
-    columns = (chosen[:, :, None] * BLOCK + np.arange(BLOCK)).reshape(groups, -1).astype(np.int32)
-    indices = np.repeat(columns, BLOCK, axis=0).reshape(-1)
-    indptr = np.arange(groups * BLOCK + 1, dtype=np.int32) * columns.shape[1]
-    values = rng.random(indices.size, dtype=np.float32) + np.float32(0.5)
-    return sparse.csr_array((values, indices, indptr), shape=(groups * BLOCK, groups * BLOCK))
-
-
-def main(command: str, *arguments: str) -> None:
-    """Print what was measured as JSON."""
-    if command == "pairs":
-        gs.set_num_threads(1)
-        name, seconds = arguments
-        print(json.dumps(time_pairs(name, load_matrix(name).csr, float(seconds))))
-    else:
-        print(json.dumps(time_builds(int(arguments[0]))))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+PART = Part(
+    "conversions",
+    "all pairs of CSR, CSC, BSR, DIA and COO compared with SciPy on one thread; the building of formats of "
+    "10 million nonzeros on two",
+    (
+        Series("conversion_times", ConversionTime, conversions_sheet, conversion_times_sheet),
+        Series("format_builds", FormatBuild, summary=builds_sheet),
+    ),
+    estimated_seconds,
+    measure,
+    options=("matrix",),
+)

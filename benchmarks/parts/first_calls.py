@@ -11,14 +11,22 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from benchmarks.goals import FIRST_CALLS
+import msgspec
+
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.fresh_process import run_fresh
-from benchmarks.parts.measured_operators import another_operator, features_of, known
-from benchmarks.records import FirstCall, FirstCallState
+from benchmarks.parts.helpers.fresh_process import run_fresh
+from benchmarks.parts.helpers.measured_operators import (
+    another_operator,
+    features_of,
+    known,
+    processes_of,
+)
+from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.text_tables import Sheet
 from gossamer.comparison.baselines import baseline_of
 
 SECONDS_PER_PROCESS = 1.0
@@ -53,6 +61,36 @@ print(json.dumps([time.perf_counter() - begin, time.process_time() - cpu]))
 """
 
 
+FirstCallState: TypeAlias = Literal["first call", "second kernel"]
+"""The call that is measured: the first one of a fresh process, or the first one of an operator after a call
+of another."""
+
+
+class FirstCall(msgspec.Struct, frozen=True):
+    """Milliseconds of a call with nothing cached: the median over fresh processes, the least time of the CPU,
+    and the limit of the latter (None: none). It includes imports in a first call."""
+
+    op: str
+    features: int
+    state: FirstCallState
+    median_ms: float
+    least_cpu_ms: float
+    limit_ms: float | None
+
+    @property
+    def is_met(self) -> bool:
+        return self.limit_ms is None or self.least_cpu_ms <= self.limit_ms
+
+
+LIMITS_MS: dict[tuple[str, FirstCallState], float] = {
+    ("spmm", "first call"): 150.0,
+    ("attention", "first call"): 250.0,
+    ("spmm", "second kernel"): 20.0,
+    ("attention", "second kernel"): 60.0,
+}
+"""Goals for the milliseconds of CPU of calls with nothing cached, by operator and state."""
+
+
 class Seconds(NamedTuple):
     """The duration of a call, and the time of the CPU in it."""
 
@@ -79,21 +117,43 @@ def measure_first_call(op: str, state: FirstCallState, processes: int) -> FirstC
         state=state,
         median_ms=round(1e3 * statistics.median(sample.wall for sample in samples), 1),
         least_cpu_ms=round(1e3 * min(sample.cpu for sample in samples), 1),
-        limit_ms=FIRST_CALLS.get((op, state)),
+        limit_ms=LIMITS_MS.get((op, state)),
     )
 
 
-def estimated_seconds(ops: Sequence[str], processes: int) -> float:
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    return len(known(ops)) * len(get_args(FirstCallState)) * processes * SECONDS_PER_PROCESS
+    calls = len(known(job.chosen.op)) * len(get_args(FirstCallState))
+    return calls * processes_of(job.chosen) * SECONDS_PER_PROCESS
 
 
-def measure_first_calls(ops: Sequence[str], bar: Bar, processes: int) -> tuple[FirstCall, ...]:
+def measure_first_calls(job: Job, bar: Bar) -> Iterator[FirstCall]:
     """Measure the given operators that gossamer offers, in both states."""
-    calls = []
-    for op in known(ops):
+    processes = processes_of(job.chosen)
+    for op in known(job.chosen.op):
         for state in get_args(FirstCallState):
             bar.describe(f"{op}: {state} in {processes} fresh processes")
-            calls.append(measure_first_call(op, state, processes))
+            yield measure_first_call(op, state, processes)
             bar.advance(processes * SECONDS_PER_PROCESS)
-    return tuple(calls)
+
+
+def first_calls_sheet(calls: Iterable[FirstCall]) -> Sheet:
+    """Return first calls against their goals."""
+    columns = ("op", "call", "K", "median", "least of CPU", "wanted at most", "")
+    sheet = Sheet("a call with nothing cached, ms, fresh processes", columns, words=2)
+    for call in calls:
+        figures = (str(call.features), f"{call.median_ms:.1f}", f"{call.least_cpu_ms:.1f}")
+        limit = "-" if call.limit_ms is None else f"{call.limit_ms:.0f}"
+        verdict = "" if call.limit_ms is None else "met" if call.is_met else "MISSED"
+        sheet.rows.append((call.op, call.state, *figures, limit, verdict))
+    return sheet
+
+
+PART = Part(
+    "first",
+    "first calls with nothing cached, and second kernels",
+    (Series("first_calls", FirstCall, summary=first_calls_sheet),),
+    estimated_seconds,
+    measure_first_calls,
+    options=("op",),
+)

@@ -13,40 +13,60 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-import gossamer as gs
+import msgspec
+
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.fresh_process import USER, ProcessError
-from benchmarks.records import ProgramTime
+from benchmarks.parts.helpers.fresh_process import USER, ProcessError
+from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.text_tables import Sheet
 from examples import EXAMPLES
-from examples.example import Call, Example, UnavailableError
+from examples.example import Example
 
 TURNS = 5
 PAUSE_SECONDS = 0.1
-SAMPLE_SECONDS = 0.02
 SECONDS_PER_CASE = 15.0
 """Used only to estimate the duration."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def estimated_seconds(threads: Sequence[int]) -> float:
+class ProgramTime(msgspec.Struct, frozen=True):
+    """Milliseconds of a program of a paper on real inputs: in one of our formats (`is_ours`), or without
+    gossamer. `relative_error` is that of the result over the allowed one."""
+
+    program: str
+    case: str
+    what: str
+    is_ours: bool
+    threads: int
+    median_ms: float
+    prepare_seconds: float
+    relative_error: float
+
+
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    return SECONDS_PER_CASE * len(threads) * sum(len(one.datasets) for one in EXAMPLES.values())
+    cases = sum(len(one.datasets) for one in EXAMPLES.values())
+    return SECONDS_PER_CASE * len(threads_of(job)) * cases
 
 
-def measure_programs(threads: Sequence[int], bar: Bar) -> tuple[ProgramTime, ...]:
+def threads_of(job: Job) -> tuple[int, ...]:
+    """Return the chosen numbers of threads, by default one and two."""
+    return tuple(job.chosen.threads or (1, 2))
+
+
+def measure_programs(job: Job, bar: Bar) -> Iterator[ProgramTime]:
     """Measure all examples with their data sets, those that are available."""
-    times: list[ProgramTime] = []
-    for count in threads:
+    for count in threads_of(job):
         for example in EXAMPLES.values():
             for case in example.datasets:
                 bar.describe(f"{example.name}, {case}, {count} thread(s)")
-                times += measure_case(example, case, threads=count)
+                yield from measure_case(example, case, threads=count)
                 bar.advance(SECONDS_PER_CASE)
-    return tuple(times)
 
 
 def measure_case(
@@ -83,7 +103,15 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start the process of a program or baseline, which prepares it; the stack ends it."""
     environment = {**os.environ, **USER, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-    command = [sys.executable, "-m", "benchmarks.parts.programs", example, case, name, str(threads)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.parts.processes.programs",
+        example,
+        case,
+        name,
+        str(threads),
+    ]
     process = subprocess.Popen(
         command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -110,46 +138,57 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-# --- in the process of a program
+def programs_sheet(times: Sequence[ProgramTime]) -> Sheet:
+    """Return, for each case, the times of our programs and of the fastest baseline, and their ratio."""
+    columns = (
+        "program",
+        "case",
+        "thr",
+        "ours",
+        "ms",
+        "fastest other",
+        "ms",
+        "ratio",
+        "of the best",
+    )
+    sheet = Sheet(
+        "programs of papers: time of the fastest other / time of gossamer", columns, words=2
+    )
+    for case in dict.fromkeys((one.program, one.case, one.threads) for one in times):
+        here = [one for one in times if (one.program, one.case, one.threads) == case]
+        others = [one for one in here if not one.is_ours]
+        ours = sorted((one for one in here if one.is_ours), key=lambda one: one.median_ms)
+        if not others or not ours:
+            continue
+        other = min(others, key=lambda one: one.median_ms)
+        for one in ours:
+            figures = (
+                one.what,
+                f"{one.median_ms:.3g}",
+                other.what,
+                f"{other.median_ms:.3g}",
+                f"{other.median_ms / one.median_ms:.2f}",
+                f"{ours[0].median_ms / one.median_ms:.2f}",
+            )
+            sheet.rows.append((one.program, one.case, str(one.threads), *figures))
+    return sheet
 
 
-def main(example: str, case: str, name: str, threads: str) -> None:
-    """Prepare and verify a program or baseline, and take a sample for each line of the input."""
-    gs.set_num_threads(int(threads))
-    try:
-        call, prepared = prepare(EXAMPLES[example], case, name)
-    except UnavailableError as error:
-        print(json.dumps({"unavailable": str(error)}), flush=True)
-        return
-    print(json.dumps(prepared), flush=True)
-    for _ in sys.stdin:
-        print(json.dumps({"ms": sample(call) * 1e3}), flush=True)
+def program_times_sheet(times: Sequence[ProgramTime]) -> Sheet:
+    """Return the times of all programs and baselines, with the seconds of their preparation."""
+    columns = ("program", "case", "contender", "thr", "ms", "prepare s")
+    sheet = Sheet("programs of papers: median ms", columns, words=3)
+    for one in times:
+        figures = (str(one.threads), f"{one.median_ms:.3g}", f"{one.prepare_seconds:.2f}")
+        sheet.rows.append((one.program, one.case, one.what, *figures))
+    return sheet
 
 
-def prepare(example: Example, case: str, name: str) -> tuple[Call, dict[str, float]]:
-    """Return a verified call, with the seconds of its preparation and its error.
-
-    Raises `UnavailableError`, and `ValueError` for a wrong result.
-    """
-    inputs = {**example.cases, **example.datasets}[case]()
-    start = time.perf_counter()
-    call = {**example.programs, **example.baselines}[name](inputs)
-    seconds = time.perf_counter() - start
-    error = example.relative_error(inputs, call())
-    if not error <= 1:
-        raise ValueError(f"The error of '{name}' is {error:.2g} times the allowed one.")
-    return call, {"prepare_seconds": seconds, "relative_error": error}
-
-
-def sample(call: Call) -> float:
-    """Return the mean seconds of a call."""
-    call()
-    count, begin = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - begin) < SAMPLE_SECONDS:
-        call()
-        count += 1
-    return elapsed / count
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+PART = Part(
+    "programs",
+    "the programs of `examples` compared with SciPy, NumPy and PyTorch, each in a process of its own",
+    (Series("program_times", ProgramTime, programs_sheet, program_times_sheet),),
+    estimated_seconds,
+    measure_programs,
+    options=("threads",),
+)

@@ -6,17 +6,21 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.fresh_process import run_fresh
-from benchmarks.records import Startup
+from benchmarks.parts.helpers.fresh_process import run_fresh
+from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.text_tables import Sheet
 
 PROCESSES = 9
-SECONDS_PER_PROCESS = 0.3
+SECONDS_PER_START = (PROCESSES + 1) * 0.3
 """Used only to estimate the duration."""
 
 IMPORT = """
@@ -39,19 +43,33 @@ class StartupProbe:
     measure: Callable[[], tuple[float, bool | None]]
 
 
-def estimated_seconds() -> float:
+class Startup(msgspec.Struct, frozen=True):
+    """Median milliseconds of an import or command in fresh processes, its limit (None: none), and
+    whether it loaded LLVM (None: unknown)."""
+
+    what: str
+    median_ms: float
+    limit_ms: float | None
+    loads_llvm: bool | None
+
+    @property
+    def is_met(self) -> bool:
+        is_soon = self.limit_ms is None or self.median_ms < self.limit_ms
+        # What compiles nothing must not load LLVM, even on a machine where that is quick.
+        return is_soon and not self.loads_llvm
+
+
+def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    return len(STARTS) * (PROCESSES + 1) * SECONDS_PER_PROCESS
+    return len(STARTS) * SECONDS_PER_START
 
 
-def measure_startups(bar: Bar) -> tuple[Startup, ...]:
+def measure_startups(job: Job, bar: Bar) -> Iterator[Startup]:
     """Measure everything in the list."""
-    startups = []
     for start in STARTS:
         bar.describe(f"{start.what} in {PROCESSES} fresh processes")
-        startups.append(measure_startup(start))
-        bar.advance(estimated_seconds() / len(STARTS))
-    return tuple(startups)
+        yield measure_startup(start)
+        bar.advance(SECONDS_PER_START)
 
 
 def measure_startup(start: StartupProbe) -> Startup:
@@ -84,4 +102,26 @@ STARTS = (
         "from gossamer import spmm", None, partial(measure_statement, "from gossamer import spmm")
     ),
     StartupProbe("gossamer --help", 300.0, measure_help),
+)
+
+
+def startup_sheet(startups: Iterable[Startup]) -> Sheet:
+    """Start times against their goals."""
+    sheet = Sheet("start, ms, fresh processes", ("what", "median", "wanted below", "LLVM", ""))
+    for one in startups:
+        loaded = {None: "-", False: "not loaded", True: "LOADED"}[one.loads_llvm]
+        verdict = "met" if one.is_met else "MISSED"
+        limit = "-" if one.limit_ms is None else f"{one.limit_ms:.0f}"
+        figures = (f"{one.median_ms:.0f}", limit, loaded, verdict)
+        sheet.rows.append((one.what, *figures))
+    return sheet
+
+
+PART = Part(
+    "startup",
+    "import and `--help` in fresh processes",
+    (Series("startups", Startup, summary=startup_sheet),),
+    estimated_seconds,
+    measure_startups,
+    is_quick=True,
 )

@@ -9,7 +9,7 @@ from benchmarks.contenders import OURS
 from benchmarks.goals import main_goal
 from benchmarks.records import Cell
 from benchmarks.report.ratio_tables import others_of
-from benchmarks.report.text_tables import Row, Sheet
+from benchmarks.text_tables import Row, Sheet
 
 
 def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:

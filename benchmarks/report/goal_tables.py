@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.goals import Goal, Outcome
 from benchmarks.records import Cell
-from benchmarks.report.text_tables import Sheet
+from benchmarks.text_tables import Sheet
 
 
 def goals_sheet(cells: Sequence[Cell], ours: Sequence[str], goals: Sequence[Goal]) -> Sheet:

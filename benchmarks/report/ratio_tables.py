@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.goals import geometric_mean, main_goal
 from benchmarks.records import Cell
-from benchmarks.report.text_tables import Sheet
+from benchmarks.text_tables import Sheet
 
 PLACES: dict[str, Callable[[Cell], bool]] = {
     "in cache": lambda cell: cell.fits_cache,

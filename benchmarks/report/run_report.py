@@ -9,27 +9,13 @@ from rich.console import Console
 
 from benchmarks.contenders import CHOSEN, OURS, SLICED
 from benchmarks.goals import goals_for
+from benchmarks.ordered_parts import SERIES
 from benchmarks.records import FAILED, Run
 from benchmarks.report.cell_tables import conversion_pays_sheet, ratios_sheet, times_sheet
-from benchmarks.report.choice_tables import choices_sheet, format_times_sheet
-from benchmarks.report.conversion_tables import (
-    builds_sheet,
-    conversion_times_sheet,
-    conversions_sheet,
-)
 from benchmarks.report.goal_tables import goals_sheet
-from benchmarks.report.process_tables import (
-    batches_sheet,
-    calls_sheet,
-    compile_sheet,
-    first_calls_sheet,
-    python_sheet,
-    startup_sheet,
-)
-from benchmarks.report.program_tables import program_times_sheet, programs_sheet
 from benchmarks.report.ratio_tables import best_sheet, means_sheet, sizes_sheet
 from benchmarks.report.roofline_picture import draw
-from benchmarks.report.text_tables import Sheet, to_markdown, to_rich
+from benchmarks.text_tables import Sheet, to_markdown, to_rich
 
 
 def print_run(run: Run, console: Console, ours: Sequence[str] = (OURS,)) -> None:
@@ -71,26 +57,9 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         if any(name in cell.figures for cell in run.cells):
             yield best_sheet(run.cells, name)
             yield sizes_sheet(run.cells, name)
-    if run.compile_times:
-        yield compile_sheet(run.compile_times)
-    if run.first_calls:
-        yield first_calls_sheet(run.first_calls)
-    if run.python_shares:
-        yield python_sheet(run.python_shares)
-    if run.startups:
-        yield startup_sheet(run.startups)
-    if run.call_costs:
-        yield calls_sheet(run.call_costs)
-    if run.mini_batches:
-        yield batches_sheet(run.mini_batches)
-    if run.conversion_times:
-        yield conversions_sheet(run.conversion_times)
-    if run.format_builds:
-        yield builds_sheet(run.format_builds)
-    if run.program_times:
-        yield programs_sheet(run.program_times)
-    if run.choice_times:
-        yield choices_sheet(run.choice_times)
+    for series in SERIES:
+        if series.summary and run.of(series.record):
+            yield series.summary(run.of(series.record))
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -98,12 +67,9 @@ def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
     for name in ours:
         if any(name in cell.figures for cell in run.cells):
             yield means_sheet(run.cells, name)
-    if run.conversion_times:
-        yield conversion_times_sheet(run.conversion_times)
-    if run.program_times:
-        yield program_times_sheet(run.program_times)
-    if run.choice_times:
-        yield format_times_sheet(run.choice_times)
+    for series in SERIES:
+        if series.details and run.of(series.record):
+            yield series.details(run.of(series.record))
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
         yield times_sheet(op, cells)

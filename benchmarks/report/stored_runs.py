@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks import records
-from benchmarks.records import RESULTS, Run
+from benchmarks import run_files
+from benchmarks.records import Run
 from benchmarks.report.run_report import summary
+from benchmarks.run_files import RESULTS
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- stored runs, from here -->", "<!-- to here -->"
@@ -19,7 +20,7 @@ def show_in_readme(readme: Path = README, results: Path = RESULTS) -> None:
     """Replace the text between the marks by the stored runs, whose pages and pictures must exist."""
     before, _, rest = readme.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    text = shown(records.stored_runs(results), readme.parent)
+    text = shown(run_files.stored_runs(results), readme.parent)
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 

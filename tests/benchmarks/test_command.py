@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from scipy import sparse
 
-from benchmarks import __main__, matrices, records, run_parts
+from benchmarks import __main__, matrices, run_files
 from benchmarks.harness import tasks
 from benchmarks.harness.process import Remote
-from benchmarks.parts import fresh_process
+from benchmarks.parts import kernels, startup
+from benchmarks.parts.helpers import fresh_process
 from tests.support.benchmark_cases import CSR, cell, run_of
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -23,7 +24,7 @@ def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):
     assert __main__.main([*words.split(), str(tmp_path / "out")]) == 0
     matrices.load_matrix.cache_clear()
     (path,) = (tmp_path / "out").glob("*.json")
-    run = records.load(path)
+    run = run_files.load(path)
     assert [(found.op, found.matrix) for found in run.cells] == [
         ("spmm", "cora"),
         ("sddmm", "cora"),
@@ -49,10 +50,10 @@ def test_a_wrong_result_makes_the_command_fail(tmp_path, monkeypatch):
 
 
 def test_a_part_that_fails_is_named_and_the_rest_is_kept(monkeypatch, tmp_path, capsys):
-    def fail(bar):
+    def fail(start):
         raise fresh_process.ProcessError("it broke")
 
-    monkeypatch.setattr("benchmarks.parts.startup.measure_startups", fail)
+    monkeypatch.setattr(startup, "measure_startup", fail)
     words = ["--parts", "startup", "--output", str(tmp_path)]
     assert __main__.main(words) == 1
     assert "FAILED: startup: it broke" in capsys.readouterr().out
@@ -73,11 +74,11 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(tasks, "MAX_ENTRIES", 1)
     monkeypatch.setattr(Remote, "started", lambda remote: None)
-    monkeypatch.setattr(run_parts, "measure_batch", measure)
+    monkeypatch.setattr(kernels, "measure_batch", measure)
     words = "--parts kernels startup --op bsr_spmm --features 1 2 --threads 1 --output"
     assert __main__.main([*words.split(), str(tmp_path)]) == 1
     assert "FAILED: the rest: interrupted" in capsys.readouterr().out
     (path,) = tmp_path.glob("*.json")
-    run = records.load(path)
+    run = run_files.load(path)
     assert len(run.cells) == 1
-    assert run.startups == ()
+    assert run.of(startup.Startup) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from types import SimpleNamespace
 from typing import get_args
 
 import msgspec
@@ -13,34 +14,27 @@ from rich.console import Console
 from scipy import sparse
 
 import gossamer as gs
-from benchmarks import goals
+from benchmarks import options, ordered_parts
+from benchmarks.harness.job import Job
 from benchmarks.harness.progress import progress_bar
 from benchmarks.parts import (
     call_overhead,
     choice,
     conversions,
     first_calls,
-    fresh_process,
     mini_batches,
     programs,
     python_share,
     startup,
 )
-from benchmarks.records import (
-    ChoiceTime,
-    ConversionTime,
-    FirstCallState,
-    FormatBuild,
-    ProgramTime,
-)
-from benchmarks.report.choice_tables import choices_sheet, format_times_sheet
-from benchmarks.report.conversion_tables import (
-    builds_sheet,
-    conversion_times_sheet,
-    conversions_sheet,
-)
-from benchmarks.report.process_tables import first_calls_sheet
-from benchmarks.report.program_tables import program_times_sheet, programs_sheet
+from benchmarks.parts.choice import ChoiceTime
+from benchmarks.parts.conversions import ConversionTime, FormatBuild
+from benchmarks.parts.helpers import fresh_process
+from benchmarks.parts.processes import choice as choice_process
+from benchmarks.parts.processes import conversions as conversion_process
+from benchmarks.parts.processes import programs as program_process
+from benchmarks.parts.processes import python_share as python_process
+from benchmarks.parts.programs import ProgramTime
 from examples import EXAMPLES
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import walk
@@ -48,11 +42,31 @@ from gossamer_ir.traversal.walk import walk
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 
+def job(**chosen):
+    """A job without contenders, as it is with these options."""
+    return Job(SimpleNamespace(**chosen), None, (), {}, {}, (1,), results=[])
+
+
+def test_each_file_of_the_folder_is_a_part(root):
+    files = {path.stem for path in (root / "benchmarks/parts").glob("*.py")} - {"__init__"}
+    assert files == set(ordered_parts.FILES)
+    names = [series.name for series in ordered_parts.SERIES]
+    assert len({*names}) == len(names)
+
+
+@pytest.mark.parametrize("part", ordered_parts.PARTS.values(), ids=lambda part: part.name)
+def test_a_part_is_selected_by_the_options_that_it_names(part):
+    """Its estimate fails if it reads another option."""
+    usual = vars(options.parse([]))
+    assert part.estimate(job(quick=False, **{name: usual[name] for name in part.options})) >= 0
+    assert part.description in options.part_lines()
+
+
 def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(call_overhead, "CALLS", 50)
     with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
-        costs = call_overhead.measure_call_costs(bar)
+        costs = list(call_overhead.measure_call_costs(job(), bar))
     assert {cost.op for cost in costs} == set(call_overhead.OPERATORS)
     assert all(cost.median_us > 0 for cost in costs)
     assert [cost.what for cost in costs if cost.limit_us is not None] == ["bound()"] * 2
@@ -85,55 +99,59 @@ def test_first_calls_are_measured_in_processes_of_their_own():
     assert call.is_met
     late = msgspec.structs.replace(call, limit_ms=call.least_cpu_ms / 2)
     assert not late.is_met
-    assert [row[-1] for row in first_calls_sheet([call, late]).rows] == ["", "MISSED"]
-    assert {state for _, state in goals.FIRST_CALLS} == set(get_args(FirstCallState))
+    assert [row[-1] for row in first_calls.first_calls_sheet([call, late]).rows] == ["", "MISSED"]
+    assert {state for _, state in first_calls.LIMITS_MS} == set(
+        get_args(first_calls.FirstCallState)
+    )
 
 
 def test_the_subjects_of_compiling_are_what_they_are_called():
-    assert python_share.SUBJECTS.keys() == goals.PYTHON_SHARES.keys()
-    assert len(python_share.STEPS) == 30
-    layers = parse_module(python_share.layers_script(python_share.LAYERS))
+    assert python_process.SUBJECTS.keys() == python_share.LIMITS.keys()
+    assert len(python_process.STEPS) == 30
+    layers = parse_module(python_process.layers_script(python_process.LAYERS))
     assert 190 <= sum(1 for _ in walk(layers)) <= 210
 
 
 def test_python_is_measured_beside_llvm():
-    python, llvm = python_share.replaying_steps()
+    python, llvm = python_process.replaying_steps()
     assert python > 0
     assert llvm > 0
 
 
 def test_conversions_of_all_pairs_are_compared_with_scipy():
     matrix = sparse.random_array((9, 14), density=0.5, format="csr", rng=np.random.default_rng(0))
-    times = [ConversionTime(**one) for one in conversions.time_pairs("small", matrix, 0.0)]
-    assert len(times) == len(conversions.FORMATS) * (len(conversions.FORMATS) - 1)
+    times = [ConversionTime(**one) for one in conversion_process.time_pairs("small", matrix, 0.0)]
+    assert len(times) == len(conversion_process.FORMATS) * (len(conversion_process.FORMATS) - 1)
     assert all(one.gossamer_ms > 0 and one.scipy_ms > 0 for one in times)
-    assert [row[0] for row in conversions_sheet(times).rows] == list(conversions.FORMATS)
-    assert len(conversion_times_sheet(times).rows) == len(times)
-    assert not conversions.suits_diagonals(sparse.eye_array(40).tocsr()[::-1])
+    assert [row[0] for row in conversions.conversions_sheet(times).rows] == list(
+        conversion_process.FORMATS
+    )
+    assert len(conversions.conversion_times_sheet(times).rows) == len(times)
+    assert not conversion_process.suits_diagonals(sparse.eye_array(40).tocsr()[::-1])
 
 
 def test_a_wrong_conversion_is_detected():
     matrix = sparse.eye_array(4, format="csr")
     with pytest.raises(AssertionError, match="eye"):
-        conversions.require_equal(gs.from_scipy(matrix), 2.0 * matrix, "eye")
+        conversion_process.require_equal(gs.from_scipy(matrix), 2.0 * matrix, "eye")
 
 
 def test_formats_are_built_in_a_fresh_process():
     with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
-        builds = conversions.measure_builds(bar, rows=400)
-    assert {build.format for build in builds} == set(conversions.BUILDS)
+        builds = list(conversions.measure_builds(bar, rows=400))
+    assert {build.format for build in builds} == set(conversion_process.BUILDS)
     assert all(isinstance(build, FormatBuild) and build.is_met for build in builds)
-    assert [row[-1] for row in builds_sheet(builds).rows] == ["met"] * len(builds)
+    assert [row[-1] for row in conversions.builds_sheet(builds).rows] == ["met"] * len(builds)
 
 
 def test_the_chosen_format_is_timed_beside_all_others(monkeypatch):
-    monkeypatch.setattr(choice, "SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(choice_process, "SAMPLE_SECONDS", 0.0)
     nodes = sparse.random_array((20, 80), density=0.3, rng=np.random.default_rng(0))
     matrix = sparse.kron(nodes, np.ones((2, 2)), format="csr").astype(np.float32)
-    formats = choice.StoredFormats(gs.from_scipy(matrix))
+    formats = choice_process.StoredFormats(gs.from_scipy(matrix))
     cases = choice.cases_of(["spmm", "sddmm", "spmv"], [16], None, [1])
     assert [(case.op, case.features) for case in cases] == [("spmm", 16), ("spmv", 1)]
-    times = [ChoiceTime(matrix="tiny", **choice.time_case(formats, case)) for case in cases]
+    times = [ChoiceTime(matrix="tiny", **choice_process.time_case(formats, case)) for case in cases]
     product, vector = times
     assert {"csr", "hyb (c=1)", "tiled_csr (tile_columns=64)"} <= product.times_ms.keys()
     assert "bsr (block_rows=2, block_columns=2)" in product.times_ms
@@ -142,7 +160,7 @@ def test_the_chosen_format_is_timed_beside_all_others(monkeypatch):
         assert one.chosen in one.times_ms
         assert 0 < one.of_best <= 1
         assert one.expected_cycles["csr"] > 0
-    assert len(choices_sheet(times).rows) == len(format_times_sheet(times).rows) == 2
+    assert len(choice.choices_sheet(times).rows) == len(choice.format_times_sheet(times).rows) == 2
 
 
 def test_a_bad_choice_is_below_the_goals():
@@ -152,7 +170,7 @@ def test_a_bad_choice_is_below_the_goals():
         for name in ms
     ]
     assert [one.best for one in chosen] == ["hyb"] * 3
-    sheet = choices_sheet(chosen)
+    sheet = choice.choices_sheet(chosen)
     assert [row[-1] for row in sheet.rows] == ["", "BELOW", ""]
     assert "MISSED by 1 of 3" in sheet.note
 
@@ -175,7 +193,7 @@ def test_a_wrong_program_is_refused():
         programs={"fused": lambda inputs: lambda: np.ones(inputs.q.shape, np.float32)},
     )
     with pytest.raises(ValueError, match="error of 'fused'"):
-        programs.prepare(wrong, "random", "fused")
+        program_process.prepare(wrong, "random", "fused")
 
 
 def test_programs_are_reported_beside_the_fastest_baseline():
@@ -183,8 +201,8 @@ def test_programs_are_reported_beside_the_fastest_baseline():
         ProgramTime("spmm", "cora", what, is_ours, 2, ms, 0.1, 0.01)
         for what, is_ours, ms in (("hyb", True, 4.0), ("csr", True, 2.0), ("scipy", False, 8.0))
     ]
-    first, second = programs_sheet(times).rows
+    first, second = programs.programs_sheet(times).rows
     assert first == ("spmm", "cora", "2", "csr", "2", "scipy", "8", "4.00", "1.00")
     assert second[-2:] == ("2.00", "0.50")
-    assert len(program_times_sheet(times).rows) == 3
-    assert programs_sheet(times[:2]).rows == []
+    assert len(programs.program_times_sheet(times).rows) == 3
+    assert programs.programs_sheet(times[:2]).rows == []

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchmarks import goals, records
+from benchmarks import goals, run_files
 from benchmarks.operators import OPERATORS
 from benchmarks.report import (
     cell_tables,
@@ -82,12 +82,12 @@ def test_goals_of_prepared_matrices_are_about_groups_of_matrices():
 
 def test_a_run_is_the_same_after_it_was_stored(tmp_path):
     run = run_of(cell(), cell(threads=1, bound_ms=None))
-    path = records.save(run, tmp_path)
+    path = run_files.save(run, tmp_path)
     assert path.name == "some-machine.json"
-    assert records.load(path) == run
+    assert run_files.load(path) == run
     quick = msgspec.structs.replace(run, name="quick")
-    assert records.save(quick, tmp_path).name == "some-machine-quick.json"
-    assert list(records.stored_runs(tmp_path).values()) == [run, quick]
+    assert run_files.save(quick, tmp_path).name == "some-machine-quick.json"
+    assert list(run_files.stored_runs(tmp_path).values()) == [run, quick]
 
 
 def test_the_tables_say_time_bound_ratio_and_verdict():
@@ -172,11 +172,11 @@ def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
     chosen = {"machine": amd, "name": "quick"}
     for changes in ({"machine": amd}, chosen):
         run = msgspec.structs.replace(found, **changes)
-        run_report.write_report(records.save(run, results), run)
+        run_report.write_report(run_files.save(run, results), run)
     stored_runs.show_in_readme(readme, results)
     assert "### Intel\n\nNo run is stored yet." in readme.read_text()
     run = msgspec.structs.replace(found, machine=intel)
-    run_report.write_report(records.save(run, results), run)
+    run_report.write_report(run_files.save(run, results), run)
     stored_runs.show_in_readme(readme, results)
     text = readme.read_text()
     assert text.startswith("before\n")
@@ -192,7 +192,7 @@ def test_the_page_shows_what_is_stored():
     """`python -m benchmarks report FILE --readme` after the tables have changed."""
     text = stored_runs.README.read_text()
     shown = text.partition(stored_runs.BEGIN)[2].partition(stored_runs.END)[0]
-    runs = records.stored_runs()
+    runs = run_files.stored_runs()
     assert shown.strip() == stored_runs.shown(runs, stored_runs.README.parent).strip()
     for path, run in runs.items():
         if run.name is None:
@@ -200,9 +200,9 @@ def test_the_page_shows_what_is_stored():
 
 
 def test_stored_runs_have_one_file_for_each_processor_and_options():
-    for path in records.RESULTS.glob("*.json"):
-        run = records.load(path)
-        assert path.name == records.file_name(run)
+    for path in run_files.RESULTS.glob("*.json"):
+        run = run_files.load(path)
+        assert path.name == run_files.file_name(run)
         assert run.machine.vendor in stored_runs.VENDORS
 
 

@@ -11,6 +11,11 @@ from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.machine import machine_description
 from benchmarks.machine.roofline import Bandwidth, Roofline
 from benchmarks.operators import OPERATORS
+from benchmarks.parts.call_overhead import CallCost
+from benchmarks.parts.compile_time import CompileTime
+from benchmarks.parts.mini_batches import MiniBatches
+from benchmarks.parts.python_share import PythonShare
+from benchmarks.parts.startup import Startup
 from gossamer_testkit import attention, sddmm, spmm, spmv
 
 QUICK = SamplingPlan(rounds=4, sample_seconds=1e-4, pause_seconds=0.0, budget_seconds=5.0)
@@ -62,13 +67,15 @@ def run_of(*found):
         machine=machine_description.describe_machine("some machine"),
         versions={"gossamer": "0.1.0"},
         settings={},
-        rooflines=(Roofline(1, read, 40.0, peaks), Roofline(2, read, 40.0, peaks)),
-        cells=found,
-        compile_times=(records.CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),),
-        python_shares=(records.PythonShare("200 nodes, lowering", 6.0, 12.0, 1.0),),
-        startups=(records.Startup("import gossamer", 90.0, 200.0, loads_llvm=False),),
-        call_costs=(records.CallCost("spmv", "bound()", 1.25, 3.0),),
-        mini_batches=(records.MiniBatches("cora", 500, 1000, 0.5, 0, 20.0, 60.0),),
+        results=(
+            *(Roofline(count, read, 40.0, peaks) for count in (1, 2)),
+            *found,
+            CallCost("spmv", "bound()", 1.25, 3.0),
+            Startup("import gossamer", 90.0, 200.0, loads_llvm=False),
+            CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),
+            PythonShare("200 nodes, lowering", 6.0, 12.0, 1.0),
+            MiniBatches("cora", 500, 1000, 0.5, 0, 20.0, 60.0),
+        ),
         missing={"cora": "the file does not exist"},
         foreign=0.25,
     )

@@ -1,6 +1,6 @@
 """The LLVM passes between emission and code generation.
 
-They were chosen by measurement (`benchmarks/parts/codegen_time.py`), and do what the emitter leaves undone.
+They were chosen by measurement (`benchmarks/codegen_time.py`), and do what the emitter leaves undone.
 Others seldom find anything: code generation does strength reduction of address computations itself, and the
 emitter rotates loops and shares equal computations. (NewGVN would find a few more, but it aborts the process
 on some large functions, where LLVM's assertion that it converges fails.)

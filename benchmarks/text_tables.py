@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from rich.table import Table
 
-Row = tuple[str, ...]
+Row: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)

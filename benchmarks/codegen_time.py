@@ -1,7 +1,7 @@
 """Milliseconds of each step of the backend generic-cpu, from a flat module to a loaded kernel: medians of
-several runs in one process. `compile_time.py` measures the whole way from a script, in fresh processes.
+several runs in one process. `parts/compile_time.py` measures the whole way from a script, in fresh processes.
 
-    python -m benchmarks.parts.codegen_time [FEATURES]
+    python -m benchmarks.codegen_time [FEATURES]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 ROUNDS = 21
 STEPS = ("emit", "parse", "optimize", "codegen", "load")
 

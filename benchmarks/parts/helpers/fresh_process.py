@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 
+from benchmarks.parts.helpers.part import PartError
+
 USER = {"PYTHONDONTWRITEBYTECODE": ""}
 """Set to what it is for a user: without stored bytecode, each process would compile all modules again."""
 
 
-class ProcessError(Exception):
+class ProcessError(PartError):
     """A fresh process failed; the message holds its standard error."""
 
 

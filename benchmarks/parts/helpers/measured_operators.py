@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from gossamer.operators import NAMES, operator_named
+
+PROCESSES, FEW_PROCESSES = 5, 3
+"""The fresh processes of an operator, and those of a quick run."""
+
+
+def processes_of(chosen: argparse.Namespace) -> int:
+    """Return the number of fresh processes in which an operator is measured."""
+    return FEW_PROCESSES if chosen.quick else PROCESSES
 
 
 def known(ops: Sequence[str]) -> list[str]:

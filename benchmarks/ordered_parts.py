@@ -1,0 +1,33 @@
+"""The parts of a run, in the order in which they are measured, listed and reported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from benchmarks.parts.helpers.part import Part
+
+FILES = (
+    # First, since the cells say which share of the rooflines they reach.
+    "rooflines",
+    "kernels",
+    "call_overhead",
+    "startup",
+    "compile_time",
+    "first_calls",
+    "python_share",
+    "mini_batches",
+    "conversions",
+    "programs",
+    "choice",
+)
+"""The files of the folder `parts`. The names of stored runs list parts in this order."""
+
+
+def part_of(file: str) -> Part:
+    """Return the part that a file of the folder defines."""
+    part: Part = import_module(f"benchmarks.parts.{file}").PART
+    return part
+
+
+PARTS = {part.name: part for part in map(part_of, FILES)}
+SERIES = tuple(series for part in PARTS.values() for series in part.series)

@@ -1,0 +1,1 @@
+"""Programs that parts run in processes of their own, one file for each of these parts."""
