@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -116,7 +116,7 @@ def schedule(script: str, sizes: Mapping[str, int]) -> ScheduleBuilder:
     return sch.parallel(io, weight=f"T.int64(JO_indptr[{io}]) + {io}")
 
 
-Apply = Callable[[Layer, Array, float, Array], Call]
+Apply: TypeAlias = Callable[[Layer, Array, float, Array], Call]
 """Prepares a layer: the layer, its input, the lower bound of results, and the padded array of results."""
 
 

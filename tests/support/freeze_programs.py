@@ -13,7 +13,7 @@ import gzip
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ from gossamer_testkit import retyped  # noqa: E402
 TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A fixed target, so that samples do not depend on the machine."""
 
-Found = tuple[int, Module, dict[str, Any], dict[str, Any]]
+Found: TypeAlias = tuple[int, Module, dict[str, Any], dict[str, Any]]
 
 
 class Recorder:

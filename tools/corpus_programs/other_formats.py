@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
@@ -67,7 +67,7 @@ SEGMENTS = """
 """
 PLAIN = "m n nnz"
 
-Row = tuple[str, str, str, str, str, str, dict[str, int]]
+Row: TypeAlias = tuple[str, str, str, str, str, str, dict[str, int]]
 ROWS: tuple[Row, ...] = (
     ("sddmm", SDDMM.replace("AXES", "I, J"), "x y out indptr indices", PLAIN, "float32", "int32",
      {"features": 33}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ LETTER = 8
 BETWEEN = 8
 """The room between two blocks of an array."""
 
-Block = Sequence[Sequence[Cell]]
+Block: TypeAlias = Sequence[Sequence[Cell]]
 """Some lines of cells, below each other."""
 
 

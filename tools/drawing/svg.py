@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from typing import TypeAlias
 
 CELL, GAP, MARGIN = 30, 22, 24
 
@@ -29,7 +30,7 @@ text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2933 }
   .row0 { fill: #1c5d87 } .row1 { fill: #8a5a13 } .row2 { fill: #1d6b4a } .row3 { fill: #8a2f63 }
 }"""
 
-Cell = tuple[str, str]
+Cell: TypeAlias = tuple[str, str]
 """The text of a cell and its class."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer.pipeline import lower_by_stage
 from gossamer.resolve_target import resolve_target
@@ -56,7 +56,7 @@ of floats by ones.
 
 A test compares the tables with the passes, and fails if a pass raises an error that is not listed."""
 
-Signs = dict[tuple[str, str], str]
+Signs: TypeAlias = dict[tuple[str, str], str]
 """The sign for each pair of a stage and a pass."""
 
 

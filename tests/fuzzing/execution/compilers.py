@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypeAlias
 
 from gossamer.resolve_target import resolve_target
 from gossamer_backend import Kernel
@@ -13,8 +14,8 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math
 
-Pass = Callable[[Module], Module]
-Scheduler = Callable[[Module], Module]
+Pass: TypeAlias = Callable[[Module], Module]
+Scheduler: TypeAlias = Callable[[Module], Module]
 """A step on the module of each stage, before the module is lowered."""
 
 

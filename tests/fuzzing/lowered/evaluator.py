@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -55,9 +55,9 @@ MAX_STEPS = 2_000
 EXACT = 1 << 20
 """Larger floats may have been rounded."""
 
-Values = dict[str, Any]
-Eval = Callable[[Values], Any]
-Exec = Callable[[Values], None]
+Values: TypeAlias = dict[str, Any]
+Eval: TypeAlias = Callable[[Values], Any]
+Exec: TypeAlias = Callable[[Values], None]
 
 
 class Stop(Exception):

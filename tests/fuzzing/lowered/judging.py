@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ TOO_LARGE = "too large to be interpreted"
 GOES_ON = "goes on where it has to stop"
 # After these primitives, values that are not read, or that a `Select` does not choose, are not computed.
 LEAVE_OUT = frozenset({"compute_inline", "decompose_padding"})
-Step = tuple[str, Callable[[Module], Module]]
+Step: TypeAlias = tuple[str, Callable[[Module], Module]]
 
 
 class Scheduler(Protocol):

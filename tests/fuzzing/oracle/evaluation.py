@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -45,8 +46,8 @@ from gossamer_ir.traversal.walk import walk
 from tests.fuzzing.oracle import arithmetic
 from tests.fuzzing.oracle.coordinate_tables import BEYOND, MISS, Forest, Storage, Undecided
 
-Arrays = Mapping[str, np.ndarray]
-Scalars = Mapping[str, int | float]
+Arrays: TypeAlias = Mapping[str, np.ndarray]
+Scalars: TypeAlias = Mapping[str, int | float]
 
 
 class Stopped(Exception):

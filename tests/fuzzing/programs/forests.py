@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from gossamer_ir.nodes import (
 from tests.fuzzing.oracle.coordinate_tables import Forest
 from tests.fuzzing.programs.generators import beside
 
-Rows = list[list[int]]
+Rows: TypeAlias = list[list[int]]
 
 WIDEST = {"int32": 2**31 - 1, "int64": 2**36, "uint8": 2**8 - 1, "uint16": 2**16 - 1}
 """The maximum length of an axis whose coordinates are stored in a dtype."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import prod
 from random import Random
+from typing import TypeAlias
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
@@ -19,7 +20,7 @@ from gossamer_schedule.cursor.cursor_at import ADDRESSABLE_BODIES
 from tests.fuzzing.programs.generators import beside
 from tests.fuzzing.schedules.drawers import DRAWERS, INTRINSICS, Scene
 
-Traces = Mapping[StageName, Trace]
+Traces: TypeAlias = Mapping[StageName, Trace]
 
 LENGTHS: dict[StageName, tuple[int, ...]] = {
     "coordinate": (0, 1, 2, 3),

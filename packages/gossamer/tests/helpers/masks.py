@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-Array = Any
+Array: TypeAlias = Any
 
 KINDS = [("float32", "int32"), ("float64", "int64")]
 """Dtypes of values and of index arrays."""

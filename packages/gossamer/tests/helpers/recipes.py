@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from script_runs import call
@@ -19,9 +19,9 @@ from gossamer_schedule import ScheduleBuilder
 
 INTRINSICS = Registry().plugin("generic-cpu").intrinsics
 
-Step = tuple[str, tuple[Any, ...], dict[str, Any]]
-Steps = Sequence[Step]
-Arguments = Mapping[str, Any]
+Step: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
+Steps: TypeAlias = Sequence[Step]
+Arguments: TypeAlias = Mapping[str, Any]
 
 
 def step(op: str, *names: Any, **options: Any) -> Step:

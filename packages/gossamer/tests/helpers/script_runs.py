@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -22,8 +22,8 @@ from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import walk
 from gossamer_testkit import retyped, script
 
-Array = Any
-Arguments = Mapping[str, Any]
+Array: TypeAlias = Any
+Arguments: TypeAlias = Mapping[str, Any]
 
 
 def program(

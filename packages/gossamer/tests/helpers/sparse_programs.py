@@ -7,11 +7,11 @@ access are NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-Array = Any
+Array: TypeAlias = Any
 
 
 class Matrix(NamedTuple):

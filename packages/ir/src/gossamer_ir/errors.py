@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
-Place = tuple[str | int, ...]
+Place: TypeAlias = tuple[str | int, ...]
 """A path into a module: field names and tuple indices, such as ("functions", 0, "body", 2, "value")."""
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, ProductSteps, SortedSegments
@@ -44,7 +44,7 @@ D: with duplicates; R: rows of unique coordinates; Z: padded rows. W (int32), B 
 hold anything."""
 
 ARRAYS = ("P", "O", "S", "Q", "D", "R", "Z", "W", "B", "V")
-Known = tuple[Any, ...]
+Known: TypeAlias = tuple[Any, ...]
 
 
 class OutOfBounds(Exception):

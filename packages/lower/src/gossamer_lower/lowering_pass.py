@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
 from types import MappingProxyType
-from typing import ParamSpec
+from typing import ParamSpec, TypeAlias
 
 import msgspec
 
@@ -32,7 +32,7 @@ from gossamer_ir.traversal.walk import every_statement
 from gossamer_ir.verify import diagnostics
 
 P = ParamSpec("P")
-_Finder = Callable[[Function], bool]
+_Finder: TypeAlias = Callable[[Function], bool]
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 

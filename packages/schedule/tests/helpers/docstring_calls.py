@@ -7,13 +7,13 @@ import importlib
 import os
 from collections.abc import Iterator
 from functools import cache, wraps
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_ir.nodes import Module
 from gossamer_schedule import PRIMITIVES
 from gossamer_schedule.definition.arguments import INTRINSICS, arguments_by_name
 
-Call = tuple[Module, tuple[Any, ...], dict[str, Any]]
+Call: TypeAlias = tuple[Module, tuple[Any, ...], dict[str, Any]]
 """The module, the positional arguments after it, and the keywords."""
 
 

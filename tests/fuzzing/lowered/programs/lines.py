@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-Lines = list[str]
+from typing import TypeAlias
+
+Lines: TypeAlias = list[str]
 
 
 def under(head: str, body: Lines) -> Lines:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-Role = Literal[
+Role: TypeAlias = Literal[
     "input", "value", "index", "known", "cell", "extreme", "sorted", "fuel", "offsets", "indices"
 ]
 """The purpose of a buffer. Programs write small numbers to `index` buffers and `cell`s, any to those that are

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Trace
@@ -30,7 +30,7 @@ from gossamer_schedule.cursor.cursor_at import Cursor, cursor_at
 from gossamer_schedule.definition.arguments import choices_of
 
 T = TypeVar("T")
-Drawn = dict[str, Any] | None
+Drawn: TypeAlias = dict[str, Any] | None
 """The arguments of a step; None if the module has nothing that the step applies to."""
 
 
@@ -147,4 +147,4 @@ def constant_extent(site: Cursor) -> int | None:
     return integer_value(site.node.extent)
 
 
-Drawer = Callable[[Scene], Drawn]
+Drawer: TypeAlias = Callable[[Scene], Drawn]

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.versions import package_versions
@@ -83,7 +83,7 @@ def _exported_paths(folder: Path, symbol: str, no_library: str | None) -> Export
     )
 
 
-_Files = dict[str, tuple[str, bytes]]
+_Files: TypeAlias = dict[str, tuple[str, bytes]]
 """The name and the contents of each file, by its role."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pluggy
@@ -17,7 +17,7 @@ from gossamer_ir.nodes import STAGES, Module, StageName
 from gossamer_ir.plugins.installed_distributions import EntryPoint
 from gossamer_ir.plugins.plugin_errors import errors_as_plugin_errors
 
-ExtensionPoints = Callable[[], Mapping[str, StageName]]
+ExtensionPoints: TypeAlias = Callable[[], Mapping[str, StageName]]
 """A function that returns the positions within the lowering passes at which passes of plugins may run, each
 with the stage of modules there."""
 

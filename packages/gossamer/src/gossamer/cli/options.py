@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -39,10 +39,12 @@ def _integer_of(name: str) -> Callable[[object], int]:
     return parse
 
 
-Features = Annotated[int, integer_option("--features", help="columns of dense matrices")]
-Threads = Annotated[int | None, integer_option("--threads", help="threads; all CPUs if not given")]
-TargetName = Annotated[str, typer.Option("--target", help="see gossamer backends")]
-MaxBytes = Annotated[
+Features: TypeAlias = Annotated[int, integer_option("--features", help="columns of dense matrices")]
+Threads: TypeAlias = Annotated[
+    int | None, integer_option("--threads", help="threads; all CPUs if not given")
+]
+TargetName: TypeAlias = Annotated[str, typer.Option("--target", help="see gossamer backends")]
+MaxBytes: TypeAlias = Annotated[
     int | None,
     integer_option("--max-bytes", help="bound of the memory for reading the matrix"),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -19,7 +19,7 @@ def _show_and_exit(*, wanted: bool) -> None:
         raise typer.Exit
 
 
-_Version = Annotated[
+_Version: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--version",

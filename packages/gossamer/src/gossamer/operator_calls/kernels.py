@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 
-_Key = tuple[OperatorProgram, Variant, Stats | None, StoredFormat | None, str]
+_Key: TypeAlias = tuple[OperatorProgram, Variant, Stats | None, StoredFormat | None, str]
 _built: dict[_Key, Built] = {}
 
 

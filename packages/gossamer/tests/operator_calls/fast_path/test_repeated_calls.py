@@ -8,7 +8,7 @@ import inspect
 import pickle
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, FormatError, GossamerError
 
 ROWS, COLUMNS, FEATURES = 40, 30, 8
-Calls = Callable[..., Any]
+Calls: TypeAlias = Callable[..., Any]
 
 
 def matrix(seed: int = 0, *, dtype: Any = np.float32, index: Any = np.int32) -> Any:

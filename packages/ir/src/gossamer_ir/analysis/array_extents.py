@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.arith.simplify import simplify
@@ -31,7 +31,7 @@ from gossamer_ir.traversal.references import free_vars
 MAX_ARRAY = 2**57
 """A bound of the elements of an array: addresses have at most 57 bits, and each element has its own."""
 
-Ranges = Mapping[str, InRange]
+Ranges: TypeAlias = Mapping[str, InRange]
 """The facts that bound the elements of index buffers, by buffer."""
 
 

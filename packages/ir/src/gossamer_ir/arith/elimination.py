@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from gossamer_ir.arith.affine import (
     Affine,
@@ -43,7 +44,7 @@ MAX_ALTERNATIVES = 3
 """Atoms that are tried first at the start of a proof. Deeper goals try only the highest-ranked atom."""
 
 
-_Goal = tuple[int, int, frozenset[tuple[Expr, int]]]
+_Goal: TypeAlias = tuple[int, int, frozenset[tuple[Expr, int]]]
 """The state of the constraints, the depth of nesting, and the terms of the goal."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from gossamer_ir.arith.affine import Affine, affine_of, scale
 from gossamer_ir.core import build
@@ -12,7 +13,7 @@ from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import Binary, Call, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
 
-ConditionalBound = tuple[Expr, Expr]
+ConditionalBound: TypeAlias = tuple[Expr, Expr]
 """A condition, and a bound of an atom where the condition holds."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.elimination import Elimination
@@ -17,7 +18,7 @@ from gossamer_ir.core import build
 from gossamer_ir.core.conditions import with_operators
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Fact, IfThenElse, Unary
 
-_Query = tuple[int, int, frozenset[tuple[Expr, int]]]
+_Query: TypeAlias = tuple[int, int, frozenset[tuple[Expr, int]]]
 """The state of the constraints, and the constant and the terms of the goal."""
 
 

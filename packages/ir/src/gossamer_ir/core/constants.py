@@ -8,6 +8,7 @@ same value of their dtype, or `inf`, `-inf`, `nan`, `-0.0`. Unlike Python floats
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Const
 
-ConstantValue = bool | int | float
+ConstantValue: TypeAlias = bool | int | float
 
 _EXACT = 256
 """Integers up to this magnitude are exact in every floating-point dtype (bfloat16 has 8 significant bits)."""

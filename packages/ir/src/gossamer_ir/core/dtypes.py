@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from gossamer_ir.errors import ArgumentError
 
-DTypeKind = Literal["int", "uint", "float", "bfloat", "bool", "handle"]
+DTypeKind: TypeAlias = Literal["int", "uint", "float", "bfloat", "bool", "handle"]
 
 SCALARS: dict[str, tuple[DTypeKind, int]] = {
     "bool": ("bool", 1),

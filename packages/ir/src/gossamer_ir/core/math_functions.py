@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
-OperandKind = Literal["floats", "numbers", "integers"]
-InstructionSet = Literal["base", "sse4.1", "fma"]
+OperandKind: TypeAlias = Literal["floats", "numbers", "integers"]
+InstructionSet: TypeAlias = Literal["base", "sse4.1", "fma"]
 
 
 class MathFunction(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, WRITES, effects_of
 from gossamer_ir.errors import VerifyError
@@ -21,8 +22,8 @@ from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.node_index import nodes_of_kind
 
-Names = set[str]
-Usage = tuple[Names, Names]
+Names: TypeAlias = set[str]
+Usage: TypeAlias = tuple[Names, Names]
 """The handles read and the handles written."""
 
 

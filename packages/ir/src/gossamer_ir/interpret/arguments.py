@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.memory.values import numpy_type
 from gossamer_ir.nodes import Function, Param
 
-Argument = Any
+Argument: TypeAlias = Any
 
 
 def bind_arguments(function: Function, arguments: Mapping[str, Argument]) -> list[Any]:

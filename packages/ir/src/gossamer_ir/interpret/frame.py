@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
@@ -76,8 +76,8 @@ class Frame:
         self.views: Views
 
 
-Eval = Callable[[Frame], Any]
+Eval: TypeAlias = Callable[[Frame], Any]
 """Evaluates an expression."""
 
-Exec = Callable[[Frame], None]
+Exec: TypeAlias = Callable[[Frame], None]
 """Runs a statement."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.interpret.frame import Eval, Exec
@@ -54,7 +54,7 @@ class Interpreter(Protocol):
         ...
 
 
-Enclosing = For | If | Let
+Enclosing: TypeAlias = For | If | Let
 """A statement that contains the current one or, for a let, precedes it in the same body."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -18,7 +18,7 @@ from gossamer_ir.nodes import Function, Node
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.fields import name_fields
 
-Numbers = dict[str, int]
+Numbers: TypeAlias = dict[str, int]
 
 
 def structural_equal(left: Node, right: Node) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -46,8 +46,8 @@ class BufferAddress(msgspec.Struct, frozen=True, gc=False):
     private_elements: int = 0
 
 
-EmitExpr = Callable[["FunctionEmitter", Any], Value]
-EmitStmt = Callable[["FunctionEmitter", Any], None]
+EmitExpr: TypeAlias = Callable[["FunctionEmitter", Any], Value]
+EmitStmt: TypeAlias = Callable[["FunctionEmitter", Any], None]
 
 
 class ModuleEmitter(msgspec.Struct):

@@ -3,13 +3,15 @@ iteration with a given weight."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Load, ParallelFor, Var
 from gossamer_ir.traversal.walk import walk
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
 
-Captures = dict[str, Value]
+Captures: TypeAlias = dict[str, Value]
 """The values that a weight uses besides its variable: scalars by name, and addresses of buffers."""
 
 _BUFFER = "&"

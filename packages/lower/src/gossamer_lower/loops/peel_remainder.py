@@ -8,7 +8,7 @@ the whole group, and the remainder runs as a serial loop that ends at the bound.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -223,7 +223,7 @@ def _group(condition: Expr, var: str, count: int) -> _UnrolledGroup | None:
 # --- a body with such a loop
 
 
-_Peeled = tuple[tuple[Stmt, ...], If, tuple[Stmt, ...]]
+_Peeled: TypeAlias = tuple[tuple[Stmt, ...], If, tuple[Stmt, ...]]
 
 
 def _without_bound(node: Any, group: _UnrolledGroup, counts: dict[str, int]) -> Any:

@@ -10,7 +10,7 @@ becomes the extent. A buffer that a body allocates already stays inside that bod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -53,7 +53,7 @@ from gossamer_lower.memory.index_ranges import (
 )
 from gossamer_lower.statements.rebuild import with_bodies
 
-Intervals = list[Interval | None]
+Intervals: TypeAlias = list[Interval | None]
 """One range for each dimension; None for a dimension that is not contracted."""
 
 

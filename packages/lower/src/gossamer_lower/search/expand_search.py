@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 
@@ -41,7 +42,7 @@ from gossamer_lower.search.search_expansion import (
 )
 from gossamer_lower.statements.rebuild import with_bodies
 
-_Window = tuple[str, str, Expr, Expr]
+_Window: TypeAlias = tuple[str, str, Expr, Expr]
 """The kind of comparison, the buffer, begin and end: searches that agree in these share a cursor."""
 
 

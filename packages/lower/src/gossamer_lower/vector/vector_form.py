@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -40,7 +40,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children, with_children
 from gossamer_ir.traversal.walk import children, collect, contains
 
-IsWhole = Callable[[str, tuple[Expr, ...]], bool]
+IsWhole: TypeAlias = Callable[[str, tuple[Expr, ...]], bool]
 
 
 class Vectors:

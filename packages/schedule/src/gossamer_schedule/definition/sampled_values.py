@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_ir.interchange.records import Arg, Step
 from gossamer_ir.traversal.names import is_identifier
@@ -13,7 +13,7 @@ from gossamer_schedule.errors import listing, schedule_error
 REFERENCE_PREFIX = "$"
 """The prefix of a reference to a value."""
 
-DrawnValues = Mapping[str, int | str | None]
+DrawnValues: TypeAlias = Mapping[str, int | str | None]
 
 
 def require_value_name(name: str, root: Cursor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from gossamer_schedule.format_rewriting.index_map_functions import index_map_of
 SAMPLES = (1, 2, 3, 5)
 """The values of all symbolic sizes for which the maps of a rule are tested."""
 
-Map = IndexMap | Callable[..., Any]
+Map: TypeAlias = IndexMap | Callable[..., Any]
 
 
 class FormatRewriteRule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from functools import reduce
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -35,7 +36,7 @@ from gossamer_schedule.regions.match_indices import match_all
 from gossamer_schedule.regions.produced import ProducedRange
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe_in_loops
 
-RequiredRegion = dict[str, ProducedRange]
+RequiredRegion: TypeAlias = dict[str, ProducedRange]
 
 
 def required_region(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -33,7 +33,7 @@ from gossamer_schedule.errors import schedule_error, text_of
 OUTSIDE = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
 
-NewIndices = Callable[[Sequence[Expr]], tuple[Expr, ...]]
+NewIndices: TypeAlias = Callable[[Sequence[Expr]], tuple[Expr, ...]]
 """Maps the old indices of an element to its new ones."""
 
 

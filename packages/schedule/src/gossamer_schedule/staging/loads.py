@@ -37,8 +37,8 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.cursor.cursor_at import Cursor
 
-Conjunction = tuple[Expr, ...]
-ElementIndices = tuple[Expr, ...]
+Conjunction: TypeAlias = tuple[Expr, ...]
+ElementIndices: TypeAlias = tuple[Expr, ...]
 
 
 class ConditionalLoad(msgspec.Struct, frozen=True):

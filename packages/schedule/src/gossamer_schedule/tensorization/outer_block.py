@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from gossamer_schedule.nests.init_checks import (
 )
 from gossamer_schedule.nests.init_nest import init_nest, required_init_nest
 
-IteratorKind = Literal["S", "R"]
+IteratorKind: TypeAlias = Literal["S", "R"]
 
 
 class Blockized(msgspec.Struct, frozen=True):

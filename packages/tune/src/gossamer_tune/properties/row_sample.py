@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
 
 GROUP = 48
 """The rows of a group: a multiple of the block sizes 2, 3, 4, 6, 8 and 16, so that whole blocks are seen."""

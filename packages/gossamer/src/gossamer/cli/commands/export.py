@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -14,7 +14,7 @@ from gossamer_formats.internal_api import VALUE_DTYPES
 from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 
-OptionalFeatures = Annotated[
+OptionalFeatures: TypeAlias = Annotated[
     int | None,
     integer_option("--features", help="columns of the dense matrix; any number if not given"),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from gossamer_ir.interpret.memory.values import constant_value
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, SparseBuffer, Store, Var
 
-Locate = Callable[[Frame], tuple[Any, ...] | None]
+Locate: TypeAlias = Callable[[Frame], tuple[Any, ...] | None]
 
 
 def coordinate_load(node: Load, translator: Translator) -> Eval:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interpret.memory.values import with_rounding
 
-NumericFunction = Callable[..., Any]
+NumericFunction: TypeAlias = Callable[..., Any]
 
 UNARY: dict[str, NumericFunction] = {
     "neg": operator.neg,

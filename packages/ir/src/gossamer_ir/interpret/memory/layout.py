@@ -7,14 +7,14 @@ before it. It shares no formulas with the lowering, so that it can check them.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.interpreter_errors import out_of_bounds
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.nodes import SparseBuffer
 
-ElementNumbers = tuple[int, ...]
+ElementNumbers: TypeAlias = tuple[int, ...]
 
 
 class Layout:

@@ -7,7 +7,7 @@ to its fiber. The elements of a root axis are one fiber, that of parent element 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.support.counted import counted
 
-Evaluate = Callable[[Expr], int]
+Evaluate: TypeAlias = Callable[[Expr], int]
 
 
 class Level(msgspec.Struct, frozen=True, eq=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Const
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = npt.NDArray[Any]
 
 _SCALARS: dict[str, Any] = {
     "bool": np.bool_,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16
 from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds
 from gossamer_ir.interpret.memory.values import Array
 
-ViewIndices = tuple[Any, ...]
+ViewIndices: TypeAlias = tuple[Any, ...]
 
 
 def _identity(value: Any) -> Any:

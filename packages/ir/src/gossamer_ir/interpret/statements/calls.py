@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gossamer_ir.interpret.statements.parallel_chunks import chunks, evaluate_we
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
 
-ArgumentsOf = Callable[[Frame], list[Any]]
+ArgumentsOf: TypeAlias = Callable[[Frame], list[Any]]
 
 
 def parallel_for(node: ParallelFor, translator: Translator) -> Exec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from gossamer_ir.traversal.walk import children
 
 _POSITION_NODES = ("For", "Block", "While")
 
-Origins = dict[int, tuple[Node, ast.AST]]
+Origins: TypeAlias = dict[int, tuple[Node, ast.AST]]
 
 
 def read_function(

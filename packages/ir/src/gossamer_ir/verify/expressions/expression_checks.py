@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
@@ -32,7 +33,7 @@ from gossamer_ir.verify.expressions.dtype_queries import (
 )
 from gossamer_ir.verify.expressions.operand_dtypes import check_expr, require_condition
 
-Test = Callable[[str], bool]
+Test: TypeAlias = Callable[[str], bool]
 
 
 def _is_any(_: str) -> bool:

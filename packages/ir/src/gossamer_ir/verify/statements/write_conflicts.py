@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from gossamer_ir.analysis.determined_variables import DeterminedVariables
 from gossamer_ir.analysis.reductions import REDUCE_OPS
@@ -24,7 +25,7 @@ from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify.context import At, VerifyContext
 
-Lets = dict[str, Expr]
+Lets: TypeAlias = dict[str, Expr]
 
 
 def check_write_conflicts(ctx: VerifyContext, node: Iteration, axes: list[str], at: At) -> None:

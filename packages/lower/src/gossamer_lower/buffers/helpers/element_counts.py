@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
@@ -12,7 +13,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Axis, Expr, SparseBuffer
 from gossamer_lower.axes.axis_tree import AxisTree
 
-ReadOffset = Callable[[str, Expr], Expr]
+ReadOffset: TypeAlias = Callable[[str, Expr], Expr]
 """Reads an element, as int64, of the array of offsets with this handle."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of_length
@@ -23,7 +25,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains
 
-LoopOrCondition = For | Expr
+LoopOrCondition: TypeAlias = For | Expr
 """An enclosing loop of a search, or an enclosing condition."""
 
 

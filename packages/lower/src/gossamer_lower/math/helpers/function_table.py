@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from gossamer_lower.math.helpers import (
     error_function,
@@ -16,7 +17,7 @@ from gossamer_lower.math.helpers.bit_positions import find_nth_bit
 from gossamer_lower.math.helpers.powers import power
 from gossamer_lower.math.helpers.term_builder import Term
 
-Precise = Callable[..., Term]
+Precise: TypeAlias = Callable[..., Term]
 
 _IN_FLOAT32: dict[str, Precise] = {
     "exp": exponentials.exp,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias
 
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
@@ -37,7 +38,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.names import Namer
 
-Number = int | float
+Number: TypeAlias = int | float
 
 BITS = {"float32": "uint32", "float64": "uint64"}
 """The unsigned integer dtype with the same number of bits."""

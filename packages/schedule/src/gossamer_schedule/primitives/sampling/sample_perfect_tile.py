@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from random import Random
+from typing import TypeAlias
 
 from gossamer_ir.arith.affine import affine_of, factored
 from gossamer_ir.nodes import Expr
@@ -16,7 +17,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.sampled_values import require_value_name
 from gossamer_schedule.errors import schedule_error
 
-TileFactors = tuple[int | None, ...]
+TileFactors: TypeAlias = tuple[int | None, ...]
 
 MAX_FACTORS = 16
 """The largest number of factors, each of which becomes a loop: more than nests have, not a measured limit."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.corpus.inputs.csr_inputs import spmm_cases, spmv_cases
@@ -32,7 +32,7 @@ from gossamer_testkit.corpus.inputs.searches import search_cases
 from gossamer_testkit.corpus.inputs.vectors import vectors
 from gossamer_testkit.corpus.inputs.weights import weight_cases
 
-InputGenerator = Callable[[Mapping[str, Any]], Iterator[Case]]
+InputGenerator: TypeAlias = Callable[[Mapping[str, Any]], Iterator[Case]]
 
 INPUT_GENERATORS: dict[str, InputGenerator] = {
     "bsr_cases": bsr_cases,

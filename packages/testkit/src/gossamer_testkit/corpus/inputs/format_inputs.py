@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,8 @@ COLUMNS_OF_TILE = 16
 GROUP_ROWS = 3
 """The rows of a group in the script `row_groups_spmm`."""
 
-Options = Mapping[str, Any]
-_Make = Callable[[Csr, Options], dict[str, Any]]
+Options: TypeAlias = Mapping[str, Any]
+_Make: TypeAlias = Callable[[Csr, Options], dict[str, Any]]
 
 
 def sddmm_cases(options: Options) -> Iterator[Case]:

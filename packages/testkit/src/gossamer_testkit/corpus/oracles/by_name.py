@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from gossamer_testkit.corpus.case import Expected, Values
 from gossamer_testkit.corpus.oracles.elementwise_results import casts, elementwise
@@ -23,7 +23,7 @@ from gossamer_testkit.corpus.oracles.sparse_results import (
     tiled_csr,
 )
 
-Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
+Oracle: TypeAlias = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
 
 ORACLES: dict[str, Oracle] = {
     **RESULTS_OF_PROGRAMS,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from gossamer_testkit.corpus.case import Expected, Values
 from gossamer_testkit.matrices.csr_matrix import Array
 
-Options = Mapping[str, Any]
+Options: TypeAlias = Mapping[str, Any]
 
 _REDUCERS: dict[str, Callable[..., Array]] = {
     "add": np.add.reduce,

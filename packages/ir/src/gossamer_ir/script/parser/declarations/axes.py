@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from gossamer_ir.nodes import (
     AXES,
@@ -23,8 +24,8 @@ from gossamer_ir.script.parser.expressions.calls import dtype_argument
 from gossamer_ir.script.parser.expressions.expression_readers import index_expr
 from gossamer_ir.script.parser.state.context import ParserContext
 
-NamedArguments = dict[str, ast.expr]
-AxisReader = Callable[[ParserContext, str, ast.Call], Axis]
+NamedArguments: TypeAlias = dict[str, ast.expr]
+AxisReader: TypeAlias = Callable[[ParserContext, str, ast.Call], Axis]
 
 _FLAGS = "sorted unique padded"
 

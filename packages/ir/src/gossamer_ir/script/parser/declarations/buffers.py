@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import get_args
+from typing import TypeAlias, get_args
 
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
@@ -25,7 +25,7 @@ _FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 """The published scopes of the operands of matrix instructions. All become the scope 'fragment', because
 the intrinsic determines which operand a buffer is."""
 
-BufferReader = Callable[[ParserContext, str, ast.Call], AnyBuffer]
+BufferReader: TypeAlias = Callable[[ParserContext, str, ast.Call], AnyBuffer]
 
 _SPARSE = "dtype scope extra_storage default default_value offsets"
 

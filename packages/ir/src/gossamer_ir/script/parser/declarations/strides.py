@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd
+from typing import TypeAlias
 
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr
@@ -30,7 +31,7 @@ from gossamer_ir.support.counted import counted
 ENUMERATED_ELEMENTS = 1 << 14
 """Maximum number of elements of a buffer of more than two dimensions whose positions are enumerated."""
 
-Monomial = tuple[int, "Counter[Expr]"]
+Monomial: TypeAlias = tuple[int, "Counter[Expr]"]
 """A product: its numeric factor, and its symbolic factors."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -39,7 +40,7 @@ class FlatLayout(msgspec.Struct, frozen=True):
     is_plain = False
 
 
-AnyLayout = NestedLayout | FlatLayout
+AnyLayout: TypeAlias = NestedLayout | FlatLayout
 
 
 def indices_in(layout: AnyLayout | None, indices: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.nodes import (
@@ -35,8 +36,8 @@ from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.parser.statements import blocks
 from gossamer_ir.script.parser.statements.loops import thread_tag
 
-StatementReader = Callable[[ParserContext, ast.Call], Stmt]
-DeclarationReader = Callable[[ParserContext, ast.Call], None]
+StatementReader: TypeAlias = Callable[[ParserContext, ast.Call], Stmt]
+DeclarationReader: TypeAlias = Callable[[ParserContext, ast.Call], None]
 
 
 def store_to(ctx: ParserContext, target: list[ast.expr], value: ast.expr) -> Store:

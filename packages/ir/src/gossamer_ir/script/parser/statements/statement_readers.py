@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
@@ -39,7 +40,7 @@ from gossamer_ir.script.parser.statements.reducers import (
 )
 from gossamer_ir.traversal.names import to_identifier
 
-Statements = tuple[Stmt, ...]
+Statements: TypeAlias = tuple[Stmt, ...]
 
 
 def read_body(
