@@ -1,5 +1,10 @@
 """Small flat modules."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from gossamer_ir.core.build import index, index_var
@@ -13,7 +18,8 @@ BUFFERS = (
     Buffer("P", (N,), "int64", "p"),
 )
 ABI = Abi("x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"}))
-SCALABLE = Abi("aarch64-unknown-linux-gnu", scalable=True)
+SCALABLE = Abi("aarch64-unknown-linux-gnu", scalable=True, attributes=("vscale_range(1,16)",))
+HELPERS = Path(__file__).parent / "helpers"
 
 
 def module(*body, buffers=BUFFERS, others=()):
@@ -60,3 +66,18 @@ def checked():
         return str(parsed)
 
     return check
+
+
+@pytest.fixture
+def for_sve():
+    """Compiles texts for Arm SVE, in other processes, and returns the assembly of each; None where LLVM ends
+    the process."""
+
+    def assemblies(texts):
+        command = [sys.executable, str(HELPERS / "compile_for_sve.py")]
+        done = subprocess.run(
+            command, input=json.dumps(texts), capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)
+
+    return assemblies

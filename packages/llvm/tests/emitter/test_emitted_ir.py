@@ -30,8 +30,6 @@ from gossamer_ir.nodes import (
     Store,
     TransposeReduce,
     Var,
-    VScale,
-    While,
 )
 from gossamer_llvm import emit, guarded_buffers
 from gossamer_llvm.abi import Abi
@@ -351,30 +349,6 @@ def test_pointers_that_are_passed_twice_may_alias(module, text, checked):
     source = text(module(call, others=(inner,)))
     assert checked(source)
     assert "ptr nocapture %p2, ptr nocapture readonly %p3" in source
-
-
-def test_scalable_vectors(module, text, checked, scalable):
-    lanes = Lanes(4, scalable=True)
-    step = mul(VScale(), index(4))
-    run = Ramp(ROW, index(1), lanes)
-    mask = Compare("lt", run, Broadcast(N, lanes))
-    zero = Broadcast(constant(0, "float32"), lanes)
-    where = Cast(
-        "int64xvscalex4", Load("P", (run,), "int64xvscalex4", mask, Broadcast(index(0), lanes))
-    )
-    value = Load("X", (where,), "float32xvscalex4", mask, zero)
-    source = text(
-        module(
-            Let(ROW, index(0)),
-            While(Compare("lt", ROW, N), (Store("Y", (run,), value, mask),)),
-            Store("P", (ZERO,), step),
-        ),
-        scalable,
-    )
-    assert checked(source)
-    assert "llvm.masked.gather.nxv4f32.nxv4p0" in source
-    assert "call i64 @llvm.vscale.i64()" in source
-    assert "llvm.stepvector.nxv4i64" in source
 
 
 def test_computations_stand_before_the_loops_that_do_not_change_them(module, text, checked):

@@ -39,11 +39,13 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 class BufferAddress(msgspec.Struct, frozen=True, gc=False):
     """A buffer and its address. `private_elements` is the number of elements reserved for it in stack memory
-    that no other function accesses; otherwise 0."""
+    that no other function accesses; otherwise 0. If `is_scalable`, there are as many for each unit of
+    vscale."""
 
     buffer: Buffer
     address: str
     private_elements: int = 0
+    is_scalable: bool = False
 
 
 EmitExpr: TypeAlias = Callable[["FunctionEmitter", Any], Value]

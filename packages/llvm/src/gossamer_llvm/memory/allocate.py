@@ -1,22 +1,31 @@
-"""Allocates buffers: small ones of constant shape on the stack, where LLVM can promote them to registers, all
-others on the heap, at the start of a cache line. The memory is cleared, so that no program reads an undefined
-value."""
+"""Allocates buffers: small ones of constant shape, or of the size of a scalable vector, on the stack, where
+LLVM can promote them to registers, all others on the heap, at the start of a cache line. The memory is
+cleared, so that no program reads an undefined value."""
 
 from __future__ import annotations
 
 from math import prod
 
-from gossamer_ir.core.build import integer_value
+from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.core.build import integer_value, product
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OUT_OF_MEMORY
 from gossamer_ir.machine.cache_line import LINE_BYTES
-from gossamer_ir.nodes import Allocate, Buffer
+from gossamer_ir.nodes import Allocate, Buffer, VScale
+from gossamer_llvm.abi import LANE_COUNTS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
 
 MAX_STACK_BYTES = 131072
 """The maximum size of the buffers of one function on the stack; worker threads have small stacks."""
+
+MAX_VSCALE_ON_STACK = 16
+"""The vscale for which buffers of scalable vectors are counted, that of the longest vectors of Arm SVE."""
+
+VECTOR_ALIGNMENT = 16
+"""The alignment of scalable vectors on the stack, which is that of the stack itself."""
 
 # The lanes of the widest vector in use, 64 bytes of int8: then a whole vector at the end stays inside.
 _ALLOCATION_UNIT = 64
@@ -31,14 +40,24 @@ def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
             f"llvm.scope.{buffer.scope}",
             f"Memory of the scope '{buffer.scope}' cannot be lowered to LLVM.",
         )
-    elements = _reserved_elements(buffer)
-    size = emitter.stack_bytes + (elements or 0) * element_bytes(buffer.dtype)
-    # The limit is for all buffers of the function together.
-    if elements is not None and size <= MAX_STACK_BYTES:
-        emitter.stack_bytes = size
+    elements, vector = _reserved_elements(buffer), _scalable_vector(buffer)
+    if elements is not None and _fits_stack(emitter, elements * element_bytes(buffer.dtype)):
         _allocate_on_stack(emitter, buffer, elements)
+    elif vector is not None and _fits_stack(
+        emitter, vector.lanes * MAX_VSCALE_ON_STACK * element_bytes(buffer.dtype)
+    ):
+        _allocate_scalable(emitter, buffer, vector)
     else:
         _allocate_on_heap(emitter, buffer)
+
+
+def _fits_stack(emitter: FunctionEmitter, size: int) -> bool:
+    """Return whether a buffer fits the stack, and count its bytes if it does."""
+    # The limit is for all buffers of the function together.
+    if emitter.stack_bytes + size > MAX_STACK_BYTES:
+        return False
+    emitter.stack_bytes += size
+    return True
 
 
 def _reserved_elements(buffer: Buffer) -> int | None:
@@ -50,6 +69,28 @@ def _reserved_elements(buffer: Buffer) -> int | None:
         return None
     # At least one block, so that empty buffers have an address.
     return -(-max(prod(known), 1) // _ALLOCATION_UNIT) * _ALLOCATION_UNIT
+
+
+def _scalable_vector(buffer: Buffer) -> DType | None:
+    """Return the scalable vector that holds a buffer of a multiple of vscale elements; None for other
+    buffers, and those that are larger than a vector can be."""
+    count, factors = factored(affine_of(product(buffer.shape)))
+    if factors != (VScale(),) or not 0 < count <= LANE_COUNTS[-1]:
+        return None
+    lanes = next(lanes for lanes in LANE_COUNTS if lanes >= count)
+    return DType(buffer.dtype, lanes, scalable=True)
+
+
+def _allocate_scalable(emitter: FunctionEmitter, buffer: Buffer, vector: DType) -> None:
+    """Allocate a buffer as one scalable vector, which LLVM keeps in registers."""
+    emitter.unit.require_dtype(vector.text)
+    type_ = memory_type(vector.text)
+    address = emitter.text.alloca(type_, align=VECTOR_ALIGNMENT)
+    emitter.text.line(f"store {type_} zeroinitializer, ptr {address}, align {VECTOR_ALIGNMENT}")
+    is_private = buffer.name not in emitter.shared
+    emitter.buffers[buffer.name] = BufferAddress(
+        buffer, address, vector.lanes if is_private else 0, is_scalable=True
+    )
 
 
 def _allocate_on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:

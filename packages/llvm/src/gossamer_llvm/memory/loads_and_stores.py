@@ -272,8 +272,11 @@ def _is_branch(mask: Value) -> bool:
 def _is_reserved(address: Address, dtype: str) -> bool:
     """Return whether all lanes, even masked-off ones, lie in stack memory that no other function accesses.
     Then the whole vector is loaded or stored, and LLVM keeps it in a register."""
-    first, lanes = literal_value(address.offset), DType.parse(dtype).lanes
-    return first is not None and 0 <= first <= address.buffer.private_elements - lanes
+    first, kind = literal_value(address.offset), DType.parse(dtype)
+    if first is None or (kind.scalable and not address.buffer.is_scalable):
+        return False
+    # For a scalable vector in a scalable buffer, both sides are multiplied by vscale, which is 1 or more.
+    return 0 <= first <= address.buffer.private_elements - kind.lanes
 
 
 def _emit_blend(emitter: FunctionEmitter, mask: Value, if_true: Value, if_false: Value) -> Value:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from gossamer_ir.analysis.value_bounds import MAX_VSCALE
 from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Ramp
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import broadcast, index_constant, literal_value
-from gossamer_llvm.emitter.types import value_type
+from gossamer_llvm.emitter.types import intrinsic_suffix, value_type
 from gossamer_llvm.values.scalars_and_vectors import lane_numbers
 
 ON = Value("true", "bool")
@@ -43,18 +45,21 @@ def _constant_mask(node: Expr | None) -> bool | None:
 def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
     """Return the mask of `lt(Ramp(base, 1, L), Broadcast(limit, L))`; None for other comparisons.
 
-    It compares 32-bit lane numbers with the number of lanes left, a quarter of the work of comparing 64-bit
-    indices. This is wrong if the ramp may wrap, because its first lanes are not the lowest then.
+    For fixed lanes it compares 32-bit lane numbers with the number of lanes left, a quarter of the work of
+    comparing 64-bit indices. This is wrong if the ramp may wrap, because its first lanes are not the lowest
+    then.
     """
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
     # With a wrapping ramp, lanes after the wrap would be below the limit although those before it are not.
-    if ramp.lanes.scalable or not _is_ascending(emitter, ramp):
+    if integer_value(ramp.stride) != 1 or dtype_of(ramp.base) != "int64":
+        return None
+    if not _is_ascending(emitter, ramp):
         return None
     base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
-    if integer_value(ramp.stride) != 1 or base.dtype != "int64":
-        return None
+    if ramp.lanes.scalable:
+        return _active_lane_mask(emitter, base, bound, dtype_of(node))
     left, right, count = literal_value(base), literal_value(bound), ramp.lanes.count
     # All lanes or none: the caller then emits a plain access or nothing.
     if left is not None and right is not None and not left < right < left + count:
@@ -66,7 +71,23 @@ def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
     """Return whether no lane of a ramp with stride 1 wraps."""
     if emitter.overflow is None:
         return False
-    return emitter.overflow.of(ramp.base) + ramp.lanes.count <= _LARGEST
+    lanes = ramp.lanes.count * (MAX_VSCALE if ramp.lanes.scalable else 1)
+    return emitter.overflow.of(ramp.base) + lanes <= _LARGEST
+
+
+def _active_lane_mask(emitter: FunctionEmitter, base: Value, bound: Value, dtype: str) -> Value:
+    """Return the mask of the lanes of a scalable vector below the bound: one instruction of Arm SVE.
+
+    LLVM compares unsigned numbers. So lanes are counted from 0, up to the lanes left, as a negative base or
+    bound would be a large number.
+    """
+    emitter.unit.require_dtype(dtype)
+    rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
+    is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
+    left = emitter.text.value(f"select i1 {is_inside}, i64 {rest}, i64 0")
+    mask = value_type(dtype)
+    name = f"llvm.get.active.lane.mask.{intrinsic_suffix(mask)}.i64"
+    return Value(emitter.call(mask, name, f"i64 0, i64 {left}"), dtype)
 
 
 def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:

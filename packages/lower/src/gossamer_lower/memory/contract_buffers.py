@@ -17,10 +17,11 @@ import msgspec
 from gossamer_ir.analysis.accesses import accesses
 from gossamer_ir.analysis.invariants import invariant_facts, written_in
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
-from gossamer_ir.arith.affine import affine_of, combine, expr_of
+from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build
 from gossamer_ir.dependence.independence import are_unshared
+from gossamer_ir.dependence.mixed_radix import is_positive
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     Allocate,
@@ -319,6 +320,14 @@ def _is_short(interval: Interval | None, extent: Expr) -> bool:
     return interval.high - interval.low < size + MAX_EXCESS
 
 
+def _size_of(length: Affine) -> Expr:
+    """Return the extent of a dimension for the length of a loop."""
+    if is_positive(length):
+        return expr_of(length)
+    # A loop with a negative extent has no iteration, but an allocation of negative size is an error.
+    return Binary("max", expr_of(length), build.ZERO)
+
+
 def _contracted(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
@@ -329,9 +338,7 @@ def _contracted(
         if interval is None:
             shape.append(extent)
         elif interval.lengths:
-            # A loop with a negative extent has no iteration, but an allocation of negative size is
-            # an error.
-            shape.append(Binary("max", expr_of(interval.lengths[0]), build.ZERO))
+            shape.append(_size_of(interval.lengths[0]))
         # A range of one element drops the dimension, and `contracted_indices` drops its index.
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))

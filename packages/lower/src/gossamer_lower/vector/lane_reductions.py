@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.analysis.linear_form import by_variables
 from gossamer_ir.analysis.program_point import (
     ProgramPoint,
@@ -38,14 +39,12 @@ from gossamer_ir.nodes import (
     For,
     If,
     LaneReduce,
-    Lanes,
     Load,
     Ramp,
     ReduceOp,
     Select,
     Stmt,
     Store,
-    VScale,
 )
 from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
@@ -79,7 +78,7 @@ class _PartialResults:
         self._reduction = reduction
         self._vectors = Vectors(inner, namer)
         lanes, dtype = self._vectors.lanes, dtype_of(self.store.value)
-        name, count = namer.fresh(f"{self.store.buffer}_lanes"), _lane_count(lanes)
+        name, count = namer.fresh(f"{self.store.buffer}_lanes"), lane_count(lanes)
         self._buffer = Buffer(name, (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, lanes),)
         self._load = Load(name, where, self._vectors.dtype(dtype))
@@ -314,8 +313,3 @@ def _accumulated(vectors: Vectors, partial: Expr, reduction: LaneReduction) -> E
 
 def _load_of(store: Store) -> Load:
     return Load(store.buffer, store.indices, dtype_of(store.value))
-
-
-def _lane_count(lanes: Lanes) -> Expr:
-    count = build.index(lanes.count)
-    return build.mul(count, VScale()) if lanes.scalable else count

@@ -15,6 +15,7 @@ from gossamer_ir.analysis.atomic_accumulation import (
     is_shared,
     plain_update,
 )
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
@@ -135,9 +136,8 @@ class _LoopVectorizer(PointVisitor):
             shape is None
             or any(DType.parse(dtype_of(index)).is_vector for index in outer)
             or not isinstance(last, Ramp)
-            or last.lanes.scalable
             or last.stride != build.ONE
         ):
             return False
-        end = build.add(last.base, build.index(last.lanes.count - 1))
+        end = build.add(last.base, build.sub(lane_count(last.lanes), build.ONE))
         return self.point.is_nonnegative(last.base) and self.point.is_in_range(end, shape[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
+from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
@@ -33,7 +34,6 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
     Var,
-    VScale,
     While,
 )
 from gossamer_ir.traversal.names import Namer
@@ -162,9 +162,7 @@ class CodeBuilder:
 
     def _new_variable(self, value: Term) -> Load:
         """Allocate a local buffer for values like `value`, and return a load of all its lanes."""
-        count: Expr = build.index(self.lanes.lanes)
-        if self.lanes.scalable:
-            count = Binary("mul", VScale(), count)
+        count = lane_count(self._lanes())
         scalar = DType.parse(value.dtype).scalar
         buffer = Buffer(self.namer.fresh("chosen"), (count,), scalar, scope="local")
         self.statements.append(Allocate(buffer))
