@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from gossamer_ir.errors import ParseError
@@ -15,7 +14,12 @@ from gossamer_ir.script.parser.functions import read_parts
 from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.print import write_signature
-from gossamer_ir.script.printer.declarations import write_axis, write_buffer, write_fact
+from gossamer_ir.script.printer.declarations import (
+    write_axis,
+    write_buffer,
+    write_each,
+    write_fact,
+)
 from gossamer_ir.script.printer.index_maps import write_map, write_shape
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
@@ -76,38 +80,28 @@ def print_format(description: FormatDescription) -> str:
     w = Writer()
     w.end_line("@T.format")
     write_signature(w, description.name, description.params)
-    w.indent()
-    for number, axis in enumerate(description.axes):
-        _write(w, ("axes", number), partial(write_axis, w, axis))
-    _write(w, ("buffer",), partial(write_buffer, w, description.buffer))
-    for number, buffer in enumerate(description.more_buffers):
-        _write(w, ("more_buffers", number), partial(write_buffer, w, buffer))
-    for number, array in enumerate(description.index_arrays):
-        _write(w, ("index_arrays", number), partial(write_buffer, w, array))
-    for number, fact in enumerate(description.facts):
-        _write(w, ("facts", number), partial(write_fact, w, fact))
+    with w.indented():
+        _write_declarations(w, description)
+    return w.text
+
+
+def _write_declarations(w: Writer, description: FormatDescription) -> None:
+    """Write axes, buffers and facts, one per line, and the map."""
+    write_each(w, "axes", description.axes, write_axis)
+    with w.at("buffer"):
+        write_buffer(w, description.buffer)
+    w.end_line()
+    write_each(w, "more_buffers", description.more_buffers, write_buffer)
+    write_each(w, "index_arrays", description.index_arrays, write_buffer)
+    write_each(w, "facts", description.facts, write_fact)
     if description.map is not None:
         w.put("T.sp.map(")
-        _write_part(w, ("map",), partial(write_map, w, description.map))
+        with w.at("map"):
+            write_map(w, description.map)
         if description.shape is not None:
             w.put(", shape=")
             write_shape(w, description.shape)
         w.end_line(")")
-    w.dedent()
-    return w.text
-
-
-def _write(w: Writer, steps: tuple[str | int, ...], write: Callable[[], None]) -> None:
-    _write_part(w, steps, write)
-    w.end_line()
-
-
-def _write_part(w: Writer, steps: tuple[str | int, ...], write: Callable[[], None]) -> None:
-    w.path += steps
-    start = w.start()
-    write()
-    w.close(start)
-    del w.path[-len(steps) :]
 
 
 def _parse(source: Source, captured: Captured) -> FormatDescription:

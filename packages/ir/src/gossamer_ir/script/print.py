@@ -14,6 +14,7 @@ from gossamer_ir.script.printer.context import Printer
 from gossamer_ir.script.printer.declarations import (
     write_axis,
     write_buffer,
+    write_each,
     write_fact,
     write_reducer,
     write_relation,
@@ -71,7 +72,7 @@ def print_with_places(module: Module) -> Printed:
         if number:
             w.end_line()
             w.end_line()
-        with w.item("functions", number):
+        with w.at("functions", number):
             is_entry = len(module.functions) > 1 and function.name == module.entry
             w.end_line("@T.prim_func(entry=True)" if is_entry else "@T.prim_func")
             _write_function(w, module, function)
@@ -94,15 +95,14 @@ def print_expr(expr: Expr) -> str:
 
 def _write_function(w: Writer, module: Module, function: Function) -> None:
     write_signature(w, function.name, function.params)
-    w.indent()
-    first = w.position[0]
-    _write_attributes(w, module, function)
-    p = Printer(w)
-    write_declarations(p, function)
-    write_statements(p, function.body, "body")
-    if w.position[0] == first:
-        w.end_line("pass")
-    w.dedent()
+    with w.indented():
+        first = w.position[0]
+        _write_attributes(w, module, function)
+        p = Printer(w)
+        write_declarations(p, function)
+        write_statements(p, function.body, "body")
+        if w.position[0] == first:
+            w.end_line("pass")
 
 
 def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
@@ -110,12 +110,11 @@ def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
     if not params:
         return w.end_line(f"def {name}() -> None:")
     w.end_line(f"def {name}(")
-    w.indent()
-    for number, param in enumerate(params):
-        with w.item("params", number):
-            w.put(f"{param.name}: T.{param.dtype},")
-        w.end_line()
-    w.dedent()
+    with w.indented():
+        for number, param in enumerate(params):
+            with w.at("params", number):
+                w.put(f"{param.name}: T.{param.dtype},")
+            w.end_line()
     return w.end_line(") -> None:")
 
 
@@ -141,7 +140,4 @@ def write_declarations(p: Printer, function: Function) -> None:
         ("relations", write_relation),
         ("facts", write_fact),
     ):
-        for number, declaration in enumerate(getattr(function, field)):
-            with p.w.item(field, number):
-                write(p.w, declaration)
-            p.w.end_line()
+        write_each(p.w, field, getattr(function, field), write)

@@ -51,27 +51,25 @@ def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
 def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int) -> None:
     w = p.w
     for _, number in w.separated(range(first, last)):
-        with w.item("iters", number):
+        with w.at("iters", number):
             w.put(iters[number].var)
     kinds = "".join(iterator.kind for iterator in iters[first:last])
     w.put(f' = T.axis.remap("{kinds}", [')
     for _, number in w.separated(range(first, last)):
-        w.path += ("iters", number)
-        write_index(w, iters[number].value, "value")
-        del w.path[-2:]
+        with w.inside("iters", number):
+            write_index(w, iters[number].value, "value")
     w.end_line("])")
 
 
 def _write_iterator(p: Printer, iterator: BlockIter, number: int) -> None:
     w = p.w
-    with w.item("iters", number):
+    with w.at("iters", number):
         w.put(f"{iterator.var} = T.axis.{'spatial' if iterator.kind == 'S' else 'reduce'}(")
-        w.path.append("domain")
         is_pair = iterator.domain.start != ZERO and stop_of(iterator.domain) is not None
         w.put("(" if is_pair else "")
-        write_bounds(w, iterator.domain.start, iterator.domain.extent)
+        with w.inside("domain"):
+            write_bounds(w, iterator.domain.start, iterator.domain.extent)
         w.put(")" if is_pair else "")
-        w.path.pop()
         w.put(", ")
         write_index(w, iterator.value, "value")
         w.put(")")
@@ -81,6 +79,6 @@ def _write_iterator(p: Printer, iterator: BlockIter, number: int) -> None:
 def _write_regions(p: Printer, name: str, regions: tuple[Region, ...]) -> None:
     p.w.put(f"T.{name}(")
     for number, region in p.w.separated(regions):
-        with p.w.item(name, number):
+        with p.w.at(name, number):
             write_region(p.w, region)
     p.w.end_line(")")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gossamer_ir.nodes import (
@@ -28,6 +28,16 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.script.printer.expressions import string_literal, write_expr, write_index
 from gossamer_ir.script.printer.writer import Writer
+
+
+def write_each(
+    w: Writer, field: str, declarations: Iterable[Any], write: Callable[[Writer, Any], None]
+) -> None:
+    """Write the items of a field of a function or format, one per line."""
+    for number, declaration in enumerate(declarations):
+        with w.at(field, number):
+            write(w, declaration)
+        w.end_line()
 
 
 def write_axis(w: Writer, axis: Any) -> None:

@@ -60,13 +60,8 @@ def write_expr(
     w: Writer, node: Expr, step: str, *, expected: str | None = None, level: int = 0, item: int = -1
 ) -> None:
     """Write an expression that is the field `step` (and its item `item`) of the current place."""
-    w.path.append(step)
-    if item >= 0:
-        w.path.append(item)
-    start = w.start()
-    EXPRESSION_PRINTERS[type(node)](w, node, expected, level)
-    w.close(start)
-    del w.path[-2 if item >= 0 else -1 :]
+    with w.at(step, item) if item >= 0 else w.at(step):
+        EXPRESSION_PRINTERS[type(node)](w, node, expected, level)
 
 
 def write_index(w: Writer, node: Expr, step: str, *, item: int = -1, level: int = 0) -> None:

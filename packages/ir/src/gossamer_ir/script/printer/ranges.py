@@ -32,14 +32,11 @@ def write_region(w: Writer, node: Region) -> None:
     if not node.ranges:
         w.put("()")
     for number, bounds in w.separated(node.ranges):
-        w.path += ("ranges", number)
-        begin = w.start()
-        if bounds.extent == ONE:
-            write_index(w, bounds.start, "start")
-        else:
-            write_bounds(w, bounds.start, bounds.extent, separator=":")
-        w.close(begin)
-        del w.path[-2:]
+        with w.at("ranges", number):
+            if bounds.extent == ONE:
+                write_index(w, bounds.start, "start")
+            else:
+                write_bounds(w, bounds.start, bounds.extent, separator=":")
     w.put("]")
 
 

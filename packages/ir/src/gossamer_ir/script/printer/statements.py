@@ -51,18 +51,17 @@ _LOOPS = {
 
 def write_body(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     """Write the statements of a body, indented; `pass` if there are none."""
-    p.w.indent()
-    write_statements(p, body, step)
-    if not body:
-        p.w.end_line("pass")
-    p.w.dedent()
+    with p.w.indented():
+        write_statements(p, body, step)
+        if not body:
+            p.w.end_line("pass")
 
 
 def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
     """Write statements in order."""
     w = p.w
     for number, node in enumerate(body):
-        with w.item(step, number):
+        with w.at(step, number):
             STATEMENT_PRINTERS[type(node)](p, node)
 
 
@@ -106,18 +105,17 @@ def _combine(p: Printer, node: Combine) -> None:
         _write_element(p, store, number)
         w.put(", ")
     for number, store in w.separated(node.stores):
-        w.path += ("stores", number)
-        write_expr(w, store.value, "value", expected=p.store_dtype(store.buffer, store.indices))
-        del w.path[-2:]
+        with w.inside("stores", number):
+            dtype = p.store_dtype(store.buffer, store.indices)
+            write_expr(w, store.value, "value", expected=dtype)
     w.end_line(")")
 
 
 def _write_element(p: Printer, store: Store, number: int) -> None:
-    p.w.path += ("stores", number)
     p.w.put(f"{store.buffer}[")
-    write_indices(p.w, store.indices, "indices")
+    with p.w.inside("stores", number):
+        write_indices(p.w, store.indices, "indices")
     p.w.put("]")
-    del p.w.path[-2:]
 
 
 def _atomic(p: Printer, node: Atomic) -> None:
@@ -137,11 +135,8 @@ def _let(p: Printer, node: Let) -> None:
 
 def _allocate(p: Printer, node: Allocate) -> None:
     p.declare(node.buffer)
-    p.w.path.append("buffer")
-    start = p.w.start()
-    write_dense(p.w, node.buffer, "alloc_buffer")
-    p.w.close(start)
-    p.w.path.pop()
+    with p.w.at("buffer"):
+        write_dense(p.w, node.buffer, "alloc_buffer")
     p.w.end_line()
 
 
@@ -186,27 +181,25 @@ def _write_options(p: Printer, weight: Expr | None, grain: Expr | None) -> None:
 
 def _block(p: Printer, node: Block) -> None:
     p.w.end_line(f"with T.block({string_literal(node.name)}):")
-    p.w.indent()
-    write_block_head(p, node)
-    if node.annotations:
-        p.w.end_line(f"T.block_attr({annotations_text(node.annotations)})")
-    _write_init_and_body(p, node)
-    p.w.dedent()
+    with p.w.indented():
+        write_block_head(p, node)
+        if node.annotations:
+            p.w.end_line(f"T.block_attr({annotations_text(node.annotations)})")
+        _write_init_and_body(p, node)
 
 
 def _iteration(p: Printer, node: Iteration) -> None:
     w = p.w
     w.put("with T.sp.iteration([")
     for number, axis in w.separated(node.axes):
-        with w.item("axes", number):
+        with w.at("axes", number):
             w.put(ITERATION_AXIS_TEXTS[type(axis)](axis))
     names = ", ".join(node.vars)
     w.end_line(f'], "{node.kinds}", {string_literal(node.name)}) as [{names}]:')
-    w.indent()
-    if node.annotations:
-        w.end_line(f"T.sp.iteration_attr({annotations_text(node.annotations)})")
-    _write_init_and_body(p, node)
-    w.dedent()
+    with w.indented():
+        if node.annotations:
+            w.end_line(f"T.sp.iteration_attr({annotations_text(node.annotations)})")
+        _write_init_and_body(p, node)
 
 
 def _write_init_and_body(p: Printer, node: Block | Iteration) -> None:
@@ -253,7 +246,7 @@ def _launch(p: Printer, node: Launch) -> None:
     if node.threads:
         w.put(", threads={")
         for number, thread in w.separated(node.threads):
-            with w.item("threads", number):
+            with w.at("threads", number):
                 w.put(f'"{thread.tag}": ')
                 write_index(w, thread.extent, "extent")
         w.put("}")

@@ -19,7 +19,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.spans: dict[Place, Span] = {}
-        self.path: list[str | int] = []
+        self._path: list[str | int] = []
         self._lines: list[str] = []
         self._parts: list[str] = []
         self._column = 0
@@ -42,20 +42,24 @@ class Writer:
         self._parts.append(text)
         self._column += len(text)
 
-    def start(self) -> tuple[int, int]:
-        """Return the position of the next text, after the indentation of its line."""
-        if not self._parts:
-            self.put("")
-        return self.position
+    @contextmanager
+    def at(self, *steps: str | int) -> Iterator[None]:
+        """Return a context in which a place below the current one is written, whose span is recorded."""
+        with self.inside(*steps):
+            # After the indentation of its line.
+            if not self._parts:
+                self.put("")
+            line, column = self.position
+            yield
+            self._record(line, column)
 
     @contextmanager
-    def item(self, field: str, number: int) -> Iterator[None]:
-        """Return a context in which an item of a field of the current place is written."""
-        self.path += (field, number)
-        start = self.start()
+    def inside(self, *steps: str | int) -> Iterator[None]:
+        """Return a context in which parts of a place are written that do not stand together, so that it has
+        another span, or none."""
+        self._path += steps
         yield
-        self.close(start)
-        del self.path[-2:]
+        del self._path[-len(steps) :]
 
     def separated(self, items: Iterable[_Item]) -> Iterator[tuple[int, _Item]]:
         """Return each item with its number for the caller to write, and write commas between them.
@@ -80,19 +84,20 @@ class Writer:
         self._parts.clear()
         self._column = 0
 
-    def indent(self) -> None:
-        """Begin a body; raise `VerifyError` (`print.depth`) if it is indented too deep."""
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Return a context in which a body is written. Raises `VerifyError` (`print.depth`) if it is indented
+        too deep."""
         self._depth += 1
         if self._depth > MAX_INDENT:
-            raise indent_error(tuple(self.path))
-
-    def dedent(self) -> None:
-        """End a body."""
+            raise indent_error(tuple(self._path))
+        yield
         self._depth -= 1
 
-    def close(self, start: tuple[int, int]) -> None:
-        """Record the span of the current place, from `start` to the current position."""
+    def _record(self, first_line: int, first_column: int) -> None:
+        """Record the span of the current place, which ends at the current position."""
         line, column = self.position
+        # A place that ends with its line does not extend to the next one.
         if column == 0 and self._lines:
             line, column = line - 1, len(self._lines[-1])
-        self.spans[tuple(self.path)] = Span(start[0], start[1], line, column)
+        self.spans[tuple(self._path)] = Span(first_line, first_column, line, column)
