@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from gossamer_tune.model.blocks_times_dense import MIN_FILL
-from gossamer_tune.model.element_loads import LATE_CYCLES, level_of
+from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.slices_times_vector import SLICE_CYCLES, SLOT_CYCLES
-from gossamer_tune.model.streamed_values import with_streamed
+from gossamer_tune.model.streamed_values import stored_bytes, with_streamed
 from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT
 
-TERM_CYCLES = 0.13
-"""Cycles for an element of a block: a load and a multiply-add of a vector for `HEIGHT` blocks (measured on
-Emerald Rapids with blocks of 3 by 3: 5.3 cycles for a block, of which the three elements that are gathered
-take 1.4 each)."""
+TERM_CYCLES = 0.087
+"""Cycles for an element of a block: a load and a multiply-add of a vector for `HEIGHT` blocks (fitted as
+`csr_times_vector` says; blocks of 3 by 3 take 3 to 3.3 cycles)."""
 
 CONVERSION_CYCLES = 50.0
 """Cycles for a slot that is converted (measured on Emerald Rapids)."""
@@ -39,11 +38,10 @@ def blocked_slices_times_vector(
 
 def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: float) -> Estimate:
     slots = matrix.nnz / fill / matrix.slice_fill
-    late = LATE_CYCLES[level_of(matrix.columns * workload.element_bytes, workload.hardware)]
-    block = size * (SLOT_CYCLES + late) + size**2 * TERM_CYCLES
+    block = size * (SLOT_CYCLES + late_cycles(matrix, workload)) + size**2 * TERM_CYCLES
     slices = matrix.rows / size / HEIGHT
     computed = slots / size**2 * block + slices * size * SLICE_CYCLES
-    streamed = with_streamed(computed, slots * workload.element_bytes, workload)
+    streamed = with_streamed(computed, stored_bytes(slots, size, workload), workload)
     cycles = on_threads(streamed, workload)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}; block rows in lanes gather an element of the "

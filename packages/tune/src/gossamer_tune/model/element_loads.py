@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_tune.model.operand_loads import FIRST_CACHE
+from gossamer_tune.model.operand_loads import mean_over_levels
+from gossamer_tune.model.workload import Workload
+from gossamer_tune.properties.matrix_properties import MatrixProperties
 
-LATE_CYCLES = (0.0, 0.3, 1.5, 5.0)
+LATE_CYCLES = (0.0, 0.78, 3.1, 8.0)
 """Cycles that a load takes longer than one from the first-level cache while others are under way, if the
-vector is in the first, the second or the third level or in memory."""
-
-EXPOSED_CYCLES = (0.0, 12.0, 25.0, 60.0)
-"""Cycles for which nothing else is under way if a load follows a mispredicted branch (measured on graphs,
-Sapphire Rapids: 0 in the first level, 9 to 23 in the second)."""
+vector is in the first, the second or the third level (fitted to graphs and meshes in CSR and in SELL, in both
+precisions, on Emerald Rapids) or in memory (in the proportion of `LOAD_CYCLES`)."""
 
 
-def level_of(vector_bytes: float, hardware: HardwareParams) -> int:
-    """Return the level of the caches that holds a vector of this size: 0 for the first one, 3 for memory.
+def late_cycles(matrix: MatrixProperties, workload: Workload) -> float:
+    """Return the mean cycles by which elements of the vector are late, in the order of the rows of a matrix.
 
-    >>> level_of(1 << 14, HardwareParams()), level_of(4 << 20, HardwareParams())
-    (0, 2)
+    Elements that a neighboring row has used are still in the first-level cache; others are anywhere in the
+    vector.
+
+    >>> matrix = MatrixProperties(8, 1 << 18, 16, 2.0, 0.0, 2, 0, {}, 0.5, 1.0, 16.0, 1.0)
+    >>> late_cycles(matrix._replace(columns=1000), Workload())
+    0.0
+    >>> near, far = (late_cycles(matrix._replace(fresh=fresh), Workload()) for fresh in (0.1, 1.0))
+    >>> round(far / near, 3)
+    10.0
     """
-    sizes = (FIRST_CACHE, hardware.private_cache, hardware.shared_cache)
-    return sum(vector_bytes > size for size in sizes)
+    size = matrix.columns * workload.element_bytes
+    return matrix.fresh * mean_over_levels(LATE_CYCLES, size, workload.hardware)

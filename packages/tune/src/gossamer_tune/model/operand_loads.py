@@ -38,16 +38,25 @@ Sapphire Rapids)."""
 def load_cycles(operand_bytes: float, hardware: HardwareParams) -> float:
     """Return the mean cycles of a load and multiply-add, for rows at random in an operand of this size.
 
-    Each level holds a part of the operand; the rest is loaded from the next one. Half of the private cache is
-    left to the matrix and the result.
-
     >>> load_cycles(1 << 14, HardwareParams()), load_cycles(1 << 20, HardwareParams())
     (1.0, 3.328125)
     """
+    return mean_over_levels(LOAD_CYCLES, operand_bytes, hardware)
+
+
+def mean_over_levels(
+    level_cycles: tuple[float, ...], operand_bytes: float, hardware: HardwareParams
+) -> float:
+    """Return the mean cycles of a load at random from an operand of this size, given those of a load from
+    each of the three levels of caches and from memory.
+
+    Each level holds a part of the operand; the rest is loaded from the next one. Half of the private cache is
+    left to the matrix and the result.
+    """
     sizes = (FIRST_CACHE, hardware.private_cache // 2, hardware.shared_cache)
-    cycles = LOAD_CYCLES[0]
-    for size, near, far in zip(sizes, LOAD_CYCLES, LOAD_CYCLES[1:], strict=False):
-        # The share of rows that a level does not hold waits for the next one.
+    cycles = level_cycles[0]
+    for size, near, far in zip(sizes, level_cycles, level_cycles[1:], strict=False):
+        # The share of loads that a level cannot serve waits for the next one.
         cycles += max(0.0, 1 - size / max(operand_bytes, 1.0)) * (far - near)
     return cycles
 

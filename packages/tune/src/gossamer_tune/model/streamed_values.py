@@ -4,28 +4,39 @@ from __future__ import annotations
 
 from gossamer_tune.model.workload import Workload
 
-STREAMED_BYTES = 8.0
-"""Bytes of values that arrive from the shared cache in a cycle."""
+STREAMED_BYTES = 11.5
+"""Bytes of a matrix that arrive from the shared cache in a cycle, beside computing (fitted as
+`csr_times_vector` says; blocks of 16 by 16, with which little is computed, arrive at 10.5 to 11.6)."""
 
-KEPT = 0.75
-"""Fraction of the private cache up to which values are still there in the next call."""
+ALL_KEPT, NONE_KEPT = 0.3, 1.3
+"""The part of a matrix that is still in a private cache in the next call: all of it if it has at most the
+first fraction of the cache, nothing from the second one on (fitted likewise: with a limit in between, instead
+of a gradual loss, the error is 5 percent larger)."""
 
-NOT_HIDDEN = 0.5
-"""Fraction of the shorter of computing and reading that the other does not hide (measured on 290,000 elements
-of float64 in blocks of 3 by 3, in `bsr` and in `blocked_sell`: 0.54 and 0.47)."""
+NOT_HIDDEN = 0.1
+"""Fraction of the shorter of computing and reading that the other does not hide (fitted likewise)."""
 
 COLUMN_BYTES = 4
 """Bytes of the column of an element."""
+
+
+def stored_bytes(slots: float, size: int, workload: Workload) -> float:
+    """Return the bytes of so many slots in square blocks of this size, each with a column.
+
+    >>> [stored_bytes(16, size, Workload()) for size in (1, 4)]
+    [128.0, 68.0]
+    """
+    return slots * (workload.element_bytes + COLUMN_BYTES / size**2)
 
 
 def with_streamed(computed: float, stored: float, workload: Workload) -> float:
     """Return the cycles of a product that takes `computed` cycles with its matrix in the private caches, and
     reads so many bytes of it. Each thread reads its part.
 
-    >>> [with_streamed(1000.0, size, Workload()) for size in (1e5, 16e6)]
-    [1000.0, 2000500.0]
+    >>> [with_streamed(1000.0, size, Workload()) for size in (1e5, 23e6)]
+    [1000.0, 2000100.0]
     """
-    if stored / workload.threads <= workload.hardware.private_cache * KEPT:
-        return computed
-    streamed = stored / STREAMED_BYTES
+    caches = stored / workload.threads / workload.hardware.private_cache
+    lost = min(1.0, max(0.0, (caches - ALL_KEPT) / (NONE_KEPT - ALL_KEPT)))
+    streamed = lost * stored / STREAMED_BYTES
     return max(computed, streamed) + min(computed, streamed) * NOT_HIDDEN
