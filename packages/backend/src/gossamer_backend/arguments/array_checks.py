@@ -45,7 +45,7 @@ def required_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -
     An array whose dtype another package calls bfloat16 is viewed as uint16.
     """
     if not _is_plain_array(value):
-        raise _not_an_array(param.name, value)
+        raise _array_error(param.name, value)
     if param.dtype == "bfloat16" and value.dtype.name == "bfloat16":
         value = value.view(np.uint16)
     # Also another byte order: the kernel reads native numbers.
@@ -85,7 +85,7 @@ def _is_plain_array(value: object) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
 
 
-def _not_an_array(name: str, value: object) -> ArgumentError:
+def _array_error(name: str, value: object) -> ArgumentError:
     kind = type(value).__qualname__
     if isinstance(value, np.ma.MaskedArray):
         hint = "Fill its masked elements with its filled method."

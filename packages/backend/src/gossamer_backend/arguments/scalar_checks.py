@@ -57,12 +57,12 @@ def _integer_limits(kind: DType) -> tuple[int, int]:
 def _to_bool(param: ScalarParam, value: object) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
-    raise _not_a(param, value, expected="a bool")
+    raise _value_error(param, value, expected="a bool")
 
 
 def _to_integer(param: ScalarParam, kind: DType, *, value: object) -> int:
     if isinstance(value, np.ndarray) or not hasattr(value, "__index__"):
-        raise _not_a(param, value, expected="an integer")
+        raise _value_error(param, value, expected="an integer")
     number = operator.index(value)
     low, high = _integer_limits(kind)
     if not low <= number < high:
@@ -76,7 +76,7 @@ def _to_integer(param: ScalarParam, kind: DType, *, value: object) -> int:
 
 def _to_float(param: ScalarParam, value: object) -> float:
     if isinstance(value, np.ndarray) or not isinstance(value, numbers.Real):
-        raise _not_a(param, value, expected="a real number")
+        raise _value_error(param, value, expected="a real number")
     try:
         number = float(value)
         is_lost = math.isfinite(number) and param.dtype == "float32" and _overflows(number)
@@ -95,7 +95,7 @@ def _overflows(number: float) -> bool:
         return bool(np.isinf(np.float32(number)))
 
 
-def _not_a(param: ScalarParam, value: object, *, expected: str) -> ArgumentError:
+def _value_error(param: ScalarParam, value: object, *, expected: str) -> ArgumentError:
     return ArgumentError(
         "kernel.scalar",
         f"The argument '{param.name}' is {value!r} of type {type(value).__qualname__}; "

@@ -95,7 +95,7 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
     try:
         found = reader(file)
     except FormatError as error:
-        raise _named(error, file) from error
+        raise _error_of_file(error, file) from error
     if isinstance(found, SparseTensor):
         return found if dtype is None else found.astype(dtype)
     return _converted(found, file, dtype=dtype)
@@ -109,10 +109,10 @@ def _converted(matrix: Any, file: Path, *, dtype: str | None) -> SparseTensor:
     try:
         return from_scipy(matrix, dtype=dtype, format="csr" if matrix.ndim == 2 else "same")
     except FormatError as error:
-        raise _named(error, file) from error
+        raise _error_of_file(error, file) from error
 
 
-def _named(error: FormatError, file: Path) -> FormatError:
+def _error_of_file(error: FormatError, file: Path) -> FormatError:
     """Return the error with the name of the file, unless it has it."""
     diagnostic = error.diagnostics[0]
     # Some checks know the file, others see arrays only.

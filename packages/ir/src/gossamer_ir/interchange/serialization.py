@@ -116,7 +116,7 @@ def _encode(value: object) -> bytes:
     try:
         data = _encoder().encode(value)
     except RecursionError:
-        raise _too_deep() from None
+        raise _depth_error() from None
     _require_limits(data)
     return data
 
@@ -135,7 +135,7 @@ def _decode(data: bytes, kind: Any) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ParseError("wire.syntax", f"The text is not JSON: {error}.") from None
     except RecursionError:
-        raise _too_deep() from None
+        raise _depth_error() from None
 
 
 @cache
@@ -185,7 +185,7 @@ def _require_limits(data: bytes) -> None:
     _require_size(len(data))
     # Few brackets cannot nest deeply, and most texts are of single records, which have few.
     if data.count(b"[") + data.count(b"{") > MAX_NESTING and nesting_of(data) > MAX_NESTING:
-        raise _too_deep()
+        raise _depth_error()
 
 
 def _require_size(size: int) -> None:
@@ -193,7 +193,7 @@ def _require_size(size: int) -> None:
         raise ParseError("wire.size", f"The text has {size} bytes; expected at most {MAX_BYTES}.")
 
 
-def _too_deep() -> ParseError:
+def _depth_error() -> ParseError:
     return ParseError("wire.depth", f"The text nests deeper than {MAX_NESTING} objects and arrays.")
 
 

@@ -41,7 +41,9 @@ class GuardFailed(InterpreterError):  # noqa: N818  (as above)
         return GuardFailed, (self.buffer, self._why)
 
 
-def out_of_bounds(buffer: str, indices: Sequence[object], shape: Sequence[int]) -> InterpreterError:
+def out_of_bounds_error(
+    buffer: str, indices: Sequence[object], shape: Sequence[int]
+) -> InterpreterError:
     """Return the error for an access outside of a buffer."""
     subscript = ", ".join(str(index) for index in indices)
     return InterpreterError(

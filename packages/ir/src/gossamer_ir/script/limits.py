@@ -45,7 +45,7 @@ def parse_syntax(text: str) -> ast.Module:
     except ValueError as error:
         raise ParseError("parse.syntax", f"The script is not valid Python: {error}.") from None
     except (RecursionError, MemoryError):
-        raise _too_deep("parse.depth", "The script") from None
+        raise _depth_error("parse.depth", "The script") from None
     _check_syntax_depth(tree)
     return tree
 
@@ -53,13 +53,13 @@ def parse_syntax(text: str) -> ast.Module:
 def check_parsed_depth(module: Module) -> None:
     """Raise `ParseError` (`parse.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
-        raise _too_deep("parse.depth", "The script")
+        raise _depth_error("parse.depth", "The script")
 
 
 def check_module_depth(module: Module) -> None:
     """Raise `VerifyError` (`print.depth`) if a module is nested too deep to be printed."""
     if depth_of(module) > MAX_DEPTH:
-        error = _too_deep("print.depth", "The module")
+        error = _depth_error("print.depth", "The module")
         raise VerifyError(error.code, error.diagnostics[0].message)
 
 
@@ -85,7 +85,7 @@ def indent_error(place: Place) -> VerifyError:
     )
 
 
-def _too_deep(code: str, what: str) -> ParseError:
+def _depth_error(code: str, what: str) -> ParseError:
     return ParseError(
         code,
         f"{what} is nested deeper than {MAX_DEPTH} levels.",
@@ -98,7 +98,7 @@ def _check_syntax_depth(tree: ast.Module) -> None:
     while stack:
         current, depth = stack.pop()
         if depth > _MAX_SYNTAX_DEPTH:
-            raise _too_deep("parse.depth", "The script")
+            raise _depth_error("parse.depth", "The script")
         if isinstance(current, _SIMPLE) and depth + _characters(current) < _MAX_SYNTAX_DEPTH:
             continue
         is_level = isinstance(current, (ast.expr, ast.stmt)) and not isinstance(current, _FLAT)
@@ -117,7 +117,7 @@ def _syntax_error(text: str, error: SyntaxError) -> ParseError:
     line = error.lineno or 1
     message = (error.msg or "invalid syntax").rstrip(".")
     if "too many" in message:
-        return _too_deep("parse.depth", "The script")
+        return _depth_error("parse.depth", "The script")
     lines = text.splitlines()
     source = lines[line - 1] if 0 < line <= len(lines) else ""
     caret = " " * (max(error.offset or 1, 1) - 1) + "^"

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Expr, FormatDescription, IndexMap, Var
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
@@ -229,7 +230,7 @@ def _evaluated(index_map: IndexMap, indices: Sequence[int], sizes: Mapping[str, 
     return [evaluate_integer(result, values) for result in index_map.results]
 
 
-def _signature_error(given: str) -> Exception:
+def _signature_error(given: str) -> ScheduleError:
     return schedule_error(
         "format_rewrite_rule.signature",
         f"The rule has {given}; expected axis_map, idx_map and inv_idx_map after the buffers, with or "
@@ -237,5 +238,5 @@ def _signature_error(given: str) -> Exception:
     )
 
 
-def _axes_error(message: str) -> Exception:
+def _axes_error(message: str) -> ScheduleError:
     return schedule_error("format_rewrite_rule.axes", message)

@@ -10,6 +10,7 @@ from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import coordinate_of, without_changing
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import For, Function, Load, Relation, SortedSegments
 from gossamer_ir.traversal.buffer_uses import buffers_written, outer_writes
@@ -56,7 +57,7 @@ def require_independent(first: Cursor, second: Cursor) -> None:
                 raise _error(code, first, second, buffer, needs)
 
 
-def _error(code: str, first: Cursor, second: Cursor, buffer: str, needs: str) -> Exception:
+def _error(code: str, first: Cursor, second: Cursor, buffer: str, needs: str) -> ScheduleError:
     if code == "race":
         return schedule_error(
             f"{first.primitive}.race",

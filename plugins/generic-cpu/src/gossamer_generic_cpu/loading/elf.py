@@ -24,7 +24,7 @@ from gossamer_generic_cpu.loading.object_file import (
     ObjectFile,
     Relocation,
     Symbol,
-    malformed,
+    malformed_error,
     read_object,
 )
 from gossamer_generic_cpu.target.architecture import architecture
@@ -52,7 +52,7 @@ def place_code(code: bytes, symbol: str) -> int | None:
         return None
     entry = object_file.find(symbol)
     if entry is not None and not _is_code(entry, object_file.sections):
-        raise malformed(code, f"'{symbol}' is not in its instructions")
+        raise malformed_error(code, f"'{symbol}' is not in its instructions")
     if entry is None or not can_place_code():
         return None
     try:

@@ -9,7 +9,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_backend.plugin_api import compiling
-from gossamer_generic_cpu.loading.object_file import malformed, without_unwind_tables
+from gossamer_generic_cpu.loading.object_file import malformed_error, without_unwind_tables
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine
 
@@ -28,7 +28,7 @@ def link_object(code: bytes, symbol: str) -> tuple[int, object]:
         try:
             library = builder.link(_compiler(), f"gossamer{next(_numbers)}")
         except RuntimeError as error:
-            raise malformed(code, str(error).rstrip(".")) from error
+            raise malformed_error(code, str(error).rstrip(".")) from error
     return int(library[symbol]), library
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from gossamer_backend.elf_records import (
     ELF_SYMBOL,
@@ -118,7 +118,7 @@ def read_object(code: bytes) -> ObjectFile | None:
         return _parse_object(code)
     except (struct.error, _MalformedError) as error:
         reason = "it ends too early" if isinstance(error, struct.error) else str(error)
-        raise malformed(code, reason) from error
+        raise malformed_error(code, reason) from error
 
 
 def without_unwind_tables(code: bytes) -> bytes:
@@ -144,7 +144,7 @@ def without_unwind_tables(code: bytes) -> bytes:
     return bytes(changed)
 
 
-def malformed(code: bytes, reason: str) -> ArgumentError:
+def malformed_error(code: bytes, reason: str) -> ArgumentError:
     """Return the error for bytes that are not an object that this process can load."""
     return ArgumentError(
         "generic_cpu.object",
@@ -157,20 +157,16 @@ class _MalformedError(Exception):
     """The reason why an object is refused."""
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise _MalformedError(reason)
-
-
 def _parse_object(code: bytes) -> ObjectFile:
     header = header_of(code)
     if not code.startswith(IDENTITY + _VERSION) or header.kind != RELOCATABLE:
-        _refuse("it is not a relocatable file of 64-bit little-endian ELF")
+        raise _MalformedError("it is not a relocatable file of 64-bit little-endian ELF")
     if header.section_size != SECTION.size or not 0 < header.section_count < FIRST_RESERVED:
-        _refuse("it has no table of sections")
+        raise _MalformedError("it has no table of sections")
     if header.section_names >= header.section_count:
-        _refuse("the names of its sections are missing")
+        raise _MalformedError("the names of its sections are missing")
     if header.sections + SECTION.size * header.section_count > len(code):
-        _refuse("its table of sections lies outside the file")
+        raise _MalformedError("its table of sections lies outside the file")
     sections = sections_of(code, header)
     _require_sections(code, header, sections)
     at = _symbol_table(sections)
@@ -186,7 +182,7 @@ def _parse_object(code: bytes) -> ObjectFile:
             entries = list(_relocations(code, section))
             _require_relocations(section, entries, sections, header)
             if section.link != at or any(row.symbol >= len(symbols) for row in entries):
-                _refuse("a relocation has no symbol")
+                raise _MalformedError("a relocation has no symbol")
             # Relocations of debugging data may name sections that are not loaded.
             if sections[section.info].flags & IN_MEMORY:
                 for row in entries:
@@ -199,74 +195,74 @@ def _require_sections(code: bytes, header: FileHeader, sections: list[Section]) 
     names = _string_table(code, sections, header.section_names)
     # The specification reserves index 0 for "undefined"; a loader may index it unchecked.
     if any(sections[0][1:]):
-        _refuse("its first section is not empty")
+        raise _MalformedError("its first section is not empty")
     zeros = 0
     for section in sections[1:]:
         is_stored = section.kind != NO_BITS
         if section.kind not in _KINDS and section.kind < _FIRST_SYSTEM_SPECIFIC:
-            _refuse(f"a section has the type {section.kind}")
+            raise _MalformedError(f"a section has the type {section.kind}")
         if is_stored and section.offset + section.size > len(code):
-            _refuse("a section lies outside the file")
+            raise _MalformedError("a section lies outside the file")
         if section.name >= len(names):
-            _refuse("the name of a section lies outside the table of names")
+            raise _MalformedError("the name of a section lies outside the table of names")
         # Only a linked file has addresses; LLVM's linker would place the section there.
         if section.address:
-            _refuse("a section has an address")
+            raise _MalformedError("a section has an address")
         if section.alignment.bit_count() != 1:
-            _refuse("the alignment of a section is not a power of two")
+            raise _MalformedError("the alignment of a section is not a power of two")
         if section.alignment > MAX_ALIGNMENT:
-            _refuse(f"a section is aligned to {section.alignment} bytes")
+            raise _MalformedError(f"a section is aligned to {section.alignment} bytes")
         # Alignment counts as well: many tiny sections with a large one would reserve gigabytes of padding.
         zeros += section.alignment + (0 if is_stored else section.size)
     if zeros > MAX_ZEROS:
-        _refuse(f"it takes more than {MAX_ZEROS} bytes of zeros")
+        raise _MalformedError(f"it takes more than {MAX_ZEROS} bytes of zeros")
 
 
 def _string_table(code: bytes, sections: list[Section], index: int) -> bytes:
     """Return a table of names, each of which ends with a zero."""
     if index >= len(sections) or sections[index].kind != STRING_TABLE:
-        _refuse("a table of names is missing")
+        raise _MalformedError("a table of names is missing")
     section = sections[index]
     names = code[section.offset : section.offset + section.size]
     if len(names) != section.size or not names.endswith(b"\0"):
-        _refuse("a table of names is cut off")
+        raise _MalformedError("a table of names is cut off")
     return names
 
 
 def _symbol_table(sections: list[Section]) -> int:
     tables = [at for at, section in enumerate(sections) if section.kind == SYMBOL_TABLE]
     if len(tables) != 1:
-        _refuse(f"it has {len(tables)} symbol tables")
+        raise _MalformedError(f"it has {len(tables)} symbol tables")
     table = sections[tables[0]]
     if table.entry_size != ELF_SYMBOL.size or table.size % ELF_SYMBOL.size or not table.size:
-        _refuse("its symbol table is cut off")
+        raise _MalformedError("its symbol table is cut off")
     if table.info > table.size // ELF_SYMBOL.size:
-        _refuse("its local symbols lie outside the symbol table")
+        raise _MalformedError("its local symbols lie outside the symbol table")
     return tables[0]
 
 
 def _require_symbol(symbol: Symbol, sections: list[Section], names: bytes) -> None:
     if symbol.name >= len(names):
-        _refuse("the name of a symbol lies outside the table of names")
+        raise _MalformedError("the name of a symbol lies outside the table of names")
     if symbol.info >> 4 not in _BINDINGS or symbol.info & 0xF not in _SYMBOL_TYPES:
-        _refuse("a symbol has an unknown type")
+        raise _MalformedError("a symbol has an unknown type")
     if symbol.section in (0, ABSOLUTE):
         return
     if symbol.section >= len(sections):
-        _refuse("a symbol has no section")
+        raise _MalformedError("a symbol has no section")
     if symbol.value + symbol.size > sections[symbol.section].size:
-        _refuse("a symbol lies outside its section")
+        raise _MalformedError("a symbol lies outside its section")
 
 
 def _require_in_memory(symbol: Symbol, sections: list[Section]) -> None:
     if symbol.is_here and not sections[symbol.section].flags & IN_MEMORY:
-        _refuse("a relocation names a section that is not loaded")
+        raise _MalformedError("a relocation names a section that is not loaded")
 
 
 def _relocations(code: bytes, section: Section) -> list[Relocation]:
     layout = _RELOCATION if section.kind == RELOCATIONS else _PLAIN_RELOCATION
     if section.entry_size != layout.size or section.size % layout.size:
-        _refuse("a table of relocations is cut off")
+        raise _MalformedError("a table of relocations is cut off")
     rows = layout.iter_unpack(code[section.offset : section.offset + section.size])
     return [
         Relocation(offset, info >> 32, info & 0xFFFFFFFF, *(addend or (0,)))
@@ -278,9 +274,9 @@ def _require_relocations(
     section: Section, rows: list[Relocation], sections: list[Section], header: FileHeader
 ) -> None:
     if not 0 < section.info < len(sections) or sections[section.info].kind == NO_BITS:
-        _refuse("relocations have no section to change")
+        raise _MalformedError("relocations have no section to change")
     size = sections[section.info].size
     for row in rows:
         width = 8 if (header.machine, row.kind) in _WIDE else 4
         if row.offset + width > size:
-            _refuse("a relocation lies outside its section")
+            raise _MalformedError("a relocation lies outside its section")

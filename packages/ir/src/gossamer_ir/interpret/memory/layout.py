@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.interpreter_errors import out_of_bounds
+from gossamer_ir.interpret.interpreter_errors import out_of_bounds_error
 from gossamer_ir.interpret.memory.levels import Level, Levels
 from gossamer_ir.nodes import SparseBuffer
 
@@ -84,7 +84,7 @@ class Layout:
         """
         if not self.is_inside(positions, axis, elements):
             counts = [self._count(before, elements) for before in range(axis + 1)]
-            raise out_of_bounds(self.name, positions, counts)
+            raise out_of_bounds_error(self.name, positions, counts)
 
     def is_inside(self, positions: Any, axis: int, elements: list[int]) -> bool:
         """Return whether a position is in its fiber; `elements` are those of the axes before `axis`."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16
-from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds
+from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds_error
 from gossamer_ir.interpret.memory.values import Array
 
 ViewIndices: TypeAlias = tuple[Any, ...]
@@ -87,7 +87,7 @@ class View:
     def _checked_indices(self, indices: ViewIndices) -> ViewIndices:
         for index, size in zip(indices, self.array.shape, strict=True):
             if not 0 <= index < size:
-                raise out_of_bounds(self.name, indices, self.array.shape)
+                raise out_of_bounds_error(self.name, indices, self.array.shape)
         return indices
 
     def _lanes(self, indices: ViewIndices, mask: Array | None) -> ViewIndices:

@@ -154,14 +154,14 @@ def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int |
         return False, element
     if loop.is_free:
         return True, None
-    raise _no_parent(loop.axis, loop.parent)
+    raise _parent_error(loop.axis, loop.parent)
 
 
 def _attached_element(loop: Loop, level: Level, frame: Frame) -> int | None:
     """Return the element of the axis's own parent at the coordinate of the iterator that it is attached to,
     None if there is none."""
     if loop.parent not in frame.coordinates or level.parent is None:
-        raise _no_parent(loop.axis, loop.parent)
+        raise _parent_error(loop.axis, loop.parent)
     coordinate, parent = frame.coordinates[loop.parent], frame.levels[level.parent]
     above = _element_above(parent, frame)
     position = parent.find(above, coordinate)
@@ -175,11 +175,11 @@ def _element_above(level: Level, frame: Frame) -> int:
         return 0
     element = frame.elements.get(level.parent)
     if element is None:
-        raise _no_parent(level.name, level.parent)
+        raise _parent_error(level.name, level.parent)
     return element
 
 
-def _no_parent(axis: str, parent: str | None) -> UnsupportedError:
+def _parent_error(axis: str, parent: str | None) -> UnsupportedError:
     return UnsupportedError(
         "interpret.missing_parent",
         f"Axis '{axis}' is iterated without an iterator over '{parent}' before it.",

@@ -57,7 +57,7 @@ class UnprovedAccesses:
                 self._point.assume(condition)
             unproved = self._bounds_condition(access)
         if unproved is not None and not is_masked:
-            raise _not_masked(access)
+            raise _not_masked_error(access)
         return unproved
 
     def in_all_lanes_of(self, access: Load | Store, lanes: Lanes) -> Expr | None:
@@ -126,7 +126,7 @@ class UnprovedAccesses:
         return self._prover.proves_nonnegative(index), self._prover.proves_nonnegative(left)
 
 
-def _not_masked(access: Load | Store) -> UnsupportedError:
+def _not_masked_error(access: Load | Store) -> UnsupportedError:
     return UnsupportedError(
         "lower.insert_bounds_checks.unmasked_lane",
         f"An access of '{access.buffer}' is the same in all lanes of a vectorized loop, and in bounds "

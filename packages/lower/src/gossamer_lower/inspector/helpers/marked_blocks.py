@@ -40,14 +40,16 @@ def split_marked(module: Module) -> SplitEntry | None:
         (block for stmt in marked for block in _blocks(stmt) if not is_preprocess(block)), None
     )
     if mixed is not None:
-        raise _not_alone(f"the block '{mixed.name}', which is not marked, is in the same loop")
+        raise _not_alone_error(
+            f"the block '{mixed.name}', which is not marked, is in the same loop"
+        )
     results = written_in(marked, entry)
     changed = written_in(rest, entry) & (results | buffers_read(*marked))
     if changed:
-        raise _not_alone(f"the rest of the program writes '{min(changed)}'")
+        raise _not_alone_error(f"the rest of the program writes '{min(changed)}'")
     allocated = buffers_allocated(rest)
     if results & allocated:
-        raise _not_alone(f"'{min(results & allocated)}' is allocated by a statement")
+        raise _not_alone_error(f"'{min(results & allocated)}' is allocated by a statement")
     return SplitEntry(_with_buffers_passed(entry, results), marked, rest)
 
 
@@ -74,7 +76,7 @@ def _with_buffers_passed(function: Function, names: frozenset[str]) -> Function:
     return msgspec.structs.replace(function, params=params, buffers=buffers)
 
 
-def _not_alone(why: str) -> UnsupportedError:
+def _not_alone_error(why: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.inspector.marked_blocks",
         f"The blocks marked 'preprocess' depend on the rest of the program: {why}.",

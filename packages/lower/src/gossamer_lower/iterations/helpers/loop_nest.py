@@ -115,7 +115,7 @@ class NestBuilder:
         path = self._path(axis.parent, scope)
         # The extent of a dense axis does not depend on its parent; that of any other axis is read there.
         if path is None and not is_full(axis):
-            raise _no_parent(_without_iterator(axis.parent, scope))
+            raise _parent_error(_without_iterator(axis.parent, scope))
         return path
 
     def _attached_positions(
@@ -134,7 +134,7 @@ class NestBuilder:
         chain = self._index_buffers.tree.chain(axis)[:-1]
         path = self._path(chain[-1].name, scope) if chain else ()
         if path is None and not all(is_unit(ancestor) for ancestor in chain):
-            raise _no_parent(chain[-1].name)
+            raise _parent_error(chain[-1].name)
         return (build.ZERO,) * len(chain) if path is None else path
 
     def _path(self, name: str, scope: AxisIterators) -> tuple[Expr, ...] | None:
@@ -167,7 +167,7 @@ class NestBuilder:
             axes[0], OverAxis(axes[0].name), scope=scope, location=ElementLocation()
         )
         if above is None:
-            raise _no_parent(axes[0].parent)
+            raise _parent_error(axes[0].parent)
         tree = self._index_buffers.tree
         names_above = [ancestor.name for ancestor in tree.chain(axes[0])[:-1]]
         elements = tree.elements(names_above, dict(zip(names_above, above, strict=True)))
@@ -211,7 +211,7 @@ def _without_iterator(name: str, scope: AxisIterators) -> str | None:
     return name if iterator is None else iterator.axis.parent
 
 
-def _no_parent(name: str | None) -> UnsupportedError:
+def _parent_error(name: str | None) -> UnsupportedError:
     return UnsupportedError(
         "lower.lower_iterations.missing_parent",
         f"The iteration includes a child of axis '{name}', but not '{name}' itself.",

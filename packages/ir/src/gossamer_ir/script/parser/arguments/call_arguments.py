@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container
 
+from gossamer_ir.errors import ParseError
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
 
@@ -42,18 +43,18 @@ def bind(ctx: ParserContext, call: ast.Call, names: str, *, required: int) -> di
     order = names.split()
     if len(call.args) > len(order):
         most = f"takes at most {counted(len(order), 'argument')}"
-        raise _arguments(ctx, call.args[len(order)], most, call)
+        raise _arguments_error(ctx, call.args[len(order)], most, call)
     given = dict(zip(order, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg not in order:
             message = f"has no argument '{keyword.arg}'; it has {', '.join(order)}"
-            raise _arguments(ctx, keyword.value, message, call)
+            raise _arguments_error(ctx, keyword.value, message, call)
         if keyword.arg in given:
-            raise _arguments(ctx, keyword.value, f"is given '{keyword.arg}' twice", call)
+            raise _arguments_error(ctx, keyword.value, f"is given '{keyword.arg}' twice", call)
         given[keyword.arg] = keyword.value
     missing = [name for name in order[:required] if name not in given]
     if missing:
-        raise _arguments(ctx, call, f"needs the argument '{missing[0]}'", call)
+        raise _arguments_error(ctx, call, f"needs the argument '{missing[0]}'", call)
     return given
 
 
@@ -89,5 +90,5 @@ def parameter_names(ctx: ParserContext, arguments: ast.arguments) -> list[str]:
     return names
 
 
-def _arguments(ctx: ParserContext, node: ast.AST, problem: str, call: ast.Call) -> Exception:
+def _arguments_error(ctx: ParserContext, node: ast.AST, problem: str, call: ast.Call) -> ParseError:
     return ctx.error("arguments", f"{ctx.text_of(call.func)} {problem}.", node)

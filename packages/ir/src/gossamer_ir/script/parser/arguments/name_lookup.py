@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeGuard
 
+from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import AXES, Axis, Buffer, Param, Reducer, SparseBuffer
 from gossamer_ir.script.parser.state.context import ParserContext
 
@@ -54,9 +55,9 @@ def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
-def unknown_member(
+def unknown_member_error(
     ctx: ParserContext, node: ast.AST, name: str, known: Mapping[str, object]
-) -> Exception:
+) -> ParseError:
     """Return the error for a member of T that does not exist or is not allowed here, with similar names."""
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     names = ", ".join(f"T.{item}" for item in near or sorted(known))

@@ -21,6 +21,7 @@ from math import gcd
 from typing import TypeAlias
 
 from gossamer_ir.core.build import ONE, ZERO, add, index, integer_value, mul
+from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.parser.arguments.call_arguments import items_or_one
 from gossamer_ir.script.parser.expressions.expression_readers import index_expr
@@ -174,7 +175,7 @@ def _extent(ctx: ParserContext, node: ast.expr, extent: Expr, count: Monomial) -
     return _expr(count)
 
 
-def _stride_error(ctx: ParserContext, node: ast.expr, why: str) -> Exception:
+def _stride_error(ctx: ParserContext, node: ast.expr, why: str) -> ParseError:
     return ctx.error(
         "strides",
         f"{why}, so elements may overlap or are not stored in the order of nested dimensions.",

@@ -43,7 +43,7 @@ from gossamer_ir.script.parser.arguments.name_lookup import (
     is_axis,
     kind_of,
     lookup,
-    unknown_member,
+    unknown_member_error,
 )
 from gossamer_ir.script.parser.arguments.statics import static_value
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -159,7 +159,7 @@ def _call_handler(ctx: ParserContext, node: ast.Call) -> Callable[..., Expr]:
         )
     handler = ctx.calls.get(name)
     if handler is None:
-        raise unknown_member(ctx, node.func, name, ctx.calls)
+        raise unknown_member_error(ctx, node.func, name, ctx.calls)
     return handler
 
 
@@ -189,12 +189,12 @@ def _unary(ctx: ParserContext, node: ast.UnaryOp, expected: str | None) -> Expr:
 def _binary(ctx: ParserContext, node: ast.BinOp, expected: str | None) -> Expr:
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        raise unsupported_operator(ctx, node, node.op)
+        raise unsupported_operator_error(ctx, node, node.op)
     lhs, rhs = unify(ctx, (node.left, node.right), expected)
     return Binary(op, lhs, rhs)
 
 
-def unsupported_operator(
+def unsupported_operator_error(
     ctx: ParserContext, node: ast.AST, op: ast.operator | ast.cmpop
 ) -> ParseError:
     """Return the error for an operator of Python that the language does not have."""
@@ -224,7 +224,7 @@ def _compare(ctx: ParserContext, node: ast.Compare, expected: str | None) -> Exp
         )
     op = COMPARE_OPS.get(type(node.ops[0]))
     if op is None:
-        raise unsupported_operator(ctx, node, node.ops[0])
+        raise unsupported_operator_error(ctx, node, node.ops[0])
     lhs, rhs = unify(ctx, (node.left, node.comparators[0]), None)
     return Compare(op, lhs, rhs)
 

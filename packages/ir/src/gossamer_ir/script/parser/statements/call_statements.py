@@ -24,7 +24,7 @@ from gossamer_ir.script.parser.arguments.coercion import required_in_dtype, stor
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
-    unknown_member,
+    unknown_member_error,
 )
 from gossamer_ir.script.parser.arguments.statics import required_bool, required_text
 from gossamer_ir.script.parser.declarations import attributes, facts
@@ -218,4 +218,4 @@ def read_call(ctx: ParserContext, call: ast.Call) -> Stmt | None:
         FUNCTION_DECLARATIONS[name](ctx, call)
         return None
     known = {**CALL_STATEMENTS, **DECLARATIONS, **FUNCTION_DECLARATIONS}
-    raise unknown_member(ctx, call.func, name, known)
+    raise unknown_member_error(ctx, call.func, name, known)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.parser.arguments.call_arguments import bind, call_name, items
-from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
+from gossamer_ir.script.parser.arguments.name_lookup import unknown_member_error
 from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.declarations.axes import axis_argument
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -66,4 +66,4 @@ def _axis(ctx: ParserContext, node: ast.expr) -> IterationAxis:
     if name in ("sp.attach", "attach"):
         given = bind(ctx, node, "axis parent", required=2)
         return AttachAxis(axis_argument(ctx, given["axis"]), axis_argument(ctx, given["parent"]))
-    raise unknown_member(ctx, node.func, name, {"sp.fuse": 1, "sp.attach": 1})
+    raise unknown_member_error(ctx, node.func, name, {"sp.fuse": 1, "sp.attach": 1})

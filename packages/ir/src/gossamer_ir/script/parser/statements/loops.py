@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
-from gossamer_ir.script.parser.arguments.name_lookup import unknown_member
+from gossamer_ir.script.parser.arguments.name_lookup import unknown_member_error
 from gossamer_ir.script.parser.arguments.statics import required_text, static_text
 from gossamer_ir.script.parser.declarations.attributes import read_annotations
 from gossamer_ir.script.parser.expressions.expression_readers import expr
@@ -67,7 +67,7 @@ def read_heads(ctx: ParserContext, node: ast.For) -> list[LoopHead]:
         hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOP_CALLS)}."
         raise ctx.error("loop", "A for cannot iterate over this.", call, hint=hint)
     if name not in LOOP_CALLS:
-        raise unknown_member(ctx, call.func, name, LOOP_CALLS)
+        raise unknown_member_error(ctx, call.func, name, LOOP_CALLS)
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if name == "grid":
         return _grid(ctx, call, targets)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Allocate, Binary, If, Iteration, Let, Stmt, Store, While
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.arguments.coercion import required_in_dtype
 from gossamer_ir.script.parser.arguments.name_lookup import (
     buffer_named,
     index_nodes,
-    unknown_member,
+    unknown_member_error,
 )
 from gossamer_ir.script.parser.arguments.statics import required_text
 from gossamer_ir.script.parser.declarations.axes import AXIS_READERS
@@ -24,7 +25,7 @@ from gossamer_ir.script.parser.expressions.expression_readers import (
     expr,
     load_of,
     unify,
-    unsupported_operator,
+    unsupported_operator_error,
 )
 from gossamer_ir.script.parser.state.block_declarations import BlockDeclarations
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -105,7 +106,9 @@ def _assign(ctx: ParserContext, node: ast.Assign) -> Stmt | None:
         if name == "alloc_buffer":
             return _allocate(ctx, target.id, value)
         if name not in ctx.calls:
-            raise unknown_member(ctx, value.func, name, {**AXIS_READERS, **BUFFERS, **ctx.calls})
+            raise unknown_member_error(
+                ctx, value.func, name, {**AXIS_READERS, **BUFFERS, **ctx.calls}
+            )
     result = expr(ctx, value)
     return Let(ctx.bind_var(target.id, dtype_of(result)), result)
 
@@ -147,7 +150,7 @@ def _augmented_assignment(ctx: ParserContext, node: ast.AugAssign) -> Stmt:
         raise _reassignment_error(ctx, node.target)
     op = BINARY_OPS.get(type(node.op))
     if op is None:
-        raise unsupported_operator(ctx, node, node.op)
+        raise unsupported_operator_error(ctx, node, node.op)
     buffer = buffer_named(ctx, node.target.value)
     old = ctx.mark(load_of(ctx, buffer, index_nodes(node.target)), node.target)
     load = ast.copy_location(
@@ -223,7 +226,7 @@ def _require_new(ctx: ParserContext, target: ast.Name) -> None:
         raise _reassignment_error(ctx, target)
 
 
-def _reassignment_error(ctx: ParserContext, target: ast.expr) -> Exception:
+def _reassignment_error(ctx: ParserContext, target: ast.expr) -> ParseError:
     return ctx.error(
         "reassigned",
         f"'{ctx.text_of(target)}' is already bound, and variables cannot be reassigned.",
