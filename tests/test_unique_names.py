@@ -92,3 +92,36 @@ def test_each_public_name_means_one_thing(root):
     unknown = {name: paths for name, paths in repeated.items() if name not in ONE_IN_EACH | SAME}
     assert unknown == {}
     assert (ONE_IN_EACH | SAME).keys() - repeated.keys() == set()
+
+
+AXES = {"Axis", "DenseFixed", "IteratedAxis", "IterationAxis"}
+"""What `axes` are: those of a function, or of one iteration."""
+
+NAMES_OF_AXES = ("gossamer_ir/nodes.py", "/primitives/coordinate/", "/rules/steps/")
+"""The files in which `axes` are names: the nodes, and the primitives with the functions that record them."""
+
+
+def annotations_of(name, tree):
+    """The annotations of parameters and fields of this name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=found, annotation=annotation) if annotation is not None:
+                pass
+            case ast.AnnAssign(target=ast.Name(id=found), annotation=annotation):
+                pass
+            case _:
+                continue
+        if found == name:
+            yield ast.unparse(annotation)
+
+
+def test_axes_are_a_collection_of_axes(root):
+    found = {
+        annotation
+        for folder in ("packages", "plugins", "benchmarks", "tools")
+        for path in (root / folder).rglob("*.py")
+        if "tests" not in path.parts
+        if not any(end in path.as_posix() for end in NAMES_OF_AXES)
+        for annotation in annotations_of("axes", ast.parse(path.read_text()))
+    }
+    assert {annotation.partition("[")[2].split(",")[0].rstrip("]") for annotation in found} <= AXES

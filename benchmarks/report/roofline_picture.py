@@ -40,7 +40,7 @@ text { font-family: sans-serif; font-size: 12px; fill: #222 }
 
 
 @dataclass(frozen=True)
-class Axis:
+class LogScale:
     """A logarithmic scale from `low` to `high`, drawn from `start` to `end`."""
 
     low: float
@@ -51,7 +51,7 @@ class Axis:
     def at(self, value: float) -> float:
         """Return the coordinate of a value.
 
-        >>> Axis(1.0, 100.0, 0.0, 200.0).at(10.0)
+        >>> LogScale(1.0, 100.0, 0.0, 200.0).at(10.0)
         100.0
         """
         share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -60,7 +60,7 @@ class Axis:
     def decades(self) -> list[float]:
         """Return the powers of ten on it.
 
-        >>> Axis(0.05, 20.0, 0.0, 1.0).decades()
+        >>> LogScale(0.05, 20.0, 0.0, 1.0).decades()
         [0.1, 1.0, 10.0]
         """
         first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
@@ -68,11 +68,11 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class PanelAxes:
-    """The two axes of a panel."""
+class PanelScales:
+    """The scales of a panel."""
 
-    x: Axis
-    y: Axis
+    x: LogScale
+    y: LogScale
 
     def point_text(self, intensity: float, speed: float) -> str:
         """Return a point as SVG writes it."""
@@ -92,20 +92,20 @@ def draw(run: Run) -> str:
         label(LEFT, 20, f"{run.machine.cpu}, {run.date[:10]}", kind="title"),
     ]
     for number, roof in enumerate(roofs):
-        axes = axes_of(cells, roofs, LEFT + number * (WIDTH + GAP))
-        parts += panel(axes, roof, [cell for cell in cells if cell.threads == roof.threads])
+        scales = panel_scales(cells, roofs, LEFT + number * (WIDTH + GAP))
+        parts += panel(scales, roof, [cell for cell in cells if cell.threads == roof.threads])
     parts += legend(cells, TOP + HEIGHT + BOTTOM + 14)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def axes_of(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> PanelAxes:
-    """Return axes that hold all cells and roofs, the same for every panel."""
+def panel_scales(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> PanelScales:
+    """Return scales that hold all cells and roofs, the same for every panel."""
     intensities = [cell.intensity for cell in cells] or [1.0]
     speeds = [cell.gflop_per_s(OURS) for cell in cells] or [1.0]
     top = max([*speeds, *(peak(roof) for roof in roofs)])
-    x = Axis(min(intensities) / 1.6, max(intensities) * 1.6, left, left + WIDTH)
-    y = Axis(min(speeds) / 2, top * 2, TOP + HEIGHT, TOP)
-    return PanelAxes(x, y)
+    x = LogScale(min(intensities) / 1.6, max(intensities) * 1.6, left, left + WIDTH)
+    y = LogScale(min(speeds) / 2, top * 2, TOP + HEIGHT, TOP)
+    return PanelScales(x, y)
 
 
 def peak(roof: Roofline) -> float:
@@ -113,55 +113,64 @@ def peak(roof: Roofline) -> float:
     return max(roof.gflop_per_s.values())
 
 
-def panel(axes: PanelAxes, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
+def panel(scales: PanelScales, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
     """Draw the panel of one number of threads."""
-    yield label(axes.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
-    yield from grid(axes)
-    yield from roof_lines(axes, roof)
-    yield from (point(axes, cell) for cell in cells)
+    yield label(scales.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
+    yield from grid(scales)
+    yield from roof_lines(scales, roof)
+    yield from (point(scales, cell) for cell in cells)
 
 
-def grid(axes: PanelAxes) -> Iterator[str]:
+def grid(scales: PanelScales) -> Iterator[str]:
     """Yield the powers of ten with their lines, and what the axes are."""
-    for value in axes.x.decades():
-        yield line(axes.x.at(value), axes.y.start, axes.x.at(value), axes.y.end)
-        yield label(axes.x.at(value), axes.y.start + 16, f"{value:g}", anchor="middle")
-    for value in axes.y.decades():
-        yield line(axes.x.start, axes.y.at(value), axes.x.end, axes.y.at(value))
-        yield label(axes.x.start - 6, axes.y.at(value) + 4, f"{value:g}", anchor="end")
+    for value in scales.x.decades():
+        yield line(scales.x.at(value), scales.y.start, scales.x.at(value), scales.y.end)
+        yield label(scales.x.at(value), scales.y.start + 16, f"{value:g}", anchor="middle")
+    for value in scales.y.decades():
+        yield line(scales.x.start, scales.y.at(value), scales.x.end, scales.y.at(value))
+        yield label(scales.x.start - 6, scales.y.at(value) + 4, f"{value:g}", anchor="end")
     yield (
-        f'<rect x="{axes.x.start}" y="{axes.y.end}" width="{WIDTH}" height="{HEIGHT}" '
+        f'<rect x="{scales.x.start}" y="{scales.y.end}" width="{WIDTH}" height="{HEIGHT}" '
         'fill="none" stroke="#888"/>'
     )
-    middle = (axes.x.start + axes.x.end) / 2
+    middle = (scales.x.start + scales.x.end) / 2
     text = "least work: operations per byte"
-    yield label(middle, axes.y.start + 34, text, anchor="middle")
-    yield label(axes.x.start + 6, axes.y.end + 16, "GFLOP/s")
+    yield label(middle, scales.y.start + 34, text, anchor="middle")
+    yield label(scales.x.start + 6, scales.y.end + 16, "GFLOP/s")
 
 
-def roof_lines(axes: PanelAxes, roof: Roofline) -> Iterator[str]:
+def roof_lines(scales: PanelScales, roof: Roofline) -> Iterator[str]:
     """Yield the peak, reading from memory, reading from cache."""
     top, memory, cached = peak(roof), roof.read[-1].gb_per_s, roof.gb_per_s(CACHED_BYTES)
-    yield from slope(axes, memory, top, kind="roof", name="memory")
-    yield from slope(axes, cached, top, kind="cache", name="cache")
-    ridge = max(min(top / cached, axes.x.high), axes.x.low)
-    if ridge < axes.x.high:
-        yield polyline("roof", [axes.point_text(ridge, top), axes.point_text(axes.x.high, top)])
+    yield from slope(scales, memory, top, kind="roof", name="memory")
+    yield from slope(scales, cached, top, kind="cache", name="cache")
+    ridge = max(min(top / cached, scales.x.high), scales.x.low)
+    if ridge < scales.x.high:
+        yield polyline(
+            "roof",
+            [scales.point_text(ridge, top), scales.point_text(scales.x.high, top)],
+        )
     text = f"peak {top:.0f} GFLOP/s"
-    yield label(axes.x.end - 6, axes.y.at(top) - 6, text, anchor="end")
+    yield label(scales.x.end - 6, scales.y.at(top) - 6, text, anchor="end")
 
 
-def slope(axes: PanelAxes, bandwidth: float, top: float, *, kind: str, name: str) -> Iterator[str]:
+def slope(
+    scales: PanelScales, bandwidth: float, top: float, *, kind: str, name: str
+) -> Iterator[str]:
     """Yield the roof of a bandwidth in GB/s, up to the peak."""
-    low = max(axes.x.low, axes.y.low / bandwidth)
-    high = min(axes.x.high, top / bandwidth)
+    low = max(scales.x.low, scales.y.low / bandwidth)
+    high = min(scales.x.high, top / bandwidth)
     if low >= high:
         return
     yield polyline(
-        kind, [axes.point_text(low, low * bandwidth), axes.point_text(high, high * bandwidth)]
+        kind,
+        [
+            scales.point_text(low, low * bandwidth),
+            scales.point_text(high, high * bandwidth),
+        ],
     )
-    x, y = axes.x.at(low), axes.y.at(low * bandwidth)
-    across, up = axes.x.at(high) - x, axes.y.at(high * bandwidth) - y
+    x, y = scales.x.at(low), scales.y.at(low * bandwidth)
+    across, up = scales.x.at(high) - x, scales.y.at(high * bandwidth) - y
     turn = math.degrees(math.atan2(up, across))
     yield (
         f'<text transform="translate({x + 0.12 * across:.1f} {y + 0.12 * up - 6:.1f}) '
@@ -206,11 +215,11 @@ def mark(op: str, x: float, y: float, *, hollow: str) -> str:
     return f'{shape(x, y)} class="{kind}" stroke="{color}" fill="{color}" fill-opacity="0.75"'
 
 
-def point(axes: PanelAxes, cell: Cell) -> str:
+def point(scales: PanelScales, cell: Cell) -> str:
     """Return a cell; hovering tells which."""
     speed = cell.gflop_per_s(OURS)
     hollow = "yes" if cell.fits_cache else "no"
-    shape = mark(cell.op, axes.x.at(cell.intensity), axes.y.at(speed), hollow=hollow)
+    shape = mark(cell.op, scales.x.at(cell.intensity), scales.y.at(speed), hollow=hollow)
     text = f"{cell.op} {cell.matrix} K={cell.features}: {speed:.1f} GFLOP/s"
     return f"{shape}><title>{escape(text)}</title></{shape[1:].partition(' ')[0]}>"
 

@@ -199,9 +199,9 @@ def _contents(storage: Storage, handle: str) -> list[Block]:
     return _shaped([(str(entry), kind(int(entry))) for entry in storage.arrays[handle]], shape)
 
 
-def _ancestors(axes: dict[str, Axis], axis: Axis) -> list[Axis]:
+def _ancestors(by_name: dict[str, Axis], axis: Axis) -> list[Axis]:
     """Return an axis and those above it, the outermost first."""
-    above = [] if axis.parent is None else _ancestors(axes, axes[axis.parent])
+    above = [] if axis.parent is None else _ancestors(by_name, by_name[axis.parent])
     return [*above, axis]
 
 

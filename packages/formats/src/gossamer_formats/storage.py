@@ -147,12 +147,12 @@ def with_order(
     *,
     sorted: bool | None = None,
     unique: bool | None = None,
-    axes: Collection[str] | None = None,
+    axis_names: Collection[str] | None = None,
 ) -> FormatDescription:
     """Return the description with other declarations of the order of coordinates.
 
-    They are those of the axes in `axes` (None: of all) that store coordinates: whether these never decrease
-    in a fiber, and whether they are unique in it. None leaves a declaration as it is.
+    They are those of the axes of these names (None: of all) that store coordinates: whether these never
+    decrease in a fiber, and whether they are unique in it. None leaves a declaration as it is.
 
     >>> from gossamer_formats.descriptions.csc import csc
     >>> axis = with_order(csc(), sorted=False).axes[1]
@@ -161,7 +161,7 @@ def with_order(
     """
     changed = tuple(
         with_declared_order(axis, sorted=sorted, unique=unique)
-        if axes is None or axis.name in axes
+        if axis_names is None or axis.name in axis_names
         else axis
         for axis in description.axes
     )
@@ -194,7 +194,7 @@ def require_nested_axes(description: FormatDescription) -> None:
         before.append(name)
 
 
-def ancestors(axes: Mapping[str, Axis], name: str) -> list[str]:
+def ancestors(by_name: Mapping[str, Axis], name: str) -> list[str]:
     """Return the names of the ancestors of an axis, the parent first."""
-    parent = axes[name].parent
-    return [] if parent is None else [parent, *ancestors(axes, parent)]
+    parent = by_name[name].parent
+    return [] if parent is None else [parent, *ancestors(by_name, parent)]

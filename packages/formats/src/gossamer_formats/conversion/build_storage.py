@@ -107,23 +107,23 @@ def _built_storage(
     return run_last_kernel(axes, options)
 
 
-def _with_next_axis(axes: TargetAxes, axis: Axis) -> TargetAxes:
+def _with_next_axis(target_axes: TargetAxes, axis: Axis) -> TargetAxes:
     """Return the axes with the next one in the order of the buffer."""
     indptr, indices = indptr_of(axis), indices_of(axis)
-    if axis.name not in axes.elements.coordinates and indices is None:
+    if axis.name not in target_axes.elements.coordinates and indices is None:
         if integer_value(axis.length) != 1 or indptr is not None:
-            return with_axis(axes, axis, add_slots(axes, axis, indptr))
-        axes = with_bindings(axes, ElementBindings({axis.name: AxisCoordinate(ZERO)}))
-    return with_axis(axes, axis, _axis_result(axes, axis, indptr, indices))
+            return with_axis(target_axes, axis, add_slots(target_axes, axis, indptr))
+        target_axes = with_bindings(target_axes, ElementBindings({axis.name: AxisCoordinate(ZERO)}))
+    return with_axis(target_axes, axis, _axis_result(target_axes, axis, indptr, indices))
 
 
 def _axis_result(
-    axes: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices | None
+    target_axes: TargetAxes, axis: Axis, indptr: Indptr | None, indices: Indices | None
 ) -> AxisResult:
-    parent = axes.axis_slots[axis.parent]
+    parent = target_axes.axis_slots[axis.parent]
     if indices is not None:
-        return add_compressed(axes, CompressedAxis(axis, indptr, indices, parent))
+        return add_compressed(target_axes, CompressedAxis(axis, indptr, indices, parent))
     if indptr is not None:
-        return add_ragged(axes, axis, indptr=indptr, parent=parent)
-    position = coordinate_along(axes, axis.name)
-    return add_fixed(axes, axis, position=position, width=length_of_axis(axes, axis))
+        return add_ragged(target_axes, axis, indptr=indptr, parent=parent)
+    position = coordinate_along(target_axes, axis.name)
+    return add_fixed(target_axes, axis, position=position, width=length_of_axis(target_axes, axis))

@@ -34,7 +34,7 @@ def ell_rows(dtype: str = "float32", *, unique: bool = False) -> FormatDescripti
     ('O', 'I', 'J')
     """
     description = with_value_dtype(parse_format(_SCRIPT), dtype)
-    return with_order(description, unique=unique, axes=("I",))
+    return with_order(description, unique=unique, axis_names=("I",))
 
 
 FORMAT = Format("ell_rows", ell_rows, parameters={"width": None}, example_parameters={"width": 2})

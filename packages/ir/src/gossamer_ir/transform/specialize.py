@@ -127,17 +127,17 @@ def _value_dtype(dtype: str) -> str:
     return dtype
 
 
-def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[str, str]:
+def _index_storage(by_name: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[str, str]:
     """Return the handles of the index arrays that are retyped, with their new dtypes."""
     storage: dict[str, str] = {}
-    for name in dtypes.keys() & axes.keys():
+    for name in dtypes.keys() & by_name.keys():
         if dtypes[name] not in INDEX_STORAGE:
             raise ArgumentError(
                 "specialize.dtype",
                 f"The indices of axis '{name}' cannot be stored as '{dtypes[name]}'.",
                 hint=f"Expected one of {', '.join(INDEX_STORAGE)}.",
             )
-        retyped = with_index_dtypes(axes[name], indptr=dtypes[name], indices=dtypes[name])
+        retyped = with_index_dtypes(by_name[name], indptr=dtypes[name], indices=dtypes[name])
         arrays = (indptr_of(retyped), indices_of(retyped))
         storage |= {array.handle: array.dtype for array in arrays if array is not None}
     return storage

@@ -19,11 +19,11 @@ from gossamer_ir.traversal.substitute import substitute_body
 
 
 def split_init(
-    node: Iteration, axes: Mapping[str, Axis], namer: Namer
+    node: Iteration, by_name: Mapping[str, Axis], namer: Namer
 ) -> tuple[Iteration, Iteration]:
     """Return the init of an iteration, as one over the elements that it visits, and the updates.
 
-    Both have the annotations of the iteration. `axes` are those of the function.
+    Both have the annotations of the iteration. `by_name` are those of the function.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_ir.traversal.names import namer_of
@@ -45,7 +45,7 @@ def split_init(
     >>> init.name, init.vars, updates.vars, updates.init
     ('sums_init', ('i_init',), ('i', 'j'), ())
     """
-    kept = axes_of_init(node, axes)
+    kept = axes_of_init(node, by_name)
     names = {var: index_var(namer.fresh(f"{var}_init")) for _, var in kept}
     init = Iteration(
         namer.fresh(f"{node.name}_init"),
@@ -59,7 +59,7 @@ def split_init(
 
 
 def axes_of_init(
-    node: Iteration, axes: Mapping[str, Axis]
+    node: Iteration, by_name: Mapping[str, Axis]
 ) -> list[tuple[OverAxis | AttachAxis, str]]:
     """Return the axes that the init uses and their ancestors, unfused, with their variables."""
     used = variables_of_init(node)
@@ -68,7 +68,7 @@ def axes_of_init(
     for item, var in reversed(list(_unfused(node))):
         if var in used or item.axis in parents:
             kept.insert(0, (item, var))
-            parents.add(attached_to(item) or axes[item.axis].parent)
+            parents.add(attached_to(item) or by_name[item.axis].parent)
     return kept
 
 

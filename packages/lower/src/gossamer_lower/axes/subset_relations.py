@@ -35,12 +35,12 @@ def _is_sorted(axis: Axis) -> bool:
     return indices is not None and indices.sorted and not indices.is_mask
 
 
-def _is_numbered_alike(left: Axis, right: Axis, axes: dict[str, Axis]) -> bool:
+def _is_numbered_alike(left: Axis, right: Axis, by_name: dict[str, Axis]) -> bool:
     """Return whether elements of the parents with the same coordinates have the same number."""
     if left.parent is None or right.parent is None or left.parent == right.parent:
         return left.parent == right.parent
-    one, two = axes[left.parent], axes[right.parent]
+    one, two = by_name[left.parent], by_name[right.parent]
     if not (is_full(one) and is_full(two)):
         return False
     is_as_long = one.parent is None or one.length == two.length
-    return is_as_long and _is_numbered_alike(one, two, axes)
+    return is_as_long and _is_numbered_alike(one, two, by_name)

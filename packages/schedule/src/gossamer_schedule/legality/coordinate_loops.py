@@ -46,22 +46,22 @@ def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
 
 
 def _nested_loops(
-    node: Iteration, axes: Mapping[str, Axis], *, namer: Namer, init: tuple[Stmt, ...]
+    node: Iteration, by_name: Mapping[str, Axis], *, namer: Namer, init: tuple[Stmt, ...]
 ) -> tuple[For, ...]:
     """Return the loops of an iteration, outermost first, with iterations inside made loops as well."""
 
     def inside(statement: Any) -> For | None:
         if not isinstance(statement, Iteration):
             return None
-        return _nested_loops(statement, axes, namer=namer, init=statement.init)[0]
+        return _nested_loops(statement, by_name, namer=namer, init=statement.init)[0]
 
     names = all_axis_names(node.axes)
     # Inner inits run within each point of this iteration, so their stores count as part of its body.
     body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))
     chain: list[For] = []
     for name, var in reversed([*zip(names, node.vars, strict=True)]):
-        loop, coordinate = _loop_over(axes[name], var, namer)
-        body = (For(loop, ZERO, axes[name].length, (*coordinate, *body)),)
+        loop, coordinate = _loop_over(by_name[name], var, namer)
+        body = (For(loop, ZERO, by_name[name].length, (*coordinate, *body)),)
         chain.insert(0, body[0])
     return tuple(chain)
 

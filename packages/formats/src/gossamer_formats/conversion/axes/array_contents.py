@@ -8,7 +8,7 @@ from math import prod
 from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
 from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
 from gossamer_formats.conversion.axes.ranked_contents import (
-    Contents,
+    ArrayContents,
     ranked_contents,
     ranked_in_groups,
 )
@@ -24,7 +24,7 @@ from gossamer_ir.nodes import Axis, Expr, Load, Var
 
 
 def with_contents(
-    axes: TargetAxes, load: Load, *, solved: Solved, size: Size, low: int
+    target_axes: TargetAxes, load: Load, *, solved: Solved, size: Size, low: int
 ) -> TargetAxes:
     """Rank the contents of an index array, which are integers from `low`, and return the axes with the
     coordinates that index them.
@@ -32,44 +32,52 @@ def with_contents(
     Where some of these are known, as those of the blocks that choose columns, the contents are ranked for
     each of them.
     """
-    indexing = indexing_axes(axes.description, load)
-    known = [name for name in indexing if name in axes.elements.coordinates]
+    indexing = indexing_axes(target_axes.description, load)
+    known = [name for name in indexing if name in target_axes.elements.coordinates]
     is_prefix = len(known) < len(indexing) and known == [*indexing[: len(known)]]
-    if not is_prefix or (known and load.buffer in axes.target.orders):
+    if not is_prefix or (known and load.buffer in target_axes.target.orders):
         raise NotDirectError("an index array is not indexed by known coordinates first")
     value = solved.value
     if low:
-        value = sub(value, axes.arguments.integer(f"low_{load.buffer}", low).expr)
-    contents = Contents(load.buffer, solved, value, size, low)
-    ranked = ranked_in_groups(axes, contents, known) if known else ranked_contents(axes, contents)
+        value = sub(value, target_axes.arguments.integer(f"low_{load.buffer}", low).expr)
+    contents = ArrayContents(load.buffer, solved, value, size, low)
+    ranked = (
+        ranked_in_groups(target_axes, contents, known)
+        if known
+        else ranked_contents(target_axes, contents)
+    )
     rank = index_var(f"rank_{load.buffer}")
-    unknown = [axes.by_name[name] for name in indexing[len(known) :]]
-    coordinates = _digits(axes, unknown, rank, ranked.total)
+    unknown = [target_axes.by_name[name] for name in indexing[len(known) :]]
+    coordinates = _digits(target_axes, unknown, rank, ranked.total)
     dimensions = dimensions_of(solved.value).union(
-        *(axes.elements.coordinates[name].dimensions for name in known)
+        *(target_axes.elements.coordinates[name].dimensions for name in known)
     )
     elements = ElementBindings(
         {name: AxisCoordinate(each, dimensions=dimensions) for name, each in coordinates.items()},
         statements=(let(rank.name, ranked.rank),),
     )
-    buffer = next(array for array in axes.description.index_arrays if array.name == load.buffer)
-    entries = prod(axes.sizes.value(size) for size in buffer.shape)
+    buffer = next(
+        array for array in target_axes.description.index_arrays if array.name == load.buffer
+    )
+    entries = prod(target_axes.sizes.value(size) for size in buffer.shape)
     array = IndexArray(ranked.array(entries), "int64")
-    return with_bindings(axes, elements, BuiltStorage({buffer.handle or buffer.name: array}))
+    return with_bindings(target_axes, elements, BuiltStorage({buffer.handle or buffer.name: array}))
 
 
-def _digits(axes: TargetAxes, indexing: Sequence[Axis], value: Expr, total: int) -> dict[str, Expr]:
+def _digits(
+    target_axes: TargetAxes, indexing: Sequence[Axis], value: Expr, total: int
+) -> dict[str, Expr]:
     """Return the digits of a value: the coordinates along axes, of which the last varies fastest."""
     found: dict[str, Expr] = {}
     for axis in reversed(indexing[1:]):
-        length = axes.sizes.value(axis.length)
+        length = target_axes.sizes.value(axis.length)
         if length == 1:
             found[axis.name] = ZERO
             continue
-        size = axes.arguments.constant(f"w_{axis.name}", length)
+        size = target_axes.arguments.constant(f"w_{axis.name}", length)
         found[axis.name] = binary("floormod", value, size.expr)
         value, total = floordiv(value, size.expr), -(-total // length)
-    if axes.sizes.bind(indexing[0].length, total) < total:
+    if target_axes.sizes.bind(indexing[0].length, total) < total:
         raise NotDirectError("there are more contents than entries")
     found[indexing[0].name] = value
     return found

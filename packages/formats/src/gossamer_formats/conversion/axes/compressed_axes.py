@@ -35,36 +35,36 @@ from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Axis, Expr
 
 
-def add_compressed(axes: TargetAxes, new: CompressedAxis) -> AxisResult:
+def add_compressed(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:
     """Return an axis that stores coordinates."""
     axis, indptr = new.axis, new.indptr
-    position = axes.elements.positions.get(axis.name)
+    position = target_axes.elements.positions.get(axis.name)
     # Bits are set in any order of the elements, and repeated ones are set once: masks need no other case.
     if indptr is not None and new.indices.is_mask:
-        return add_bits(axes, new, indptr)
+        return add_bits(target_axes, new, indptr)
     # A slot axis above has counted the elements of the fiber.
     if position is not None:
-        width = axes.sizes.value(width_of(axis))
-        slots = axes.arguments.constant(f"w_slots_{axis.name}", width)
-        return _with_fixed_slots(axes, new, position=position, width=slots, has_unused=True)
+        width = target_axes.sizes.value(width_of(axis))
+        slots = target_axes.arguments.constant(f"w_slots_{axis.name}", width)
+        return _with_fixed_slots(target_axes, new, position=position, width=slots, has_unused=True)
     # One slot below a slot of the element's own, as the columns of COO: nothing is counted.
-    if indptr is None and integer_value(width_of(axis)) == 1 and axes.storage.slots.are_own:
-        return _with_fixed_slots(axes, new, position=ZERO, width=SINGLE)
-    if _has_slot_per_element(axes, new):
-        return add_own_slots(axes, new)
-    if is_repeated(axes, axis):
-        return _add_repeated_slots(axes, new)
+    if indptr is None and integer_value(width_of(axis)) == 1 and target_axes.storage.slots.are_own:
+        return _with_fixed_slots(target_axes, new, position=ZERO, width=SINGLE)
+    if _has_slot_per_element(target_axes, new):
+        return add_own_slots(target_axes, new)
+    if is_repeated(target_axes, axis):
+        return _add_repeated_slots(target_axes, new)
     # One fiber has its elements together, whatever their order: a table of all coordinates takes no sorting.
     if new.parent == ROOT_SLOT:
-        return _add_single_fiber(axes, new)
+        return _add_single_fiber(target_axes, new)
     if indptr is not None:
-        return add_shared_slots(axes, new, indptr)
+        return add_shared_slots(target_axes, new, indptr)
     # The width would be that of the longest fiber, which is known only when all have been marked.
     raise NotDirectError("fibers of fixed width share slots")
 
 
 def _with_fixed_slots(
-    axes: TargetAxes,
+    target_axes: TargetAxes,
     new: CompressedAxis,
     *,
     position: Expr,
@@ -72,78 +72,80 @@ def _with_fixed_slots(
     has_unused: bool = False,
 ) -> AxisResult:
     """Return an axis whose position in the fiber is known, and whose coordinates the last kernel stores."""
-    result = add_fixed(axes, new.axis, position=position, width=width)
-    stored = stored_coordinate(axes, new, has_unused=has_unused)
+    result = add_fixed(target_axes, new.axis, position=position, width=width)
+    stored = stored_coordinate(target_axes, new, has_unused=has_unused)
     return result._replace(storage=BuiltStorage(stored=(stored,)))
 
 
-def _add_repeated_slots(axes: TargetAxes, new: CompressedAxis) -> AxisResult:
+def _add_repeated_slots(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:
     """Return an axis that stores a coordinate as often as the fibers below need it."""
-    axis, indptr, recorder = new.axis, new.indptr, axes.recorder
-    found = repeated_slots(axes, axis, new.parent)
+    axis, indptr, recorder = new.axis, new.indptr, target_axes.recorder
+    found = repeated_slots(target_axes, axis, new.parent)
     own = BuiltStorage(slots=ValueSlots(are_own=found.are_own))
-    if indptr is None and not is_unknown_list(axes, axis):
+    if indptr is None and not is_unknown_list(target_axes, axis):
         longest = recorder.decide(longest_of, recorder.compute(np.diff, found.offsets))
-        width = axes.sizes.bind(width_of(axis), longest)
+        width = target_axes.sizes.bind(width_of(axis), longest)
         if longest > width:
             # NumPy names the elements of the fiber.
             raise NotDirectError("a fiber has too many elements")
-        slots = axes.arguments.constant(f"w_slots_{axis.name}", width)
-        result = _with_fixed_slots(axes, new, position=found.rank, width=slots, has_unused=True)
+        slots = target_axes.arguments.constant(f"w_slots_{axis.name}", width)
+        result = _with_fixed_slots(
+            target_axes, new, position=found.rank, width=slots, has_unused=True
+        )
         return result._replace(elements=found.bindings, storage=result.storage.extended(own))
     total = recorder.compute(total_of, found.offsets)
-    own = own._replace(stored=(stored_coordinate(axes, new),))
+    own = own._replace(stored=(stored_coordinate(target_axes, new),))
     if indptr is None:
         storage = own._replace(slot_counts=list_size(axis, total))
     else:
-        offsets = fiber_offsets(axes, indptr, offsets=found.offsets, dtype=found.dtype)
+        offsets = fiber_offsets(target_axes, indptr, offsets=found.offsets, dtype=found.dtype)
         storage = offsets.storage.extended(own)
-    return AxisResult(sized_slot(axes, axis, found.slot, total), found.bindings, storage)
+    return AxisResult(sized_slot(target_axes, axis, found.slot, total), found.bindings, storage)
 
 
-def _has_slot_per_element(axes: TargetAxes, new: CompressedAxis) -> bool:
-    after = axes_after(axes, new.axis)
+def _has_slot_per_element(target_axes: TargetAxes, new: CompressedAxis) -> bool:
+    after = axes_after(target_axes, new.axis)
     if new.indices.unique and any(indices_of(other) is not None for other in after):
         return False
-    return all(_has_one_slot(axes, other) for other in after)
+    return all(_has_one_slot(target_axes, other) for other in after)
 
 
-def _has_one_slot(axes: TargetAxes, axis: Axis) -> bool:
+def _has_one_slot(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether each fiber of an axis has one slot, whatever the elements are."""
     width = width_of(axis)
     if is_varied(axis) or integer_value(width) == 1:
         return not is_varied(axis)
     # The rows of a group, for example. The width of an axis that stores coordinates may follow from them.
-    is_known = indices_of(axis) is None and axes.sizes.is_known(width)
-    return is_known and axes.sizes.value(width) == 1
+    is_known = indices_of(axis) is None and target_axes.sizes.is_known(width)
+    return is_known and target_axes.sizes.value(width) == 1
 
 
-def _add_single_fiber(axes: TargetAxes, new: CompressedAxis) -> AxisResult:
+def _add_single_fiber(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:
     """Return an axis with one fiber: a table has the slot of each coordinate."""
-    axis, recorder, length = new.axis, axes.recorder, length_of_axis(axes, new.axis)
-    coordinate = coordinate_along(axes, axis.name)
-    require_table(axes, length.value)
-    listed = occurring(axes, coordinate, length)
-    slot = rank_in_table(axes, axis.name, value=coordinate, listed=listed, size=length)
+    axis, recorder, length = new.axis, target_axes.recorder, length_of_axis(target_axes, new.axis)
+    coordinate = coordinate_along(target_axes, axis.name)
+    require_table(target_axes, length.value)
+    listed = occurring(target_axes, coordinate, length)
+    slot = rank_in_table(target_axes, axis.name, value=coordinate, listed=listed, size=length)
     complete = BuiltStorage({new.indices.handle: IndexArray(listed, "int64")})
     if new.indptr is not None:
         both = recorder.compute(_single_offsets, listed)
-        offsets = fiber_offsets(axes, new.indptr, offsets=both, dtype="int32")
+        offsets = fiber_offsets(target_axes, new.indptr, offsets=both, dtype="int32")
         count = recorder.compute(size_of, listed)
         storage = offsets.storage.extended(complete)
-        return AxisResult(sized_slot(axes, axis, slot, count), storage=storage)
-    if is_unknown_list(axes, axis):
+        return AxisResult(sized_slot(target_axes, axis, slot, count), storage=storage)
+    if is_unknown_list(target_axes, axis):
         count = recorder.compute(size_of, listed)
         storage = complete._replace(slot_counts=list_size(axis, count))
-        return AxisResult(sized_slot(axes, axis, slot, count), storage=storage)
+        return AxisResult(sized_slot(target_axes, axis, slot, count), storage=storage)
     found = recorder.decide(size_of, listed)
-    width = axes.sizes.bind(width_of(axis), found)
+    width = target_axes.sizes.bind(width_of(axis), found)
     if found > width:
         # NumPy names the elements of the fiber.
         raise NotDirectError("a fiber has too many elements")
     padded = recorder.compute(_padded, listed, width, length.value)
     storage = BuiltStorage({new.indices.handle: IndexArray(padded, "int64")})
-    return AxisResult(sized_slot(axes, axis, slot, width), storage=storage)
+    return AxisResult(sized_slot(target_axes, axis, slot, width), storage=storage)
 
 
 def _single_offsets(listed: Array) -> Array:

@@ -35,28 +35,32 @@ class CountedSlot(NamedTuple):
     storage: BuiltStorage
 
 
-def counted_slot(axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot) -> CountedSlot:
+def counted_slot(
+    target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
+) -> CountedSlot:
     """Return the slot of an element, if every value of the source is one: the fibers are counted before the
     loops of the last kernel, which also finds the offsets.
 
     The offset after that of a fiber is its number of elements at first, then its next slot, and in the end
     the first slot of the next fiber.
     """
-    require_table(axes, parent.size.value)
-    count, array = axes.source.value_count, next_array(axis.name)
-    offsets = axes.arguments.by_name[array] = new_ends(axes, parent)
+    require_table(target_axes, parent.size.value)
+    count, array = target_axes.source.value_count, next_array(axis.name)
+    offsets = target_axes.arguments.by_name[array] = new_ends(target_axes, parent)
     dtype = offsets.dtype
     complete = IndexArray(offsets.array, dtype, count)
-    storage = BuiltStorage({indptr.handle: complete}, slot_counts=slot_total(axes, indptr, count))
+    storage = BuiltStorage(
+        {indptr.handle: complete}, slot_counts=slot_total(target_axes, indptr, count)
+    )
     # Shifted by one: when all slots are taken, each entry has become the first slot of the next fiber.
     after = parent._replace(slot=add(parent.slot, ONE))
-    counting = [*axes.elements.statements, increment(array, after.slot, dtype)]
+    counting = [*target_axes.elements.statements, increment(array, after.slot, dtype)]
     # The loops stand twice in one kernel, so that the names of one of them must differ.
     starts = (
-        *renamed(axes.loop.around(counting), "_counted"),
+        *renamed(target_axes.loop.around(counting), "_counted"),
         *_prefix_sums(axis.name, parent.size.expr, dtype),
     )
-    later = later_slot(axes, array, parent=after, dtype=dtype)
+    later = later_slot(target_axes, array, parent=after, dtype=dtype)
     taken = take_next_from(axis.name, fiber=after, dtype=dtype)
     elements = ElementBindings(statements=taken.statements, starts=starts, later=later)
     return CountedSlot(taken.value, elements, storage)

@@ -17,12 +17,12 @@ from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Load, Store
 
 
-def add_fixed(axes: TargetAxes, axis: Axis, *, position: Expr, width: Size) -> AxisResult:
+def add_fixed(target_axes: TargetAxes, axis: Axis, *, position: Expr, width: Size) -> AxisResult:
     """Return an axis with `width` slots in each fiber, of which the element takes the one at `position`."""
-    parent, values = axes.axis_slots[axis.parent], axes.value_slot
+    parent, values = target_axes.axis_slots[axis.parent], target_axes.value_slot
 
     def within(name: str, outer: AxisSlot) -> AxisSlot:
-        return slot_within(axes, name, outer=outer, position=position, width=width)
+        return slot_within(target_axes, name, outer=outer, position=position, width=width)
 
     slot = within(f"N_{axis.name}", parent)
     # The values have an axis more than this one if an axis before is not its ancestor.
@@ -30,13 +30,15 @@ def add_fixed(axes: TargetAxes, axis: Axis, *, position: Expr, width: Size) -> A
     return AxisResult(slot, value_slot=value_slot)
 
 
-def add_ragged(axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot) -> AxisResult:
+def add_ragged(
+    target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, parent: AxisSlot
+) -> AxisResult:
     """Return an axis with fibers up to the largest coordinate."""
-    coordinate, recorder = coordinate_along(axes, axis.name), axes.recorder
+    coordinate, recorder = coordinate_along(target_axes, axis.name), target_axes.recorder
     lengths = recorder.compute(np.zeros, parent.size.value, np.int64)
     longer = operation("max", Load("LENGTH", (parent.slot,), "int64"), add(coordinate, ONE))
     query = {"LENGTH": ArrayArgument(lengths, "int64", (parent.size.expr,))}
-    run_query(axes, [Store("LENGTH", (parent.slot,), longer)], query)
-    first, offsets = dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
-    slot = sized_slot(axes, axis, add(first, coordinate), offsets.total)
+    run_query(target_axes, [Store("LENGTH", (parent.slot,), longer)], query)
+    first, offsets = dense_fibers(target_axes, axis, indptr=indptr, lengths=lengths)
+    slot = sized_slot(target_axes, axis, add(first, coordinate), offsets.total)
     return AxisResult(slot, storage=offsets.storage)

@@ -20,48 +20,48 @@ from gossamer_ir.core.build import ceildiv, index_var
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Var
 
 
-def with_coordinates(axes: TargetAxes) -> TargetAxes:
+def with_coordinates(target_axes: TargetAxes) -> TargetAxes:
     """Return the axes with an element's coordinates along all of them that occur in the map."""
-    description, shape = axes.description, axes.source.shape
-    require_map_sizes(description, axes.sizes)
-    inverse = inverse_map(description, axes.sizes.known, shape)
-    require_contents(axes.target, inverse)
+    description, shape = target_axes.description, target_axes.source.shape
+    require_map_sizes(description, target_axes.sizes)
+    inverse = inverse_map(description, target_axes.sizes.known, shape)
+    require_contents(target_axes.target, inverse)
     # NumPy evaluates the map, and names an element that it does not reach.
     if not inverse.reaches_all:
         raise NotDirectError("the map may not reach all elements")
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     coordinates = {
-        names[variable]: _coordinate(axes, axes.by_name[names[variable]], solved)
+        names[variable]: _coordinate(target_axes, target_axes.by_name[names[variable]], solved)
         for variable, solved in inverse.coordinates.items()
     }
-    axes = with_bindings(axes, ElementBindings(coordinates))
+    target_axes = with_bindings(target_axes, ElementBindings(coordinates))
     for load, solved in inverse.contents.items():
         low, span = range_of(solved, shape)
-        size = _extent(axes, load.buffer, value=solved.value, extent=span)
-        axes = with_contents(axes, load, solved=solved, size=size, low=low)
-    return axes
+        size = _extent(target_axes, load.buffer, value=solved.value, extent=span)
+        target_axes = with_contents(target_axes, load, solved=solved, size=size, low=low)
+    return target_axes
 
 
-def _coordinate(axes: TargetAxes, axis: Axis, solved: Solved) -> AxisCoordinate:
+def _coordinate(target_axes: TargetAxes, axis: Axis, solved: Solved) -> AxisCoordinate:
     """Return the coordinate along an axis, whose length must be known or follow from it."""
     # Kernels do not check coordinates: without a bound they might store outside of an array.
     if solved.extent is None:
         raise NotDirectError("a coordinate is not bounded")
-    length = axes.sizes.bind(axis.length, solved.extent)
+    length = target_axes.sizes.bind(axis.length, solved.extent)
     if length < solved.extent:
         raise NotDirectError("a coordinate may be outside of its axis")
     return AxisCoordinate(
         solved.value,
-        length=_extent(axes, axis.name, value=solved.value, extent=length),
+        length=_extent(target_axes, axis.name, value=solved.value, extent=length),
         logical=dimension_of(solved.value) if isinstance(solved.value, Var) else None,
         dimensions=dimensions_of(solved.value),
     )
 
 
-def _extent(axes: TargetAxes, name: str, *, value: Expr, extent: int) -> Size:
+def _extent(target_axes: TargetAxes, name: str, *, value: Expr, extent: int) -> Size:
     """Return the number of values of an expression of logical coordinates, as an expression of the shape, so
     that kernels for other shapes are the same."""
-    shape = axes.source.shape
+    shape = target_axes.source.shape
     match value:
         case Var() if extent == shape[dimension_of(value)]:
             return Size(index_var(f"d{dimension_of(value)}"), extent)
@@ -69,4 +69,4 @@ def _extent(axes: TargetAxes, name: str, *, value: Expr, extent: int) -> Size:
             size = int(divisor.text)
             if extent == -(-shape[dimension_of(coordinate)] // size):
                 return Size(ceildiv(index_var(f"d{dimension_of(coordinate)}"), size), extent)
-    return axes.arguments.constant(f"w_{name}", extent)
+    return target_axes.arguments.constant(f"w_{name}", extent)

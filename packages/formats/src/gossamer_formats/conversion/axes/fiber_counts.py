@@ -41,25 +41,25 @@ from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import Axis, Load, Stmt
 
 
-def fiber_counts(axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
+def fiber_counts(target_axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
     """Return how many elements each fiber has.
 
     Within a fiber, elements must be sorted by the coordinates of some axes, and distinct. Raises
     `NotDirectError` (`needs_order`).
     """
-    require_table(axes, parent.size.value)
-    if not is_sorted(axes, keys):
-        return _counted_and_checked(axes, parent, keys)
-    if parent.size.value == 1 and axes.loop.visits_all:
-        return axes.recorder.compute(single_count, axes.source.value_count)
-    counts = _no_counts(axes, parent)
+    require_table(target_axes, parent.size.value)
+    if not is_sorted(target_axes, keys):
+        return _counted_and_checked(target_axes, parent, keys)
+    if parent.size.value == 1 and target_axes.loop.visits_all:
+        return target_axes.recorder.compute(single_count, target_axes.source.value_count)
+    counts = _no_counts(target_axes, parent)
     query = {"COUNT": ArrayArgument(counts, "int32", (parent.size.expr,))}
-    run_query(axes, [increment("COUNT", parent.slot, "int32")], query)
+    run_query(target_axes, [increment("COUNT", parent.slot, "int32")], query)
     return counts
 
 
-def _no_counts(axes: TargetAxes, parent: AxisSlot) -> RecordedValue:
-    return axes.recorder.compute(np.zeros, parent.size.value, np.int32)
+def _no_counts(target_axes: TargetAxes, parent: AxisSlot) -> RecordedValue:
+    return target_axes.recorder.compute(np.zeros, parent.size.value, np.int32)
 
 
 def single_count(count: int) -> Array:
@@ -67,47 +67,53 @@ def single_count(count: int) -> Array:
     return np.array([count])
 
 
-def is_sorted(axes: TargetAxes, keys: Sequence[str]) -> bool:
+def is_sorted(target_axes: TargetAxes, keys: Sequence[str]) -> bool:
     """Return whether the elements of a fiber are known to be sorted by their coordinates along axes.
 
     The other logical coordinates are those of the fiber. Raises `UnsortedFibersError` if they would be sorted
     if the fibers of the source were.
     """
-    if not axes.requires.order:
+    if not target_axes.requires.order:
         return True
-    dimensions = _logical_dimensions(axes, keys)
+    dimensions = _logical_dimensions(target_axes, keys)
     if dimensions is None:
         return False
-    if not can_ascend(axes.order, dimensions):
+    if not can_ascend(target_axes.order, dimensions):
         return False
-    if not ascends(axes.order, dimensions):
+    if not ascends(target_axes.order, dimensions):
         raise UnsortedFibersError("the fibers of the source are not sorted")
     return True
 
 
-def is_grouped(axes: TargetAxes, axis: Axis) -> bool:
+def is_grouped(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber of an axis are known to be together, in the order of the
     fibers."""
-    outer = [name for name in axes_before(axes, axis) if coordinate_along(axes, name) != ZERO]
-    dimensions = _logical_dimensions(axes, outer)
-    return dimensions is not None and is_grouped_by(axes.order, dimensions)
+    outer = [
+        name
+        for name in axes_before(target_axes, axis)
+        if coordinate_along(target_axes, name) != ZERO
+    ]
+    dimensions = _logical_dimensions(target_axes, outer)
+    return dimensions is not None and is_grouped_by(target_axes.order, dimensions)
 
 
-def _logical_dimensions(axes: TargetAxes, names: Sequence[str]) -> list[int] | None:
+def _logical_dimensions(target_axes: TargetAxes, names: Sequence[str]) -> list[int] | None:
     """Return the logical dimensions that have the coordinates along axes; None if one has none."""
-    found = [logical_dimension(axes, name) for name in names]
+    found = [logical_dimension(target_axes, name) for name in names]
     known = [dimension for dimension in found if dimension is not None]
     return known if len(known) == len(found) else None
 
 
-def _counted_and_checked(axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:
+def _counted_and_checked(
+    target_axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]
+) -> RecordedValue:
     if len(keys) > 1:
         raise NotDirectError("elements are not in order", needs_order=True)
-    recorder, size = axes.recorder, parent.size
-    counts = _no_counts(axes, parent)
+    recorder, size = target_axes.recorder, parent.size
+    counts = _no_counts(target_axes, parent)
     lasts = recorder.compute(np.full, size.value, -1, np.int64)
     flag = recorder.compute(np.zeros, 1, np.uint8)
-    coordinate, fiber = coordinate_along(axes, keys[0]), index_var("g_")
+    coordinate, fiber = coordinate_along(target_axes, keys[0]), index_var("g_")
     is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
     statements: list[Stmt] = [
         let(fiber.name, parent.slot),
@@ -116,7 +122,7 @@ def _counted_and_checked(axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]
         increment("COUNT", fiber, "int32"),
     ]
     run_query(
-        axes,
+        target_axes,
         statements,
         {
             "COUNT": ArrayArgument(counts, "int32", (size.expr,)),

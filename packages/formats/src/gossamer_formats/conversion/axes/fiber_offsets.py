@@ -32,66 +32,74 @@ class FiberOffsets(NamedTuple):
 
 
 def offsets_from_lengths(
-    axes: TargetAxes, indptr: Indptr, *, lengths: RecordedValue, most: RecordedValue
+    target_axes: TargetAxes, indptr: Indptr, *, lengths: RecordedValue, most: RecordedValue
 ) -> FiberOffsets:
     """Return the offsets of fibers with known lengths; there are at most `most` slots."""
-    dtype = axes.recorder.decide(native_index_dtype, most)
-    offsets = axes.recorder.compute(offsets_of_lengths, lengths, dtype)
-    return fiber_offsets(axes, indptr, offsets=offsets, dtype=dtype)
+    dtype = target_axes.recorder.decide(native_index_dtype, most)
+    offsets = target_axes.recorder.compute(offsets_of_lengths, lengths, dtype)
+    return fiber_offsets(target_axes, indptr, offsets=offsets, dtype=dtype)
 
 
 def dense_fibers(
-    axes: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
+    target_axes: TargetAxes, axis: Axis, *, indptr: Indptr, lengths: RecordedValue
 ) -> tuple[Expr, FiberOffsets]:
     """Return the first slot of the element's fiber, and the offsets, of an axis that stores no coordinates;
     the longest fiber is as long as the axis.
 
     Raises `NotDirectError` if one is longer.
     """
-    longest = axes.recorder.decide(longest_of, lengths)
-    if axes.sizes.bind(axis.length, longest) < longest:
+    longest = target_axes.recorder.decide(longest_of, lengths)
+    if target_axes.sizes.bind(axis.length, longest) < longest:
         raise NotDirectError("a fiber is too long")
-    most = axes.recorder.compute(sum_of, lengths)
-    offsets = offsets_from_lengths(axes, indptr, lengths=lengths, most=most)
-    return first_slot(axes, axis, offsets=offsets, parent=axes.axis_slots[axis.parent]), offsets
+    most = target_axes.recorder.compute(sum_of, lengths)
+    offsets = offsets_from_lengths(target_axes, indptr, lengths=lengths, most=most)
+    return first_slot(
+        target_axes, axis, offsets=offsets, parent=target_axes.axis_slots[axis.parent]
+    ), offsets
 
 
-def first_slot(axes: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot) -> Expr:
+def first_slot(
+    target_axes: TargetAxes, axis: Axis, *, offsets: FiberOffsets, parent: AxisSlot
+) -> Expr:
     """Pass offsets to the kernels, and return the first slot of the element's fiber."""
     name, size = f"OFFSETS_{axis.name}", add(parent.size.expr, ONE)
-    axes.arguments.array(name, offsets.array, offsets.dtype, size)
+    target_axes.arguments.array(name, offsets.array, offsets.dtype, size)
     return load(name, parent.slot, offsets.dtype)
 
 
 def fiber_offsets(
-    axes: TargetAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
+    target_axes: TargetAxes, indptr: Indptr, *, offsets: RecordedValue, dtype: str
 ) -> FiberOffsets:
     """Return the offsets of fibers whose array is complete."""
-    total = axes.recorder.compute(total_of, offsets)
+    total = target_axes.recorder.compute(total_of, offsets)
     array = IndexArray(offsets, dtype, total)
-    storage = BuiltStorage({indptr.handle: array}, slot_counts=slot_total(axes, indptr, total))
+    storage = BuiltStorage(
+        {indptr.handle: array}, slot_counts=slot_total(target_axes, indptr, total)
+    )
     return FiberOffsets(offsets, dtype, total, storage)
 
 
-def slot_total(axes: TargetAxes, indptr: Indptr, total: RecordedValue) -> dict[str, RecordedValue]:
+def slot_total(
+    target_axes: TargetAxes, indptr: Indptr, total: RecordedValue
+) -> dict[str, RecordedValue]:
     """Return the size that is the number of all slots of an axis whose fibers vary, if it is not given.
 
     Raises `NotDirectError` if it is given and differs.
     """
     if indptr.nnz is None:
         return {}
-    if isinstance(indptr.nnz, Var) and not axes.sizes.is_known(indptr.nnz):
+    if isinstance(indptr.nnz, Var) and not target_axes.sizes.is_known(indptr.nnz):
         return {indptr.nnz.name: total}
-    if not axes.recorder.decide(_are_equal, total, axes.sizes.value(indptr.nnz)):
+    if not target_axes.recorder.decide(_are_equal, total, target_axes.sizes.value(indptr.nnz)):
         raise NotDirectError("the number of slots differs from the one that is given")
     return {}
 
 
-def is_unknown_list(axes: TargetAxes, axis: Axis) -> bool:
+def is_unknown_list(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether the only fiber of an axis may have any number of slots, which becomes a size."""
     width = None if is_varied(axis) else width_of(axis)
-    is_unknown = isinstance(width, Var) and not axes.sizes.is_known(width)
-    return is_unknown and is_list(axes.description, axis)
+    is_unknown = isinstance(width, Var) and not target_axes.sizes.is_known(width)
+    return is_unknown and is_list(target_axes.description, axis)
 
 
 def list_size(axis: Axis, count: RecordedValue) -> dict[str, RecordedValue]:
@@ -121,11 +129,11 @@ ENDS = "ENDS"
 """The array in which kernels store the ends of fibers; its first element is the start of the first fiber."""
 
 
-def new_ends(axes: TargetAxes, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
+def new_ends(target_axes: TargetAxes, fibers: AxisSlot, dtype: str | None = None) -> ArrayArgument:
     """Return the array of ends before any is known; by default, each value of the source may have a slot."""
     if dtype is None:
-        dtype = axes.recorder.decide(native_index_dtype, axes.source.value_count)
-    ends = axes.recorder.compute(_no_ends, fibers.size.value, dtype)
+        dtype = target_axes.recorder.decide(native_index_dtype, target_axes.source.value_count)
+    ends = target_axes.recorder.compute(_no_ends, fibers.size.value, dtype)
     return ArrayArgument(ends, dtype, (add(fibers.size.expr, ONE),))
 
 

@@ -34,10 +34,10 @@ class FiberRank(NamedTuple):
 
 
 def rank_in_fiber(
-    axes: TargetAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
+    target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
 ) -> FiberRank:
     """Return the rank of an element's coordinate within its fiber."""
-    name, recorder, arguments = axis.name, axes.recorder, axes.arguments
+    name, recorder, arguments = axis.name, target_axes.recorder, target_axes.arguments
     count = arguments.integer(f"N_listed_{name}", fibers.total)
     table = recorder.compute(_table_size, fibers.coordinates)
     ranks = recorder.compute(np.empty, table, np.int32)
@@ -58,7 +58,7 @@ def rank_in_fiber(
         let(fiber.name, parent.slot),
         let(first.name, load(f"STARTS_{name}", fiber, "int32")),
         when(compare("ne", fiber, get_cell(last)), [set_cell(last, fiber), set_ranks]),
-        let(rank.name, load(f"RANK_{name}", coordinate_along(axes, axis.name), "int32")),
+        let(rank.name, load(f"RANK_{name}", coordinate_along(target_axes, axis.name), "int32")),
     )
     return FiberRank(
         rank, first, ElementBindings(statements=statements, starts=cell(last, index(-1)))

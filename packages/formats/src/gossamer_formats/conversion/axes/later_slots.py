@@ -19,20 +19,22 @@ ELEMENTS_AHEAD = 24
 
 
 def later_slot(
-    axes: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
+    target_axes: TargetAxes, next_slots: str, *, parent: AxisSlot, dtype: str
 ) -> LaterSlot | None:
     """Return the slot that an array of next slots has for a later element at this time: the elements until
     then move it on by a few slots.
 
     None unless the fiber of an element follows from its index in the loop over all elements.
     """
-    loops = [each for each in axes.loop.nest if isinstance(each, For)]
+    loops = [each for each in target_axes.loop.nest if isinstance(each, For)]
     element = index_var(loops[-1].var)
-    whole = loops[0] if len(loops) == 1 else axes.loop.whole.get(element.name)
+    whole = loops[0] if len(loops) == 1 else target_axes.loop.whole.get(element.name)
     if whole is None or whole.start != ZERO:
         return None
     bindings = [
-        each for each in (*axes.loop.nest, *axes.elements.statements) if isinstance(each, Let)
+        each
+        for each in (*target_axes.loop.nest, *target_axes.elements.statements)
+        if isinstance(each, Let)
     ]
     values = {each.var.name: each.value for each in bindings}
     fiber = resolve(parent.slot, values)

@@ -66,7 +66,7 @@ class MarkedFibers(NamedTuple):
 
 
 def marked_fibers(
-    axes: TargetAxes, axis: Axis, parent: AxisSlot, *, lists_slots: bool = False
+    target_axes: TargetAxes, axis: Axis, parent: AxisSlot, *, lists_slots: bool = False
 ) -> MarkedFibers:
     """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
     found, with the slots of elements.
@@ -74,16 +74,16 @@ def marked_fibers(
     Raises `NotDirectError` (`needs_order`) if elements of a fiber are not together.
     """
     # Known from the declarations: sorting first is then faster than a pass that is likely to fail.
-    if _are_scattered(axes, axis, parent):
+    if _are_scattered(target_axes, axis, parent):
         raise NotDirectError("elements of a fiber are scattered", needs_order=True)
-    recorder, size = axes.recorder, axes.source.value_count
-    require_table(axes, length_of_axis(axes, axis).value)
-    require_table(axes, parent.size.value)
+    recorder, size = target_axes.recorder, target_axes.source.value_count
+    require_table(target_axes, length_of_axis(target_axes, axis).value)
+    require_table(target_axes, parent.size.value)
     # Marks, slots and coordinates are of int32, half the memory of int64: more elements are left to NumPy.
     if not recorder.decide(_fits, size):
         raise NotDirectError("there are too many elements")
-    lists = _new_lists(axes, parent, lists_slots=lists_slots)
-    _run_marking(axes, axis, parent=parent, lists=lists)
+    lists = _new_lists(target_axes, parent, lists_slots=lists_slots)
+    _run_marking(target_axes, axis, parent=parent, lists=lists)
     if recorder.decide(_is_begun_again, lists.totals.array):
         raise NotDirectError("elements of a fiber are not together", needs_order=True)
     count = recorder.compute(first_of, lists.totals.array)
@@ -114,8 +114,8 @@ class _Lists(NamedTuple):
     slots: ArrayArgument | None
 
 
-def _new_lists(axes: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Lists:
-    recorder, value_count = axes.recorder, axes.source.value_count
+def _new_lists(target_axes: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Lists:
+    recorder, value_count = target_axes.recorder, target_axes.source.value_count
     capacity = recorder.compute(_capacity, value_count)
     coordinates = recorder.compute(np.empty, capacity, np.int32)
     totals = recorder.compute(np.zeros, 3, np.int64)
@@ -123,21 +123,21 @@ def _new_lists(axes: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Lis
     slots = None
     if lists_slots:
         of_elements = recorder.compute(np.empty, value_count, np.int32)
-        slots = ArrayArgument(of_elements, "int32", (axes.loop.size.expr,))
+        slots = ArrayArgument(of_elements, "int32", (target_axes.loop.size.expr,))
     return _Lists(
         capacity,
         ArrayArgument(coordinates, "int32", (index_var("capacity"),)),
         ArrayArgument(begins, "int32", (parent.size.expr,)),
-        new_ends(axes, parent, "int32"),
+        new_ends(target_axes, parent, "int32"),
         ArrayArgument(totals, "int64", (index(3),)),
         slots,
     )
 
 
-def _run_marking(axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _Lists) -> None:
+def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _Lists) -> None:
     """Run the kernel that lists the coordinate of an element unless it is marked in its fiber."""
-    length = length_of_axis(axes, axis)
-    marks = axes.recorder.compute(np.zeros, length.value, np.int32)
+    length = length_of_axis(target_axes, axis)
+    marks = target_axes.recorder.compute(np.zeros, length.value, np.int32)
     arguments = {
         "capacity": lists.capacity,
         "MARK": ArrayArgument(marks, "int32", (length.expr,)),
@@ -148,21 +148,21 @@ def _run_marking(axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists: _List
     }
     if lists.slots is not None:
         arguments["SLOTS"] = lists.slots
-    are_together = _are_together(axes, axis)
+    are_together = _are_together(target_axes, axis)
     end = store_end(parent.slot, get_cell("TOTAL"), "int32")
     statements = [
         *_begin_fiber(parent, may_go_back=not are_together),
-        *_mark(coordinate_along(axes, axis.name), lists_slots=lists.slots is not None),
+        *_mark(coordinate_along(target_axes, axis.name), lists_slots=lists.slots is not None),
     ]
     tail = None
-    if are_together and has_full_ancestors(axes, axis):
-        tail = hoisted(axes.loop.nest, axes.elements.statements, end)
+    if are_together and has_full_ancestors(target_axes, axis):
+        tail = hoisted(target_axes.loop.nest, target_axes.elements.statements, end)
     else:
         statements.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")
     found = [store("TOTALS", index(at), get_cell(name)) for at, name in enumerate(results)]
     before = [each for name in (*results, "LAST", "BEGIN") for each in cell(name, ZERO)]
-    run_query(axes, statements, arguments, before=before, after=found, tail=tail)
+    run_query(target_axes, statements, arguments, before=before, after=found, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
@@ -206,27 +206,30 @@ def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
     return statements
 
 
-def _are_together(axes: TargetAxes, axis: Axis) -> bool:
+def _are_together(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether the elements of each fiber are known to be together, in the order of the fibers: the
     elements are sorted by a logical coordinate, with which the slot of the fiber ascends."""
-    values = [coordinate.value for coordinate in _coordinates_of_fiber(axes, axis)]
-    dimensions = _dimensions_of_fiber(axes, axis)
+    values = [coordinate.value for coordinate in _coordinates_of_fiber(target_axes, axis)]
+    dimensions = _dimensions_of_fiber(target_axes, axis)
     match [value for value in values if value != ZERO]:
         case [Var() as variable] | [Binary(op="floordiv", lhs=Var() as variable, rhs=Const())]:
             is_logical = [variable] == [logical_variable(dimension) for dimension in dimensions]
-            return is_logical and is_grouped_by(axes.order, [*dimensions])
+            return is_logical and is_grouped_by(target_axes.order, [*dimensions])
     return False
 
 
-def _dimensions_of_fiber(axes: TargetAxes, axis: Axis) -> frozenset[int]:
+def _dimensions_of_fiber(target_axes: TargetAxes, axis: Axis) -> frozenset[int]:
     return frozenset().union(
-        *(coordinate.dimensions for coordinate in _coordinates_of_fiber(axes, axis))
+        *(coordinate.dimensions for coordinate in _coordinates_of_fiber(target_axes, axis))
     )
 
 
-def _coordinates_of_fiber(axes: TargetAxes, axis: Axis) -> list[AxisCoordinate]:
+def _coordinates_of_fiber(target_axes: TargetAxes, axis: Axis) -> list[AxisCoordinate]:
     """Return the coordinates along the axes above one. That along an axis of slots is not known yet."""
-    found = [axes.elements.coordinates.get(name) for name in ancestors(axes.by_name, axis.name)]
+    found = [
+        target_axes.elements.coordinates.get(name)
+        for name in ancestors(target_axes.by_name, axis.name)
+    ]
     return [coordinate for coordinate in found if coordinate is not None]
 
 
@@ -256,11 +259,13 @@ def _first(listed: Array, count: int) -> Array:
     return listed[:count]
 
 
-def _are_scattered(axes: TargetAxes, axis: Axis, parent: AxisSlot) -> bool:
+def _are_scattered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> bool:
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
-    of_fiber = _dimensions_of_fiber(axes, axis)
+    of_fiber = _dimensions_of_fiber(target_axes, axis)
     is_single = parent.size.value == 1 or not of_fiber
     return (
-        not is_single and bool(axes.order.digits) and axes.order.digits[0].dimension not in of_fiber
+        not is_single
+        and bool(target_axes.order.digits)
+        and target_axes.order.digits[0].dimension not in of_fiber
     )

@@ -35,7 +35,7 @@ from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import Expr, FormatDescription
 
 
-class Contents(NamedTuple):
+class ArrayContents(NamedTuple):
     """The contents of an index array of the map: `value` is that of an element, from 0 to `size` - 1, and
     stands for itself plus `low`."""
 
@@ -55,38 +55,38 @@ class RankedContents(NamedTuple):
     array: Callable[[int], RecordedValue]
 
 
-def ranked_contents(axes: TargetAxes, contents: Contents) -> RankedContents:
+def ranked_contents(target_axes: TargetAxes, contents: ArrayContents) -> RankedContents:
     """Return the ranks among all contents."""
     name, size, low = contents.buffer, contents.size, contents.low
-    require_table(axes, size.value)
-    listed = _listed(axes, contents)
-    from_low = axes.recorder.compute(np.subtract, listed, low) if low else listed
-    rank = rank_in_table(axes, name, value=contents.value, listed=from_low, size=size)
-    total = axes.recorder.decide(size_of, listed)
-    return RankedContents(rank, total, partial(_array_of_listed, axes, contents, listed))
+    require_table(target_axes, size.value)
+    listed = _listed(target_axes, contents)
+    from_low = target_axes.recorder.compute(np.subtract, listed, low) if low else listed
+    rank = rank_in_table(target_axes, name, value=contents.value, listed=from_low, size=size)
+    total = target_axes.recorder.decide(size_of, listed)
+    return RankedContents(rank, total, partial(_array_of_listed, target_axes, contents, listed))
 
 
-def _listed(axes: TargetAxes, contents: Contents) -> RecordedValue:
+def _listed(target_axes: TargetAxes, contents: ArrayContents) -> RecordedValue:
     """Return the contents in the order of the format, or those that occur in ascending order."""
-    recorder, (name, solved, value, size, low) = axes.recorder, contents
-    if name not in axes.target.orders:
-        found = occurring(axes, value, size)
+    recorder, (name, solved, value, size, low) = target_axes.recorder, contents
+    if name not in target_axes.target.orders:
+        found = occurring(target_axes, value, size)
         return recorder.compute(np.add, found, low) if low else found
     counts = None
     if solved.extent is not None:
         counts = recorder.compute(np.zeros, size.value, np.int64)
         at = index_var("at_")
         counted = {"COUNT": ArrayArgument(counts, "int64", (size.expr,))}
-        run_query(axes, [let(at.name, value), increment("COUNT", at, "int64")], counted)
-    return recorder.compute(listed_contents, axes.target, name, counts)
+        run_query(target_axes, [let(at.name, value), increment("COUNT", at, "int64")], counted)
+    return recorder.compute(listed_contents, target_axes.target, name, counts)
 
 
 def _array_of_listed(
-    axes: TargetAxes, contents: Contents, listed: RecordedValue, entries: int
+    target_axes: TargetAxes, contents: ArrayContents, listed: RecordedValue, entries: int
 ) -> RecordedValue:
     unused = unused_content(contents.solved)
-    return axes.recorder.compute(
-        _listed_array, axes.description, contents.buffer, listed, entries, unused
+    return target_axes.recorder.compute(
+        _listed_array, target_axes.description, contents.buffer, listed, entries, unused
     )
 
 
@@ -96,43 +96,45 @@ def _listed_array(
     return listed_array(description, buffer, listed, size=size, unused=unused)
 
 
-def ranked_in_groups(axes: TargetAxes, contents: Contents, known: Sequence[str]) -> RankedContents:
+def ranked_in_groups(
+    target_axes: TargetAxes, contents: ArrayContents, known: Sequence[str]
+) -> RankedContents:
     """Return the ranks among the contents of elements with the same coordinates along some axes, in ascending
     order: those of the columns that a block of rows chooses."""
-    name, recorder = contents.buffer, axes.recorder
+    name, recorder = contents.buffer, target_axes.recorder
     # Values of all entries would have to differ, which NumPy checks.
-    if declares_distinct(axes.description, name):
+    if declares_distinct(target_axes.description, name):
         raise NotDirectError("the contents of groups must be distinct")
     group = ROOT_SLOT
     for axis in known:
         group = slot_within(
-            axes,
+            target_axes,
             f"N_{name}_{axis}",
             outer=group,
-            position=coordinate_along(axes, axis),
-            width=length_of_axis(axes, axes.by_name[axis]),
+            position=coordinate_along(target_axes, axis),
+            width=length_of_axis(target_axes, target_axes.by_name[axis]),
         )
     entry = slot_within(
-        axes, f"N_{name}_each", outer=group, position=contents.value, width=contents.size
+        target_axes, f"N_{name}_each", outer=group, position=contents.value, width=contents.size
     )
-    require_table(axes, entry.size.value)
+    require_table(target_axes, entry.size.value)
     marks = recorder.compute(np.zeros, entry.size.value, np.uint8)
     marked = {"MARK": ArrayArgument(marks, "uint8", (entry.size.expr,))}
-    run_query(axes, [store("MARK", entry.slot, ONE, "uint8")], marked)
+    run_query(target_axes, [store("MARK", entry.slot, ONE, "uint8")], marked)
     rows = recorder.compute(_rows, marks, contents.size.value)
     ranks = recorder.compute(_ranks_in_rows, rows)
     table = f"RANK_TABLE_{name}"
-    axes.arguments.array(table, ranks, "int32", entry.size.expr)
+    target_axes.arguments.array(table, ranks, "int32", entry.size.expr)
     total = recorder.decide(longest_of, recorder.compute(_counts_of_rows, rows))
     rank = load(table, entry.slot, "int32")
-    return RankedContents(rank, total, partial(_array_of_rows, axes, contents, rows))
+    return RankedContents(rank, total, partial(_array_of_rows, target_axes, contents, rows))
 
 
 def _array_of_rows(
-    axes: TargetAxes, contents: Contents, rows: RecordedValue, entries: int
+    target_axes: TargetAxes, contents: ArrayContents, rows: RecordedValue, entries: int
 ) -> RecordedValue:
     unused = unused_content(contents.solved)
-    return axes.recorder.compute(_marked_values, rows, entries, contents.low, unused)
+    return target_axes.recorder.compute(_marked_values, rows, entries, contents.low, unused)
 
 
 def _rows(marks: Array, width: int) -> Array:

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Stmt
 
 
 def run_query(
-    axes: TargetAxes,
+    target_axes: TargetAxes,
     statements: Sequence[Stmt],
     arguments: Mapping[str, Any],
     *,
@@ -27,8 +27,8 @@ def run_query(
     Raises `NotDirectError` if there may be only one kernel.
     """
     # Each kernel would compare all values with zero again: elements that are left out are collected first.
-    if axes.requires.one_kernel:
+    if target_axes.requires.one_kernel:
         raise NotDirectError("a query needs a kernel of its own")
-    loops = axes.loop.around([*axes.elements.statements, *statements], tail)
-    body = [*axes.elements.starts, *before, *loops, *after]
-    run_kernel(axes.recorder, body, {**axes.arguments.by_name, **arguments})
+    loops = target_axes.loop.around([*target_axes.elements.statements, *statements], tail)
+    body = [*target_axes.elements.starts, *before, *loops, *after]
+    run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})

@@ -16,19 +16,19 @@ from gossamer_ir.core.build import ZERO, add
 from gossamer_ir.nodes import InRange
 
 
-def add_shared_slots(axes: TargetAxes, new: CompressedAxis, indptr: Indptr) -> AxisResult:
+def add_shared_slots(target_axes: TargetAxes, new: CompressedAxis, indptr: Indptr) -> AxisResult:
     """Return an axis whose slots are shared by elements."""
     axis, name, parent = new.axis, new.name, new.parent
-    fibers = marked_fibers(axes, axis, parent, lists_slots=not new.indices.sorted)
-    offsets = fiber_offsets(axes, indptr, offsets=fibers.offsets, dtype="int32")
-    largest = max(axes.sizes.value(axis.length) - 1, 0)
+    fibers = marked_fibers(target_axes, axis, parent, lists_slots=not new.indices.sorted)
+    offsets = fiber_offsets(target_axes, indptr, offsets=fibers.offsets, dtype="int32")
+    largest = max(target_axes.sizes.value(axis.length) - 1, 0)
     coordinates = IndexArray(fibers.coordinates, "int32", largest)
     storage = offsets.storage.extended(BuiltStorage({new.indices.handle: coordinates}))
     if fibers.slots is None:
-        found = rank_in_fiber(axes, axis, parent=parent, fibers=fibers)
-        slot = sized_slot(axes, axis, add(found.first, found.rank), fibers.total)
+        found = rank_in_fiber(target_axes, axis, parent=parent, fibers=fibers)
+        slot = sized_slot(target_axes, axis, add(found.first, found.rank), fibers.total)
         return AxisResult(slot, found.bindings, storage)
-    array, count = f"SLOTS_{name}", axes.arguments.integer(f"N_{name}", fibers.total)
+    array, count = f"SLOTS_{name}", target_axes.arguments.integer(f"N_{name}", fibers.total)
     facts = (InRange(array, ZERO, count.expr),)
-    axes.arguments.array(array, fibers.slots, "int32", axes.loop.size.expr, facts)
+    target_axes.arguments.array(array, fibers.slots, "int32", target_axes.loop.size.expr, facts)
     return AxisResult(AxisSlot(load(array, VALUE_INDEX, "int32"), count), storage=storage)

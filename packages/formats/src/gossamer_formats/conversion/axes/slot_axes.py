@@ -14,21 +14,23 @@ from gossamer_ir.core.build import add
 from gossamer_ir.nodes import Axis
 
 
-def add_slots(axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
+def add_slots(target_axes: TargetAxes, axis: Axis, indptr: Indptr | None) -> AxisResult:
     """Return an axis that does not occur in the map. The compressed axis below takes the elements of a group
     by their ranks, in portions of its width."""
     # Left to NumPy, which knows the longest fiber before it stores any.
     if indptr is None:
         raise NotDirectError("the number of slots is the same in all fibers")
-    parent = axes.axis_slots[axis.parent]
-    below = portions_below(axes, axis, parent)
+    parent = target_axes.axis_slots[axis.parent]
+    below = portions_below(target_axes, axis, parent)
     ranks = below.ranks
-    lengths = axes.recorder.compute(largest_portions, ranks.counts, parent.size.value, below.width)
-    first, offsets = dense_fibers(axes, axis, indptr=indptr, lengths=lengths)
+    lengths = target_axes.recorder.compute(
+        largest_portions, ranks.counts, parent.size.value, below.width
+    )
+    first, offsets = dense_fibers(target_axes, axis, indptr=indptr, lengths=lengths)
     found = ElementBindings({axis.name: AxisCoordinate(below.portion)})
     own = BuiltStorage(slots=ValueSlots(are_own=ranks.are_own))
     return AxisResult(
-        sized_slot(axes, axis, add(first, below.portion), offsets.total),
+        sized_slot(target_axes, axis, add(first, below.portion), offsets.total),
         below.bindings.extended(found),
         offsets.storage.extended(own),
     )

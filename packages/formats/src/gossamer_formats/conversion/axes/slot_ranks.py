@@ -42,7 +42,7 @@ class SlotRanks(NamedTuple):
     are_own: bool
 
 
-class Portions(NamedTuple):
+class PortionedFibers(NamedTuple):
     """The compressed axis whose fibers take the elements of a group in portions of `width`, and the ranks of
     its slots."""
 
@@ -60,32 +60,36 @@ class Portions(NamedTuple):
         )
 
 
-def portions_below(axes: TargetAxes, axis: Axis, fiber: AxisSlot) -> Portions:
+def portions_below(target_axes: TargetAxes, axis: Axis, fiber: AxisSlot) -> PortionedFibers:
     """Return the portions in which the compressed axis below one takes the elements of a fiber."""
-    below = _axis_of_portions(axes, axis)
+    below = _axis_of_portions(target_axes, axis)
     if below is None:
         raise NotDirectError("no compressed axis of fixed width takes the elements of the slots")
-    width = axes.sizes.value(width_of(below))
-    ranks = _slot_ranks(axes, below, _group(axes, axis, below, fiber))
-    size = axes.arguments.constant(f"w_{below.name}", width).expr
+    width = target_axes.sizes.value(width_of(below))
+    ranks = _slot_ranks(target_axes, below, _group(target_axes, axis, below, fiber))
+    size = target_axes.arguments.constant(f"w_{below.name}", width).expr
     position = ZERO if width == 1 else binary("floormod", ranks.rank, size)
-    return Portions(below, width, ranks, floordiv(ranks.rank, size), position)
+    return PortionedFibers(below, width, ranks, floordiv(ranks.rank, size), position)
 
 
-def is_repeated(axes: TargetAxes, axis: Axis) -> bool:
+def is_repeated(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether a compressed axis stores a coordinate once for each portion of the elements below it."""
     indices = indices_of(axis)
-    return indices is not None and not indices.unique and _axis_of_portions(axes, axis) is not None
+    return (
+        indices is not None
+        and not indices.unique
+        and _axis_of_portions(target_axes, axis) is not None
+    )
 
 
-def _axis_of_portions(axes: TargetAxes, axis: Axis) -> Axis | None:
+def _axis_of_portions(target_axes: TargetAxes, axis: Axis) -> Axis | None:
     """Return the next compressed axis of fixed width below an axis; None if there is none, or if its width is
     that of its longest fiber."""
-    for name in axes.description.buffer.axes:
-        below = axes.by_name[name]
-        is_below = axis.name in ancestors(axes.by_name, name)
+    for name in target_axes.description.buffer.axes:
+        below = target_axes.by_name[name]
+        is_below = axis.name in ancestors(target_axes.by_name, name)
         if is_below and indices_of(below) is not None and not is_varied(below):
-            return below if axes.sizes.is_known(width_of(below)) else None
+            return below if target_axes.sizes.is_known(width_of(below)) else None
     return None
 
 
@@ -101,18 +105,20 @@ class RepeatedSlots(NamedTuple):
     are_own: bool
 
 
-def repeated_slots(axes: TargetAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
+def repeated_slots(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> RepeatedSlots:
     """Return the slots of an axis that stores a coordinate once for each portion of its elements."""
-    name, recorder, length = axis.name, axes.recorder, length_of_axis(axes, axis)
-    coordinate = coordinate_along(axes, name)
-    each = slot_within(axes, f"N_each_{name}", outer=group, position=coordinate, width=length)
-    below = portions_below(axes, axis, each)
-    dtype = recorder.decide(native_index_dtype, axes.source.value_count)
+    name, recorder, length = axis.name, target_axes.recorder, length_of_axis(target_axes, axis)
+    coordinate = coordinate_along(target_axes, name)
+    each = slot_within(
+        target_axes, f"N_each_{name}", outer=group, position=coordinate, width=length
+    )
+    below = portions_below(target_axes, axis, each)
+    dtype = recorder.decide(native_index_dtype, target_axes.source.value_count)
     fibers = each.size.value
     counts = recorder.compute(largest_portions, below.ranks.counts, fibers, below.width)
     starts = recorder.compute(offsets_of_lengths, counts, dtype)
     array = f"PORTIONS_{name}"
-    axes.arguments.array(array, starts, dtype, add(each.size.expr, ONE))
+    target_axes.arguments.array(array, starts, dtype, add(each.size.expr, ONE))
     slot = add(load(array, each.slot, dtype), below.portion)
     first = load(array, mul(group.slot, length.expr), dtype)
     offsets = recorder.compute(_every, starts, length.value)
@@ -137,67 +143,70 @@ def largest_portions(counts: Array, fibers: int, width: int) -> Array:
     return found
 
 
-def _slot_ranks(axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _slot_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of the slots of a compressed axis of fixed width in groups."""
     indices = indices_of(axis)
     assert indices is not None
-    if is_repeated(axes, axis):
-        found = repeated_slots(axes, axis, group)
-        counts = axes.recorder.compute(np.diff, found.offsets)
+    if is_repeated(target_axes, axis):
+        found = repeated_slots(target_axes, axis, group)
+        counts = target_axes.recorder.compute(np.diff, found.offsets)
         return SlotRanks(counts, found.rank, found.bindings, found.are_own)
-    if axis.name != axes.description.buffer.axes[-1]:
+    if axis.name != target_axes.description.buffer.axes[-1]:
         raise NotDirectError("the last axis is not below the slots")
-    if _has_own_slots(axes, axis):
-        return _own_ranks(axes, axis, group)
+    if _has_own_slots(target_axes, axis):
+        return _own_ranks(target_axes, axis, group)
     if not indices.unique:
         raise NotDirectError("elements share slots that are repeated")
-    return _shared_ranks(axes, axis, group)
+    return _shared_ranks(target_axes, axis, group)
 
 
-def _has_own_slots(axes: TargetAxes, axis: Axis) -> bool:
+def _has_own_slots(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether each element has a slot of the last axis: all others are above it, or have one
     coordinate."""
-    above = {axis.name, *ancestors(axes.by_name, axis.name)}
-    return all(_is_single(axes, axes.by_name[name]) for name in set(axes.by_name) - above)
+    above = {axis.name, *ancestors(target_axes.by_name, axis.name)}
+    return all(
+        _is_single(target_axes, target_axes.by_name[name])
+        for name in set(target_axes.by_name) - above
+    )
 
 
-def _is_single(axes: TargetAxes, axis: Axis) -> bool:
+def _is_single(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether an axis has one coordinate."""
-    return axes.sizes.is_known(axis.length) and axes.sizes.value(axis.length) == 1
+    return target_axes.sizes.is_known(axis.length) and target_axes.sizes.value(axis.length) == 1
 
 
-def _own_ranks(axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _own_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that have a slot each: they are counted."""
-    counts = fiber_counts(axes, group, [axis.name])
-    starts = axes.recorder.compute(np.zeros, group.size.value, np.int32)
-    taken = take_next(axes, axis.name, fiber=group, starts=starts)
+    counts = fiber_counts(target_axes, group, [axis.name])
+    starts = target_axes.recorder.compute(np.zeros, group.size.value, np.int32)
+    taken = take_next(target_axes, axis.name, fiber=group, starts=starts)
     bindings = ElementBindings(statements=taken.statements)
     return SlotRanks(counts, taken.value, bindings, are_own=True)
 
 
-def _shared_ranks(axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
+def _shared_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that share slots: those of their coordinates."""
-    fibers = marked_fibers(axes, axis, group)
-    found = rank_in_fiber(axes, axis, parent=group, fibers=fibers)
-    counts = axes.recorder.compute(np.diff, fibers.offsets)
+    fibers = marked_fibers(target_axes, axis, group)
+    found = rank_in_fiber(target_axes, axis, parent=group, fibers=fibers)
+    counts = target_axes.recorder.compute(np.diff, fibers.offsets)
     return SlotRanks(counts, found.rank, found.bindings, are_own=False)
 
 
-def _group(axes: TargetAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
+def _group(target_axes: TargetAxes, axis: Axis, below: Axis, fiber: AxisSlot) -> AxisSlot:
     """Return the fiber within which elements are counted: that of the dense axes between two axes."""
     group = fiber
-    for name in axes_between(axes.by_name, axis, below):
-        between = axes.by_name[name]
+    for name in axes_between(target_axes.by_name, axis, below):
+        between = target_axes.by_name[name]
         is_dense = indices_of(between) is None and not is_varied(between)
-        if not is_dense or name not in axes.elements.coordinates:
+        if not is_dense or name not in target_axes.elements.coordinates:
             raise NotDirectError(
                 "the axes between the slots and those that are stored are not dense"
             )
         group = slot_within(
-            axes,
+            target_axes,
             f"N_{axis.name}_{name}",
             outer=group,
-            position=coordinate_along(axes, name),
-            width=length_of_axis(axes, between),
+            position=coordinate_along(target_axes, name),
+            width=length_of_axis(target_axes, between),
         )
     return group

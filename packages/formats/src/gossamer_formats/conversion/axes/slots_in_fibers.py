@@ -17,18 +17,20 @@ from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Stmt
 
 
-def sized_slot(axes: TargetAxes, axis: Axis, slot: Expr, count: int | RecordedValue) -> AxisSlot:
+def sized_slot(
+    target_axes: TargetAxes, axis: Axis, slot: Expr, count: int | RecordedValue
+) -> AxisSlot:
     """Return a slot of an axis that has `count` slots in all fibers, which becomes an argument."""
-    return AxisSlot(slot, axes.arguments.integer(f"N_{axis.name}", count))
+    return AxisSlot(slot, target_axes.arguments.integer(f"N_{axis.name}", count))
 
 
 def slot_within(
-    axes: TargetAxes, name: str, *, outer: AxisSlot, position: Expr, width: Size
+    target_axes: TargetAxes, name: str, *, outer: AxisSlot, position: Expr, width: Size
 ) -> AxisSlot:
     """Return the slot at a position in a fiber of fixed width; `name` is that of the number of all slots."""
     if width.value == 1:
         return outer
-    count = axes.arguments.product(name, outer.size, width)
+    count = target_axes.arguments.product(name, outer.size, width)
     return AxisSlot(digits(outer.slot, width.expr, position), count)
 
 
@@ -40,13 +42,13 @@ class NextInFiber(NamedTuple):
 
 
 def take_next(
-    axes: TargetAxes, name: str, *, fiber: AxisSlot, starts: RecordedValue
+    target_axes: TargetAxes, name: str, *, fiber: AxisSlot, starts: RecordedValue
 ) -> NextInFiber:
     """Return an index that counts the elements of a fiber from its start."""
     # The last fiber begins last.
-    dtype = axes.recorder.decide(_counting_dtype, starts, axes.source.value_count)
-    counting = axes.recorder.compute(np.ndarray.astype, starts, dtype)
-    axes.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
+    dtype = target_axes.recorder.decide(_counting_dtype, starts, target_axes.source.value_count)
+    counting = target_axes.recorder.compute(np.ndarray.astype, starts, dtype)
+    target_axes.arguments.array(next_array(name), counting, dtype, fiber.size.expr)
     return take_next_from(name, fiber=fiber, dtype=dtype)
 
 

@@ -23,12 +23,12 @@ MIN_TABLE = 2**16
 """The size up to which every table is made."""
 
 
-def require_table(axes: TargetAxes, size: int | RecordedValue) -> None:
+def require_table(target_axes: TargetAxes, size: int | RecordedValue) -> None:
     """Raise `NotDirectError` if a table of a size would be too large."""
     # Decided without the source, so that the recording is the same for all tensors of the kind.
     if isinstance(size, int) and size <= MIN_TABLE:
         return
-    if not axes.recorder.decide(_is_suitable, size, axes.source.value_count):
+    if not target_axes.recorder.decide(_is_suitable, size, target_axes.source.value_count):
         raise NotDirectError("a table of all coordinates would be too large")
 
 
@@ -36,21 +36,21 @@ def _is_suitable(size: int, value_count: int) -> bool:
     return size <= max(MIN_TABLE, TABLE_FACTOR * value_count)
 
 
-def occurring(axes: TargetAxes, value: Expr, size: Size) -> RecordedValue:
+def occurring(target_axes: TargetAxes, value: Expr, size: Size) -> RecordedValue:
     """Return the values less than a size that occur among the elements, in ascending order."""
-    marks = axes.recorder.compute(np.zeros, size.value, np.uint8)
+    marks = target_axes.recorder.compute(np.zeros, size.value, np.uint8)
     marked = {"MARK": ArrayArgument(marks, "uint8", (size.expr,))}
-    run_query(axes, [store("MARK", value, ONE, "uint8")], marked)
-    return axes.recorder.compute(np.flatnonzero, marks)
+    run_query(target_axes, [store("MARK", value, ONE, "uint8")], marked)
+    return target_axes.recorder.compute(np.flatnonzero, marks)
 
 
 def rank_in_table(
-    axes: TargetAxes, name: str, *, value: Expr, listed: RecordedValue, size: Size
+    target_axes: TargetAxes, name: str, *, value: Expr, listed: RecordedValue, size: Size
 ) -> Expr:
     """Add the table of the ranks of listed values, and return that of the element's value."""
     table = f"RANK_TABLE_{name}"
-    ranks = axes.recorder.compute(_ranks_of_listed, listed, size.value)
-    axes.arguments.array(table, ranks, "int32", size.expr)
+    ranks = target_axes.recorder.compute(_ranks_of_listed, listed, size.value)
+    target_axes.arguments.array(table, ranks, "int32", size.expr)
     return load(table, value, "int32")
 
 

@@ -96,14 +96,14 @@ class AxisResult(NamedTuple):
 
 
 def with_bindings(
-    axes: TargetAxes, elements: ElementBindings, storage: BuiltStorage | None = None
+    target_axes: TargetAxes, elements: ElementBindings, storage: BuiltStorage | None = None
 ) -> TargetAxes:
     """Return the same axes with more bindings of elements, and with more of the storage."""
-    known = axes.storage if storage is None else axes.storage.extended(storage)
-    return axes._replace(elements=axes.elements.extended(elements), storage=known)
+    known = target_axes.storage if storage is None else target_axes.storage.extended(storage)
+    return target_axes._replace(elements=target_axes.elements.extended(elements), storage=known)
 
 
-def with_axis(axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
+def with_axis(target_axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
     """Return the axes with one more, whose slot is bound for the kernels of later axes and the last one."""
     slot, elements = result.slot, result.elements
     # The kernels of later axes read the slot, some of them often: an expression is evaluated once.
@@ -111,44 +111,46 @@ def with_axis(axes: TargetAxes, axis: Axis, result: AxisResult) -> TargetAxes:
         name = index_var(f"t_{axis.name}")
         elements = elements.extended(ElementBindings(statements=(let(name.name, slot.slot),)))
         slot = AxisSlot(name, slot.size)
-    return with_bindings(axes, elements, result.storage)._replace(
-        axis_slots={**axes.axis_slots, axis.name: slot},
+    return with_bindings(target_axes, elements, result.storage)._replace(
+        axis_slots={**target_axes.axis_slots, axis.name: slot},
         value_slot=slot if result.value_slot is None else result.value_slot,
     )
 
 
-def coordinate_along(axes: TargetAxes, axis: str) -> Expr:
+def coordinate_along(target_axes: TargetAxes, axis: str) -> Expr:
     """Return an element's coordinate along an axis."""
-    return axes.elements.coordinates[axis].value
+    return target_axes.elements.coordinates[axis].value
 
 
-def logical_dimension(axes: TargetAxes, axis: str) -> int | None:
+def logical_dimension(target_axes: TargetAxes, axis: str) -> int | None:
     """Return the logical dimension that has the coordinate along an axis; None if there is none."""
-    found = axes.elements.coordinates.get(axis)
+    found = target_axes.elements.coordinates.get(axis)
     return None if found is None else found.logical
 
 
-def length_of_axis(axes: TargetAxes, axis: Axis) -> Size:
+def length_of_axis(target_axes: TargetAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
-    found = axes.elements.coordinates.get(axis.name)
+    found = target_axes.elements.coordinates.get(axis.name)
     if found is not None and found.length is not None:
         return found.length
     # A small length is a constant of the kernel, whose loops are unrolled.
-    return axes.arguments.constant(f"w_{axis.name}", axes.sizes.value(axis.length))
+    return target_axes.arguments.constant(f"w_{axis.name}", target_axes.sizes.value(axis.length))
 
 
-def axes_after(axes: TargetAxes, axis: Axis) -> list[Axis]:
+def axes_after(target_axes: TargetAxes, axis: Axis) -> list[Axis]:
     """Return the axes after one in the order of the buffer."""
-    names = axes.description.buffer.axes
-    return [axes.by_name[name] for name in names[names.index(axis.name) + 1 :]]
+    names = target_axes.description.buffer.axes
+    return [target_axes.by_name[name] for name in names[names.index(axis.name) + 1 :]]
 
 
-def axes_before(axes: TargetAxes, axis: Axis) -> list[str]:
+def axes_before(target_axes: TargetAxes, axis: Axis) -> list[str]:
     """Return the names of the axes before one in the order of the buffer."""
-    names = axes.description.buffer.axes
+    names = target_axes.description.buffer.axes
     return list(names[: names.index(axis.name)])
 
 
-def has_full_ancestors(axes: TargetAxes, axis: Axis) -> bool:
+def has_full_ancestors(target_axes: TargetAxes, axis: Axis) -> bool:
     """Return whether the fibers of an axis are those of dense axes, which are there without elements, too."""
-    return all(is_full(axes.by_name[name]) for name in ancestors(axes.by_name, axis.name))
+    return all(
+        is_full(target_axes.by_name[name]) for name in ancestors(target_axes.by_name, axis.name)
+    )

@@ -8,7 +8,7 @@ from gossamer_formats.storage import ancestors
 from gossamer_ir.nodes import Axis
 
 
-def axes_between(axes: Mapping[str, Axis], above: Axis, below: Axis) -> list[str]:
+def axes_between(by_name: Mapping[str, Axis], above: Axis, below: Axis) -> list[str]:
     """Return the names of the axes between an axis and one below it, from the outermost.
 
     >>> from gossamer_formats.descriptions.csf import csf
@@ -18,5 +18,5 @@ def axes_between(axes: Mapping[str, Axis], above: Axis, below: Axis) -> list[str
     >>> axes_between(axes, axes[names[0]], axes[names[-1]]) == names[1:-1]
     True
     """
-    names = ancestors(axes, below.name)
+    names = ancestors(by_name, below.name)
     return names[: names.index(above.name)][::-1]

@@ -21,7 +21,7 @@ from gossamer_formats.conversion.elements.distinct import distinct, occurrences,
 from gossamer_formats.conversion.maps.axes_between import axes_between
 from gossamer_formats.conversion.maps.contents import listed_array, scattered_array
 from gossamer_formats.conversion.maps.words import require_word
-from gossamer_formats.conversion.numpy.axis_coordinates import Contents, axis_coordinates
+from gossamer_formats.conversion.numpy.axis_coordinates import StoredContents, axis_coordinates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import Array, ancestors, axes_by_name, require_nested_axes, shape_of
@@ -83,7 +83,7 @@ def _contents(
     description: FormatDescription,
     buffer: Buffer,
     *,
-    item: Contents,
+    item: StoredContents,
     known: KnownSizes,
     coordinates: Mapping[str, Array],
 ) -> Array:
@@ -94,7 +94,7 @@ def _contents(
         description,
         item.buffer,
         shape=shape,
-        entries=tuple(coordinates[name] for name in item.axes),
+        entries=tuple(coordinates[name] for name in item.axis_names),
         values=item.values,
         unused=unused,
     ).reshape(-1)

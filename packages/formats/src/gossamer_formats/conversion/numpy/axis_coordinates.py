@@ -33,13 +33,13 @@ from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis, FormatDescription
 
 
-class Contents(NamedTuple):
+class StoredContents(NamedTuple):
     """The contents of an index array of the map: for each element `values[element]` is stored at the
-    element's coordinates along `axes`. `listed` are all contents in order, where the format defines one.
+    element's coordinates along these axes. `listed` are all contents in order, where the format defines one.
     `unused` is stored in entries of no element."""
 
     buffer: str
-    axes: tuple[str, ...]
+    axis_names: tuple[str, ...]
     values: Array
     listed: Array | None
     unused: int
@@ -50,7 +50,7 @@ class AxisCoordinates(NamedTuple):
     are missing."""
 
     coordinates: dict[str, Array]
-    contents: list[Contents]
+    contents: list[StoredContents]
 
 
 def axis_coordinates(
@@ -94,7 +94,7 @@ def axis_coordinates(
         total = listed.size if listed is not None else int(ranks.max(initial=-1)) + 1
         indexing = [axes[name] for name in unknown]
         _set_digits(coordinates, indexing, ranks=ranks, total=total, sizes=sizes)
-        contents.append(Contents(load.buffer, names, values, listed, unused_content(solved)))
+        contents.append(StoredContents(load.buffer, names, values, listed, unused_content(solved)))
     found = AxisCoordinates(coordinates, contents)
     _check_map(description, logical, found, sizes)
     return found

@@ -105,7 +105,7 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
             f"The format '{description.name}' has one slot for each element, so duplicates cannot be kept.",
             hint="Use duplicates='sum'.",
         )
-    return with_order(description, unique=False, axes=(name,))
+    return with_order(description, unique=False, axis_names=(name,))
 
 
 def _narrowed(array: Array, handle: str, dtype: str) -> Array:

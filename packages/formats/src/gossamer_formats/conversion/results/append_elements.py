@@ -56,7 +56,7 @@ class AppendedElements(NamedTuple):
 
 
 def append_elements(
-    axes: TargetAxes,
+    target_axes: TargetAxes,
     appended: AppendedAxis,
     *,
     stores: Sequence[Stmt],
@@ -64,50 +64,52 @@ def append_elements(
 ) -> AppendedElements:
     """Run the last kernel, which appends elements to an axis."""
     axis, indptr, parent = appended
-    recorder = axes.recorder
+    recorder = target_axes.recorder
     totals = recorder.compute(np.zeros, 1, np.int64)
     found = {**arguments, "TOTALS": ArrayArgument(totals, "int64", (ONE,))}
     if indptr is None:
-        _run(axes, axis, stores=stores, arguments=found, tail=None)
+        _run(target_axes, axis, stores=stores, arguments=found, tail=None)
         total = recorder.compute(first_of, totals)
         return AppendedElements(total, BuiltStorage(slot_counts=list_size(axis, total)))
     # Ends, not lengths: they are the offsets of the next fibers already if each fiber stores one.
-    ends = new_ends(axes, parent)
-    tail = _tail(axes, axis, store_end(parent.slot, get_cell(TOTAL), ends.dtype))
-    _run(axes, axis, stores=stores, arguments={**found, ENDS: ends}, tail=tail)
+    ends = new_ends(target_axes, parent)
+    tail = _tail(target_axes, axis, store_end(parent.slot, get_cell(TOTAL), ends.dtype))
+    _run(target_axes, axis, stores=stores, arguments={**found, ENDS: ends}, tail=tail)
     total = recorder.compute(first_of, totals)
     offsets = ends.array
-    if not _ends_each_fiber(axes, parent, tail):
+    if not _ends_each_fiber(target_axes, parent, tail):
         offsets = recorder.compute(offsets_of_ends, offsets)
-    storage = fiber_offsets(axes, indptr, offsets=offsets, dtype=ends.dtype).storage
+    storage = fiber_offsets(target_axes, indptr, offsets=offsets, dtype=ends.dtype).storage
     return AppendedElements(total, storage)
 
 
 def _run(
-    axes: TargetAxes,
+    target_axes: TargetAxes,
     axis: Axis,
     *,
     stores: Sequence[Stmt],
     arguments: Mapping[str, ArrayArgument],
     tail: Tail | None,
 ) -> None:
-    loops = _in_vectors(axes, axis, stores, tail) or _one_by_one(axes, axis, stores, tail)
-    starts = (*axes.elements.starts, *cell(TOTAL, ZERO))
+    loops = _in_vectors(target_axes, axis, stores, tail) or _one_by_one(
+        target_axes, axis, stores, tail
+    )
+    starts = (*target_axes.elements.starts, *cell(TOTAL, ZERO))
     body = [*starts, *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
-    run_kernel(axes.recorder, body, {**axes.arguments.by_name, **arguments})
+    run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})
 
 
-def _tail(axes: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
+def _tail(target_axes: TargetAxes, axis: Axis, statement: Stmt) -> Tail:
     """Return the statement that stores the end of a fiber, after as many inner loops as possible."""
-    if has_full_ancestors(axes, axis):
-        return hoisted(axes.loop.nest, axes.elements.statements, statement)
-    return Tail(statement, depth_of_loops(axes.loop.nest))
+    if has_full_ancestors(target_axes, axis):
+        return hoisted(target_axes.loop.nest, target_axes.elements.statements, statement)
+    return Tail(statement, depth_of_loops(target_axes.loop.nest))
 
 
-def _ends_each_fiber(axes: TargetAxes, parent: AxisSlot, tail: Tail) -> bool:
+def _ends_each_fiber(target_axes: TargetAxes, parent: AxisSlot, tail: Tail) -> bool:
     """Return whether the end of each fiber is stored, also if it has no elements: after each iteration of a
     loop over all fibers."""
-    match axes.loop.nest:
+    match target_axes.loop.nest:
         case (For(start=start, extent=extent) as outer, *_):
             fiber = index_var(outer.var)
             is_whole = start == ZERO and extent == parent.size.expr
@@ -123,11 +125,11 @@ def _index_of(statement: Stmt) -> Expr:
 
 
 def _one_by_one(
-    axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+    target_axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
 ) -> tuple[Stmt, ...]:
     """Return the loops that append elements."""
-    loop, slot = axes.loop, _slot(axis)
-    body = [*axes.elements.statements, let(slot.name, get_cell(TOTAL)), *stores]
+    loop, slot = target_axes.loop, _slot(axis)
+    body = [*target_axes.elements.statements, let(slot.name, get_cell(TOTAL)), *stores]
     if loop.condition is None or loop.solved is not None:
         # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
         return loop.around([*body, set_cell(TOTAL, add(slot, ONE))], tail)
@@ -141,13 +143,13 @@ def _slot(axis: Axis) -> Var:
 
 
 def _in_vectors(
-    axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
+    target_axes: TargetAxes, axis: Axis, stores: Sequence[Stmt], tail: Tail | None
 ) -> tuple[Stmt, ...] | None:
     """Return the loops that append several elements at once; None unless these elements are always in one
     fiber."""
     found = (
-        vector_loop(axes.loop.nest, axes.elements.statements)
-        if axes.loop.condition is None
+        vector_loop(target_axes.loop.nest, target_axes.elements.statements)
+        if target_axes.loop.condition is None
         else None
     )
     if found is None or (tail is not None and tail.depth > found.depth):

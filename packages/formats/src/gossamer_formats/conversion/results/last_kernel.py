@@ -54,71 +54,75 @@ class _ArrayStore(NamedTuple):
     value: Expr
 
 
-def run_last_kernel(axes: TargetAxes, options: ElementOptions) -> RecordedConversion:
+def run_last_kernel(target_axes: TargetAxes, options: ElementOptions) -> RecordedConversion:
     """Store indices and values, and return the storage."""
     # Each value is stored without reading its slot: of repeated elements, one would be kept.
-    if not axes.storage.slots.are_own and not axes.order.are_distinct:
+    if not target_axes.storage.slots.are_own and not target_axes.order.are_distinct:
         raise NotDirectError("elements may be repeated", needs_order=True)
-    described = typed_description(axes, options.index_dtype)
+    described = typed_description(target_axes, options.index_dtype)
     dtypes, handle = index_dtypes(described), values_handle(described)
-    results = shared_arrays(axes, dtypes) | _shared_results(axes, handle, options)
-    stores = _coordinate_stores(axes, dtypes) | _value_stores(axes, described, options)
-    made, complete = _run(
-        axes, {name: each for name, each in stores.items() if name not in results}
+    results = shared_arrays(target_axes, dtypes) | _shared_results(target_axes, handle, options)
+    stores = _coordinate_stores(target_axes, dtypes) | _value_stores(
+        target_axes, described, options
     )
-    results |= made | complete_arrays(axes.recorder, complete.arrays, dtypes)
+    made, complete = _run(
+        target_axes, {name: each for name, each in stores.items() if name not in results}
+    )
+    results |= made | complete_arrays(target_axes.recorder, complete.arrays, dtypes)
     permutation = results.pop(PERMUTATION, None)
-    count = axes.recorder.compute(size_of, results[handle])
-    known = axes.sizes.known
+    count = target_axes.recorder.compute(size_of, results[handle])
+    known = target_axes.sizes.known
     storage = RecordedStorage(described, known, results, count, are_new=True)
     return RecordedConversion(storage, {**known, **complete.slot_counts}, permutation)
 
 
 def _shared_results(
-    axes: TargetAxes, handle: str, options: ElementOptions
+    target_axes: TargetAxes, handle: str, options: ElementOptions
 ) -> dict[str, RecordedValue]:
     """Return what follows without a kernel if the slots are those of the source."""
-    if not axes.storage.slots.are_of_source:
+    if not target_axes.storage.slots.are_of_source:
         return {}
     found = {}
-    if is_shareable(axes.recorder, axes.source, axes.source.values):
-        found[handle] = axes.source.values
+    if is_shareable(target_axes.recorder, target_axes.source, target_axes.source.values):
+        found[handle] = target_axes.source.values
     if options.wants_permutation:
-        found[PERMUTATION] = axes.recorder.compute(np.arange, axes.source.value_count)
+        found[PERMUTATION] = target_axes.recorder.compute(np.arange, target_axes.source.value_count)
     return found
 
 
-def _coordinate_stores(axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, _ArrayStore]:
+def _coordinate_stores(
+    target_axes: TargetAxes, dtypes: Mapping[str, str]
+) -> dict[str, _ArrayStore]:
     found = {}
-    for stored in axes.storage.stored:
-        dtype, slot = dtypes[stored.handle], axes.axis_slots[stored.axis]
+    for stored in target_axes.storage.stored:
+        dtype, slot = dtypes[stored.handle], target_axes.axis_slots[stored.axis]
         wanted = WantedArray(slot.size.value, dtype, stored.unused)
-        coordinate = cast(coordinate_along(axes, stored.axis), dtype)
+        coordinate = cast(coordinate_along(target_axes, stored.axis), dtype)
         found[stored.handle] = _ArrayStore(wanted, slot, coordinate)
     return found
 
 
 def _value_stores(
-    axes: TargetAxes, described: FormatDescription, options: ElementOptions
+    target_axes: TargetAxes, described: FormatDescription, options: ElementOptions
 ) -> dict[str, _ArrayStore]:
     """Return what is stored in the arrays of values and of their indices in the source."""
-    extra, slot = described.buffer.extra_storage, axes.value_slot
-    is_filled = axes.storage.slots.are_filled and not extra
+    extra, slot = described.buffer.extra_storage, target_axes.value_slot
+    is_filled = target_axes.storage.slots.are_filled and not extra
     if extra:
-        count = axes.recorder.compute(plus, slot.size.value, extra)
+        count = target_axes.recorder.compute(plus, slot.size.value, extra)
         slot = AxisSlot(slot.slot, Size(add(slot.size.expr, index(extra)), count))
     size = slot.size.value
     values = WantedArray(size, described.buffer.dtype, None if is_filled else 0)
-    found = {values_handle(described): _ArrayStore(values, slot, axes.loop.value)}
+    found = {values_handle(described): _ArrayStore(values, slot, target_axes.loop.value)}
     if options.wants_permutation:
         permutation = WantedArray(size, "int64", None if is_filled else UNSTORED)
         found[PERMUTATION] = _ArrayStore(permutation, slot, VALUE_INDEX)
     return found
 
 
-def _prefetches(axes: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
+def _prefetches(target_axes: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
     """Return the statements that fetch the lines of arrays in which a later element will be stored."""
-    later = axes.elements.later
+    later = target_axes.elements.later
     if later is None:
         return []
     slot = index_var("later")
@@ -127,12 +131,12 @@ def _prefetches(axes: TargetAxes, arrays: Sequence[str]) -> list[Stmt]:
 
 
 def _run(
-    axes: TargetAxes, stores: Mapping[str, _ArrayStore]
+    target_axes: TargetAxes, stores: Mapping[str, _ArrayStore]
 ) -> tuple[dict[str, RecordedValue], BuiltStorage]:
     """Run the kernel, and return the new arrays, and the storage with the slots that the kernel counts."""
     if not stores:
-        return {}, axes.storage
-    made = allocate(axes.recorder, {name: each.wanted for name, each in stores.items()})
+        return {}, target_axes.storage
+    made = allocate(target_axes.recorder, {name: each.wanted for name, each in stores.items()})
     statements = [
         Store(f"T_{name}", (each.into.slot,), each.value) for name, each in stores.items()
     ]
@@ -140,10 +144,13 @@ def _run(
         f"T_{name}": ArrayArgument(made[name], each.wanted.dtype, (each.into.size.expr,))
         for name, each in stores.items()
     }
-    appended = axes.storage.slots.appended
+    appended = target_axes.storage.slots.appended
     if appended is None:
-        run_query(axes, [*_prefetches(axes, [*arguments]), *statements], arguments)
-        return made, axes.storage
-    total, counted = append_elements(axes, appended, stores=statements, arguments=arguments)
-    used = {name: axes.recorder.compute(without_end, array, total) for name, array in made.items()}
-    return used, axes.storage.extended(counted)
+        run_query(target_axes, [*_prefetches(target_axes, [*arguments]), *statements], arguments)
+        return made, target_axes.storage
+    total, counted = append_elements(target_axes, appended, stores=statements, arguments=arguments)
+    used = {
+        name: target_axes.recorder.compute(without_end, array, total)
+        for name, array in made.items()
+    }
+    return used, target_axes.storage.extended(counted)

@@ -20,24 +20,28 @@ from gossamer_formats.storage import Array, with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 
 
-def typed_description(axes: TargetAxes, index_dtype: str | None) -> FormatDescription:
+def typed_description(target_axes: TargetAxes, index_dtype: str | None) -> FormatDescription:
     """Return the description with the dtypes of the arrays.
 
     Raises `NotDirectError` if indices may not fit.
     """
-    described = with_index_dtype(axes.description, index_dtype or "int32")
+    described = with_index_dtype(target_axes.description, index_dtype or "int32")
     dtypes = index_dtypes(described)
-    fit = [stored.largest <= limits_of(dtypes[stored.handle])[1] for stored in axes.storage.stored]
-    fit += [
-        _fits(axes.recorder, array, dtypes[name]) for name, array in axes.storage.arrays.items()
+    fit = [
+        stored.largest <= limits_of(dtypes[stored.handle])[1]
+        for stored in target_axes.storage.stored
     ]
-    appended = axes.storage.slots.appended
+    fit += [
+        _fits(target_axes.recorder, array, dtypes[name])
+        for name, array in target_axes.storage.arrays.items()
+    ]
+    appended = target_axes.storage.slots.appended
     if appended is not None and appended.indptr is not None:
         dtype = dtypes[appended.indptr.handle]
-        fit.append(axes.recorder.decide(_is_at_most, axes.source.value_count, dtype))
+        fit.append(target_axes.recorder.decide(_is_at_most, target_axes.source.value_count, dtype))
     if not all(fit):
         raise NotDirectError("the dtype of indices may not represent them")
-    return with_value_dtype(described, axes.source.description.buffer.dtype)
+    return with_value_dtype(described, target_axes.source.description.buffer.dtype)
 
 
 def _fits(recorder: Recorder, array: IndexArray, dtype: str) -> bool:
@@ -70,27 +74,27 @@ def complete_arrays(
     }
 
 
-def shared_arrays(axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
+def shared_arrays(target_axes: TargetAxes, dtypes: Mapping[str, str]) -> dict[str, RecordedValue]:
     """Return the index arrays of the source that the target shares."""
     found = {}
-    for stored in axes.storage.stored:
-        shared = _shared(axes, stored, dtypes[stored.handle])
+    for stored in target_axes.storage.stored:
+        shared = _shared(target_axes, stored, dtypes[stored.handle])
         if shared is not None:
             found[stored.handle] = shared
     return found
 
 
-def _shared(axes: TargetAxes, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
+def _shared(target_axes: TargetAxes, stored: StoredCoordinate, dtype: str) -> RecordedValue | None:
     """Return the array of the source that has the coordinates, if there is one."""
-    source = axes.source
-    logical = logical_dimension(axes, stored.axis)
-    handle = None if logical is None else axes.loop.loaded.get(logical)
-    if handle is None or not axes.storage.slots.are_of_source:
+    source = target_axes.source
+    logical = logical_dimension(target_axes, stored.axis)
+    handle = None if logical is None else target_axes.loop.loaded.get(logical)
+    if handle is None or not target_axes.storage.slots.are_of_source:
         return None
     if index_dtypes(source.description)[handle] != dtype:
         return None
     array = source.arrays[handle]
-    return array if is_shareable(axes.recorder, source, array) else None
+    return array if is_shareable(target_axes.recorder, source, array) else None
 
 
 class WantedArray(NamedTuple):

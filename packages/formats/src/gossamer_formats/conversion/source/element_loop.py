@@ -66,7 +66,7 @@ class ElementLoop(NamedTuple):
 
     nest: tuple[Stmt, ...]
     arguments: SharedArguments
-    axes: tuple[str, ...]
+    axis_names: tuple[str, ...]
     solved: SolvedAxis | None
     listed: ListedAxes | None
     is_in_order: bool
@@ -128,7 +128,7 @@ def element_loop(
     return ElementLoop(
         tuple(axes.nest),
         arguments,
-        axes=found.loops,
+        axis_names=found.loops,
         solved=found.solved,
         listed=found.listed,
         is_in_order=not sorted_slots and found == own_order,
@@ -152,64 +152,66 @@ def _sorted_visit(arguments: SharedArguments, storage: RecordedStorage) -> _Visi
     return _Visit(loops if listed is None else listed.loops, solved, listed)
 
 
-def _loaded_coordinates(axes: SourceAxes, value_index: Expr) -> dict[int, str]:
+def _loaded_coordinates(source_axes: SourceAxes, value_index: Expr) -> dict[int, str]:
     """Return the handles of the index arrays that have a logical coordinate at each value, by dimension."""
-    description = axes.storage.description
+    description = source_axes.storage.description
     return {
-        dimension: axes.at_value_index[name]
+        dimension: source_axes.at_value_index[name]
         for dimension, result in enumerate(map_results(description))
-        if (name := axis_of(description, result)) in axes.at_value_index
-        and value_index == axes.slots[name]
+        if (name := axis_of(description, result)) in source_axes.at_value_index
+        and value_index == source_axes.slots[name]
     }
 
 
-def _open_loops(axes: SourceAxes, visit: _Visit) -> None:
+def _open_loops(source_axes: SourceAxes, visit: _Visit) -> None:
     """Add the loops over the axes, from the outermost."""
-    for dimension, length in enumerate(axes.storage.shape):
-        axes.arguments.integer(f"d{dimension}", length)
+    for dimension, length in enumerate(source_axes.storage.shape):
+        source_axes.arguments.integer(f"d{dimension}", length)
     if visit.listed is not None:
-        add_contents(axes, visit.listed)
+        add_contents(source_axes, visit.listed)
     solved = visit.solved
     if solved is None:
         for name in visit.loops:
-            add_axis(axes, axes.by_name[name])
+            add_axis(source_axes, source_axes.by_name[name])
         return
     end = index_var(f"d{solved.dimension}")
-    axes.nest.append(loop(logical_variable(solved.dimension).name, ZERO, end, []))
-    add_axis(axes, axes.by_name[solved.outer])
-    add_solved_axis(axes, solved)
+    source_axes.nest.append(loop(logical_variable(solved.dimension).name, ZERO, end, []))
+    add_axis(source_axes, source_axes.by_name[solved.outer])
+    add_solved_axis(source_axes, solved)
 
 
-def _value_of(axes: SourceAxes, solved: SolvedAxis | None, size: Size) -> Expr:
+def _value_of(source_axes: SourceAxes, solved: SolvedAxis | None, size: Size) -> Expr:
     """Add the array of values, and return the value of an element."""
-    dtype = axes.storage.description.buffer.dtype
+    dtype = source_axes.storage.description.buffer.dtype
     indices: tuple[Expr, ...] = (VALUE_INDEX,)
     shape: tuple[Expr, ...] = (size.expr,)
     if solved is not None:
         # Both coordinates are known to be in bounds, but not the value index that is made of them.
         names = solved.outer, solved.axis
-        indices = tuple(axes.coordinates[name] for name in names)
-        shape = tuple(length_in(axes, axes.by_name[name]).expr for name in names)
-    axes.arguments.by_name[VALUES] = ArrayArgument(axes.storage.values, dtype, shape)
+        indices = tuple(source_axes.coordinates[name] for name in names)
+        shape = tuple(length_in(source_axes, source_axes.by_name[name]).expr for name in names)
+    source_axes.arguments.by_name[VALUES] = ArrayArgument(source_axes.storage.values, dtype, shape)
     return Load(VALUES, indices, dtype)
 
 
-def _bind_logical(axes: SourceAxes, solved: SolvedAxis | None) -> None:
+def _bind_logical(source_axes: SourceAxes, solved: SolvedAxis | None) -> None:
     """Bind the logical coordinates, and skip slots that are beyond the shape."""
     results = {
         dimension: result
-        for dimension, result in enumerate(map_results(axes.storage.description))
+        for dimension, result in enumerate(map_results(source_axes.storage.description))
         if solved is None or dimension != solved.dimension
     }
     for dimension, result in results.items():
-        axes.nest.append(let(logical_variable(dimension).name, in_kernel(axes, result)))
+        source_axes.nest.append(
+            let(logical_variable(dimension).name, in_kernel(source_axes, result))
+        )
     for dimension, result in results.items():
         coordinate = logical_variable(dimension)
-        low, high = bounds_of(axes, result)
+        low, high = bounds_of(source_axes, result)
         conditions = []
         if low is None or low < 0:
             conditions.append(compare("ge", coordinate, ZERO))
-        if high is None or high >= axes.storage.shape[dimension]:
+        if high is None or high >= source_axes.storage.shape[dimension]:
             conditions.append(compare("lt", coordinate, index_var(f"d{dimension}")))
-        axes.nest += [when(condition, []) for condition in conditions]
-        axes.visits_all &= not conditions
+        source_axes.nest += [when(condition, []) for condition in conditions]
+        source_axes.visits_all &= not conditions

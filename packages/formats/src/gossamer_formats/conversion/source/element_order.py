@@ -84,7 +84,7 @@ def order_of_loop(
     if loop.listed is not None:
         return _order_of_contents(source.description, loop.listed, are_sorted=are_sorted)
     layout = layout_sizes(source.description, source.sizes)
-    return declared_order(source.description, layout, loop.axes, are_sorted=are_sorted)
+    return declared_order(source.description, layout, loop.axis_names, are_sorted=are_sorted)
 
 
 def _order_of_contents(

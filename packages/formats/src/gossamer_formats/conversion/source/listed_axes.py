@@ -228,18 +228,20 @@ def _inverse_name(listed: ListedAxes) -> str:
     return f"ENTRY_{listed.array}"
 
 
-def add_contents(axes: SourceAxes, listed: ListedAxes) -> None:
+def add_contents(source_axes: SourceAxes, listed: ListedAxes) -> None:
     """Add the loop over the contents, and bind the coordinates of the axes that index the array."""
     content = content_of(listed.array)
-    count = content_count(listed, axes.storage.shape)
-    axes.contents[listed.array] = count
-    axes.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
+    count = content_count(listed, source_axes.storage.shape)
+    source_axes.contents[listed.array] = count
+    source_axes.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
     found = index_var(f"entry_{listed.array}")
-    axes.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
+    source_axes.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
     # The last axis varies fastest, and the digit of the first one has no upper bound.
     rest: Expr = found
     for depth, name in reversed([*enumerate(listed.names)]):
-        coordinate = axes.coordinates[name] = index_var(f"x_{name}")
-        size = length_in(axes, axes.by_name[name]).expr
-        axes.nest.append(let(coordinate.name, binary("floormod", rest, size) if depth else rest))
+        coordinate = source_axes.coordinates[name] = index_var(f"x_{name}")
+        size = length_in(source_axes, source_axes.by_name[name]).expr
+        source_axes.nest.append(
+            let(coordinate.name, binary("floormod", rest, size) if depth else rest)
+        )
         rest = floordiv(rest, size)

@@ -21,37 +21,37 @@ from gossamer_ir.nodes import Cast, Expr, Load, Var
 from gossamer_ir.traversal.rewrite import rewrite
 
 
-def in_kernel(axes: SourceAxes, result: Expr) -> Expr:
+def in_kernel(source_axes: SourceAxes, result: Expr) -> Expr:
     """Return a result of the map with the coordinates, sizes and arrays of the kernel."""
-    description, sizes = axes.storage.description, axes.storage.sizes
+    description, sizes = source_axes.storage.description, source_axes.storage.sizes
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     shapes = {buffer.name: buffer.shape for buffer in description.index_arrays}
 
     def rule(node: object) -> Expr | None:
         if isinstance(node, Cast) and isinstance(node.value, Var):
             return node.value
-        if isinstance(node, Load) and node.buffer in axes.contents:
+        if isinstance(node, Load) and node.buffer in source_axes.contents:
             return content_of(node.buffer)
         if isinstance(node, Load):
             at: Expr = ZERO
             for coordinate, length in zip(node.indices, shapes[node.buffer], strict=True):
                 at = add(mul(at, index(evaluate(length, sizes))), coordinate)
-            return Load(_add_map_array(axes, node.buffer), (at,), node.dtype)
+            return Load(_add_map_array(source_axes, node.buffer), (at,), node.dtype)
         if isinstance(node, Var):
             name = names.get(node.name)
-            return index(sizes[node.name]) if name is None else axes.coordinates[name]
+            return index(sizes[node.name]) if name is None else source_axes.coordinates[name]
         return None
 
     found: Expr = rewrite(result, rule)
     return found
 
 
-def bounds_of(axes: SourceAxes, result: Expr) -> tuple[int | None, int | None]:
+def bounds_of(source_axes: SourceAxes, result: Expr) -> tuple[int | None, int | None]:
     """Return the least and the largest value of a result of the map, None where it is not known."""
-    form = affine_of(with_sizes(result, axes.storage.sizes))
+    form = affine_of(with_sizes(result, source_axes.storage.sizes))
     low = high = form.constant
     for atom, coefficient in form.terms.items():
-        count = _count_of(axes, atom)
+        count = _count_of(source_axes, atom)
         if count is None:
             return None, None
         most = coefficient * (count - 1)
@@ -59,25 +59,25 @@ def bounds_of(axes: SourceAxes, result: Expr) -> tuple[int | None, int | None]:
     return low, high
 
 
-def _count_of(axes: SourceAxes, atom: Expr) -> int | None:
+def _count_of(source_axes: SourceAxes, atom: Expr) -> int | None:
     """Return the number of values 0, 1, ... of a coordinate or of an element of an index array."""
-    description = axes.storage.description
+    description = source_axes.storage.description
     if isinstance(atom, Var):
         names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
-        return evaluate(axes.by_name[names[atom.name]].length, axes.storage.sizes)
+        return evaluate(source_axes.by_name[names[atom.name]].length, source_axes.storage.sizes)
     value = atom.value if isinstance(atom, Cast) else atom
-    return axes.contents.get(value.buffer) if isinstance(value, Load) else None
+    return source_axes.contents.get(value.buffer) if isinstance(value, Load) else None
 
 
-def _add_map_array(axes: SourceAxes, name: str) -> str:
+def _add_map_array(source_axes: SourceAxes, name: str) -> str:
     """Add an array of the map, and return its name in kernels."""
-    description = axes.storage.description
+    description = source_axes.storage.description
     buffer = next(array for array in description.index_arrays if array.name == name)
     handle = buffer.handle or buffer.name
     indexing = [axis for axis in description.axes if buffer.shape == (axis.length,)]
     if indexing:
-        size = length_in(axes, indexing[0])
+        size = length_in(source_axes, indexing[0])
     else:
-        count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[handle])
-        size = axes.arguments.integer(f"k_{handle}", count)
-    return add_array(axes, handle, index_dtypes(description)[handle], size.expr)
+        count = source_axes.arguments.recorder.compute(size_of, source_axes.storage.arrays[handle])
+        size = source_axes.arguments.integer(f"k_{handle}", count)
+    return add_array(source_axes, handle, index_dtypes(description)[handle], size.expr)

@@ -100,16 +100,16 @@ def _ascends(contents: Array) -> bool:
     return not np.count_nonzero(contents[1:] <= contents[:-1])
 
 
-def add_solved_axis(axes: SourceAxes, solved: SolvedAxis) -> None:
+def add_solved_axis(source_axes: SourceAxes, solved: SolvedAxis) -> None:
     """Add the axis whose coordinate follows from the logical one; it may be outside of the axis."""
-    axis = axes.by_name[solved.axis]
-    axes.counts[axis.name] = width = width_in(axes, axis)
+    axis = source_axes.by_name[solved.axis]
+    source_axes.counts[axis.name] = width = width_in(source_axes, axis)
     coordinate = index_var(f"x_{axis.name}")
-    axes.slots[axis.name] = axes.coordinates[axis.name] = coordinate
-    value = sub(logical_variable(solved.dimension), in_kernel(axes, solved.rest))
-    axes.nest += [
+    source_axes.slots[axis.name] = source_axes.coordinates[axis.name] = coordinate
+    value = sub(logical_variable(solved.dimension), in_kernel(source_axes, solved.rest))
+    source_axes.nest += [
         let(coordinate.name, value),
         when(compare("ge", coordinate, ZERO), []),
         when(compare("lt", coordinate, width.expr), []),
     ]
-    axes.visits_all = False
+    source_axes.visits_all = False

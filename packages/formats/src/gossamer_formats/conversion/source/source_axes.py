@@ -61,36 +61,41 @@ def content_of(array: str) -> Var:
 
 
 def add_array(
-    axes: SourceAxes, handle: str, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+    source_axes: SourceAxes, handle: str, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
 ) -> str:
     """Add an array of the source, and return its name in kernels."""
     name = f"S_{handle}"
-    axes.arguments.array(name, axes.storage.arrays[handle], dtype, size, facts)
+    source_axes.arguments.array(name, source_axes.storage.arrays[handle], dtype, size, facts)
     return name
 
 
-def width_in(axes: SourceAxes, axis: Axis) -> Size:
+def width_in(source_axes: SourceAxes, axis: Axis) -> Size:
     """Return the number of slots of a fiber of fixed width."""
     indices, width, name = indices_of(axis), width_of(axis), f"s_{axis.name}"
     if indices is None:
-        return length_in(axes, axis)
+        return length_in(source_axes, axis)
     # A list, as the rows of COO, has no size of its own: its array says how long it is.
-    if isinstance(width, Var) and width.name not in axes.storage.sizes:
-        count = axes.arguments.recorder.compute(size_of, axes.storage.arrays[indices.handle])
-        return axes.arguments.integer(name, count)
-    return axes.arguments.constant(name, evaluate(width, axes.storage.sizes))
+    if isinstance(width, Var) and width.name not in source_axes.storage.sizes:
+        count = source_axes.arguments.recorder.compute(
+            size_of, source_axes.storage.arrays[indices.handle]
+        )
+        return source_axes.arguments.integer(name, count)
+    return source_axes.arguments.constant(name, evaluate(width, source_axes.storage.sizes))
 
 
-def length_in(axes: SourceAxes, axis: Axis) -> Size:
+def length_in(source_axes: SourceAxes, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
-    length = evaluate(axis.length, axes.storage.sizes)
+    length = evaluate(axis.length, source_axes.storage.sizes)
     if length == 1:
         return SINGLE
-    description = axes.storage.description
+    description = source_axes.storage.description
     for dimension, result in enumerate(map_results(description)):
-        if axis_of(description, result) == axis.name and length == axes.storage.shape[dimension]:
+        if (
+            axis_of(description, result) == axis.name
+            and length == source_axes.storage.shape[dimension]
+        ):
             return Size(index_var(f"d{dimension}"), length)
-    return axes.arguments.constant(f"n_{axis.name}", length)
+    return source_axes.arguments.constant(f"n_{axis.name}", length)
 
 
 def axis_of(description: FormatDescription, result: Expr) -> str | None:
@@ -101,20 +106,20 @@ def axis_of(description: FormatDescription, result: Expr) -> str | None:
     return description.buffer.axes[at]
 
 
-def value_index_of(axes: SourceAxes) -> tuple[Expr, Size]:
+def value_index_of(source_axes: SourceAxes) -> tuple[Expr, Size]:
     """Return the index of the value, and the number of values."""
     value_index: Expr = ZERO
     count = SINGLE
-    arguments, buffer = axes.arguments, axes.storage.description.buffer
+    arguments, buffer = source_axes.arguments, source_axes.storage.description.buffer
     for name in buffer.axes:
-        axis = axes.by_name[name]
-        if indptr_of(axis) is not None or value_index == axes.slots[axis.parent]:
-            value_index, count = axes.slots[name], axes.counts[name]
+        axis = source_axes.by_name[name]
+        if indptr_of(axis) is not None or value_index == source_axes.slots[axis.parent]:
+            value_index, count = source_axes.slots[name], source_axes.counts[name]
             continue
-        width = width_in(axes, axis)
+        width = width_in(source_axes, axis)
         if width.value != 1:
             value_index = digits(value_index, width.expr, index_var(f"x_{name}"))
             count = arguments.product(f"k_values_{name}", count, width)
     if not buffer.extra_storage:
         return value_index, count
-    return value_index, arguments.integer("k_stored", axes.storage.value_count)
+    return value_index, arguments.integer("k_stored", source_axes.storage.value_count)

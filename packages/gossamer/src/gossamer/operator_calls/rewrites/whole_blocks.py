@@ -41,7 +41,7 @@ def without_partial_blocks(module: Module) -> Module:
 def _for_whole_blocks(function: Function) -> Function:
     axes = tuple(rewrite(axis, _exact) for axis in function.axes)
     by_name = {axis.name: axis for axis in axes}
-    body = tuple(rewrite(stmt, partial(_unconditional, axes=by_name)) for stmt in function.body)
+    body = tuple(rewrite(stmt, partial(_unconditional, by_name=by_name)) for stmt in function.body)
     return replace(function, axes=axes, body=body)
 
 
@@ -60,16 +60,16 @@ def _exact(node: Any) -> Expr | None:
     return None if found is None else Binary("floordiv", *found)
 
 
-def _unconditional(node: Any, *, axes: Mapping[str, Axis]) -> Any:
+def _unconditional(node: Any, *, by_name: Mapping[str, Axis]) -> Any:
     """Return an iteration without the conditions that its variables always satisfy."""
     if not isinstance(node, Iteration):
         return None
     prover = Prover()
-    for axis in axes.values():
+    for axis in by_name.values():
         for name in sorted(free_vars(axis.length)):
             prover.assume_nonnegative(index_var(name))
     for variable, name in zip(node.vars, all_axis_names(node.axes), strict=True):
-        prover.assume_range(variable, ZERO, axes[name].length)
+        prover.assume_range(variable, ZERO, by_name[name].length)
     return replace(node, init=_kept(node.init, prover), body=_kept(node.body, prover))
 
 

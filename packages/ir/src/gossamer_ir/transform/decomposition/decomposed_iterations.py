@@ -180,10 +180,10 @@ def _require_no_axis_below(iteration: Iteration, tensor: DividedTensor) -> None:
                 )
 
 
-def _require_unreduced_init(iteration: Iteration, axes: Mapping[str, Axis]) -> None:
+def _require_unreduced_init(iteration: Iteration, by_name: Mapping[str, Axis]) -> None:
     """Require that the init depends on spatial axes only: reduced ones are those of the undivided tensor."""
     kinds = dict(zip(iteration.vars, iteration.kinds, strict=True))
-    for item, variable in axes_of_init(iteration, axes):
+    for item, variable in axes_of_init(iteration, by_name):
         if kinds[variable] == "R":
             raise DecompositionError(
                 "init",

@@ -28,14 +28,18 @@ from gossamer_ir.verify.context import At, VerifyContext
 Lets: TypeAlias = dict[str, Expr]
 
 
-def check_write_conflicts(ctx: VerifyContext, node: Iteration, axes: list[str], at: At) -> None:
-    """Check the stores of an iteration over `axes`.
+def check_write_conflicts(
+    ctx: VerifyContext, node: Iteration, axis_names: list[str], at: At
+) -> None:
+    """Check the stores of an iteration over axes, which are given by name.
 
     The indices of a plain assignment must use every variable of the iteration. The value that an init
     stores may depend only on the element: several points may initialize it, in any order.
     """
     variables = {
-        name for axis, name in zip(axes, node.vars, strict=False) if not _has_one_element(ctx, axis)
+        name
+        for axis, name in zip(axis_names, node.vars, strict=False)
+        if not _has_one_element(ctx, axis)
     }
     for write, place, lets in _writes(node.body, at, "body", {}):
         missing = sorted(variables - _variables(write.indices, lets))

@@ -20,16 +20,16 @@ ReadOffset: TypeAlias = Callable[[str, Expr], Expr]
 class Dimension(msgspec.Struct, frozen=True):
     """One dimension of the ordinary buffer that replaces `buffer`: the axes that it enumerates."""
 
-    axes: tuple[str, ...]
+    axis_names: tuple[str, ...]
     buffer: SparseBuffer
 
 
 class ElementCounts:
     """Numbers of elements along the axes that a dimension enumerates."""
 
-    def __init__(self, axes: Mapping[str, Axis], read: ReadOffset) -> None:
-        self.tree = AxisTree(axes.values(), self._read_offset)
-        self._axes = axes
+    def __init__(self, by_name: Mapping[str, Axis], read: ReadOffset) -> None:
+        self.tree = AxisTree(by_name.values(), self._read_offset)
+        self._axes = by_name
         self._read = read
 
     def _read_offset(self, axis: Axis, parent: Expr) -> Expr:
@@ -90,7 +90,7 @@ class ElementCounts:
     def below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
         """Return the children of an axis that are varied or have varied descendants, and the product of
         the widths of the others."""
-        children = [axis for axis in dimension.axes if self._axes[axis].parent == name]
+        children = [axis for axis in dimension.axis_names if self._axes[axis].parent == name]
         varied = [child for child in children if self._varies(child, dimension)]
         fixed = [child for child in children if child not in varied]
         widths = (
@@ -103,7 +103,11 @@ class ElementCounts:
         return is_varied(self._axes[name]) or bool(self.below(name, dimension)[0])
 
     def roots(self, dimension: Dimension) -> list[str]:
-        return [name for name in dimension.axes if self._axes[name].parent not in dimension.axes]
+        return [
+            name
+            for name in dimension.axis_names
+            if self._axes[name].parent not in dimension.axis_names
+        ]
 
 
 def _offsets_of(dimension: Dimension, varied: list[str]) -> str:

@@ -60,12 +60,12 @@ class StorageLayout:
     """The dimensions of the ordinary buffers, their extents, and the offsets of elements in them."""
 
     def __init__(
-        self, axes: Mapping[str, Axis], read: ReadOffset, *, ranges: Mapping[str, Expr]
+        self, by_name: Mapping[str, Axis], read: ReadOffset, *, ranges: Mapping[str, Expr]
     ) -> None:
-        self._axes = axes
+        self._axes = by_name
         self._read = read
         self._ranges = ranges
-        self.counts = ElementCounts(axes, read)
+        self.counts = ElementCounts(by_name, read)
         self.position_conditions = PositionConditions()
 
     def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:
@@ -95,16 +95,16 @@ class StorageLayout:
         """Return the offset of an element along a dimension, or -1 if a position is out of bounds along a
         fixed axis: the offset would be that of another element, and no bounds check would notice."""
         # The bounds check of the buffer itself covers a single axis.
-        if len(dimension.axes) == 1:
-            return positions[dimension.axes[0]]
+        if len(dimension.axis_names) == 1:
+            return positions[dimension.axis_names[0]]
         offset = self._offset(dimension, positions)
-        return self._checked(offset, dimension.axes, dimension.buffer, positions)
+        return self._checked(offset, dimension.axis_names, dimension.buffer, positions)
 
     def flattened_extent(self, buffer: SparseBuffer) -> Expr | None:
         """Return the number of positions along the last axis of a buffer; None unless it is fixed and
         flattened into the dimension of other axes."""
         name = buffer.axes[-1]
-        if len(self.dimensions(buffer)[-1].axes) == 1 or is_varied(self._axes[name]):
+        if len(self.dimensions(buffer)[-1].axis_names) == 1 or is_varied(self._axes[name]):
             return None
         return build.add(width_of(self._axes[name]), build.index(_extra_positions(buffer, name)))
 
@@ -113,8 +113,8 @@ class StorageLayout:
         looked up only if the positions along the axes before lie in their fibers."""
         positions = dict(zip(buffer.axes, along, strict=True))
         for dimension in self.dimensions(buffer):
-            elements = self.counts.tree.elements(dimension.axes, positions)
-            for name in dimension.axes:
+            elements = self.counts.tree.elements(dimension.axis_names, positions)
+            for name in dimension.axis_names:
                 indptr = indptr_of(self._axes[name])
                 if indptr is not None:
                     above = [ancestor for ancestor in self._ancestors(name) if ancestor in elements]
@@ -126,14 +126,14 @@ class StorageLayout:
     def _checked(
         self,
         offset: Expr,
-        axes: Sequence[str],
+        axis_names: Sequence[str],
         buffer: SparseBuffer,
         positions: Mapping[str, Expr],
     ) -> Expr:
         """Return an offset along axes, or -1 if a position is out of bounds along a fixed one of them. The
         first axis needs no check: an offset out of bounds there is out of bounds of the buffer."""
         parts: list[Expr] = []
-        for name in axes[1:]:
+        for name in axis_names[1:]:
             axis, position = self._axes[name], positions[name]
             if is_varied(axis):
                 continue
@@ -164,19 +164,19 @@ class StorageLayout:
         return False
 
     def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
-        elements = self.counts.tree.elements(dimension.axes, positions)
+        elements = self.counts.tree.elements(dimension.axis_names, positions)
         # A chain: the last element's number is the offset.
         # Branches multiply with what is beside them.
-        *above, last = dimension.axes
+        *above, last = dimension.axis_names
         if self._ancestors(last) == above:
             return elements[last]
         offset: Expr = build.ZERO
-        for at, name in enumerate(dimension.axes):
+        for at, name in enumerate(dimension.axis_names):
             before = self.counts.since_start(name, elements, positions[name], dimension)
             beside = [
                 self.counts.count(later, elements, dimension)
-                for later in dimension.axes[at + 1 :]
-                if self._axes[later].parent not in dimension.axes[at:]
+                for later in dimension.axis_names[at + 1 :]
+                if self._axes[later].parent not in dimension.axis_names[at:]
             ]
             offset = build.add(offset, build.product([before, *beside]))
         return offset
@@ -208,7 +208,7 @@ class StorageLayout:
     def _siblings(self, buffer: SparseBuffer) -> Iterator[tuple[str, list[str], Dimension]]:
         """Yield each axis of a buffer that has several varied children, with these and their dimension."""
         for dimension in self.dimensions(buffer):
-            for above in dimension.axes:
+            for above in dimension.axis_names:
                 varied, _ = self.counts.below(above, dimension)
                 if len(varied) > 1:
                     yield above, varied, dimension

@@ -72,7 +72,7 @@ class Lookups:
         return self._buffers.coordinate(axis, path)
 
     def location(
-        self, axes: Sequence[str], indices: Sequence[AccessIndex], *, of: str
+        self, axis_names: Sequence[str], indices: Sequence[AccessIndex], *, of: str
     ) -> ElementLocation:
         """Return where the element of the buffer `of`, over these axes, is stored.
 
@@ -82,7 +82,7 @@ class Lookups:
         location = ElementLocation()
         positions: dict[str, Expr] = {}
         walked: dict[str, AccessIndex] = {}
-        for name, index in zip(axes, indices, strict=True):
+        for name, index in zip(axis_names, indices, strict=True):
             axis = self._buffers.tree.axis(name)
             chain = [member.name for member in self._buffers.tree.chain(axis)]
             walked[name] = index
@@ -92,11 +92,11 @@ class Lookups:
         location.positions = tuple(positions.values())
         return location
 
-    def inside(self, axes: Sequence[str], indices: Sequence[AccessIndex]) -> Iterator[Expr]:
+    def inside(self, axis_names: Sequence[str], indices: Sequence[AccessIndex]) -> Iterator[Expr]:
         """Yield the bounds of the coordinates along dense axes that are parents of other axes of the
         buffer. Under them, the index arrays read to find an element are in bounds."""
-        parents = {self._buffers.tree.axis(name).parent for name in axes}
-        for name, index in zip(axes, indices, strict=True):
+        parents = {self._buffers.tree.axis(name).parent for name in axis_names}
+        for name, index in zip(axis_names, indices, strict=True):
             axis = self._buffers.tree.axis(name)
             is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
             if is_full(axis) and name in parents and not is_own:

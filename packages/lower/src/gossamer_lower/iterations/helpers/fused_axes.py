@@ -104,20 +104,20 @@ class FusedAxes(msgspec.Struct, frozen=True):
 # --- iterations
 
 
-def init_visits_others(node: Iteration, axes: Mapping[str, Axis]) -> bool:
+def init_visits_others(node: Iteration, by_name: Mapping[str, Axis]) -> bool:
     """Return whether the domain of the init differs from that of the loop nest.
 
     It is larger below fused axes: an empty row has no element there, but is initialized. It is smaller
     than a loop of fixed extent whose parent, on which the loop does not depend, has no elements.
     """
-    kept = axes_of_init(node, axes)
+    kept = axes_of_init(node, by_name)
     names = {var for _, var in kept}
     indexed = {item.axis for item, var in kept if var in variables_of_init(node)}
     return any(
         not names.issuperset(item.vars)
         for item in iterated_axes(node)
         if isinstance(item.axis, FuseAxes)
-    ) or any(_is_loose(axes[item.axis], indexed) for item, _ in kept)
+    ) or any(_is_loose(by_name[item.axis], indexed) for item, _ in kept)
 
 
 def _is_loose(axis: Axis, indexed: set[str]) -> bool:

@@ -130,11 +130,11 @@ def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> t
     return into.vars[:count]
 
 
-def _has_unique_coordinates(item: object, axes: Mapping[str, Axis]) -> bool:
+def _has_unique_coordinates(item: object, by_name: Mapping[str, Axis]) -> bool:
     """Return whether an entry is a single axis with unique coordinates."""
     if not isinstance(item, OverAxis):
         return False
-    indices = indices_of(axes[item.axis])
+    indices = indices_of(by_name[item.axis])
     return indices is None or indices.unique
 
 

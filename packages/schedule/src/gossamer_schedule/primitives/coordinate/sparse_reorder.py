@@ -116,14 +116,14 @@ def _require_parents_first(cursor: Cursor, items: Sequence[IteratedAxis]) -> Non
         seen.update(axis_names(item.axis))
 
 
-def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
+def _parents_of(item: IterationAxis, by_name: Mapping[str, Axis]) -> Iterator[str]:
     """Yield the axes on which an iterated axis depends: the parents of its axes, or of an attached axis."""
     selecting = attached_to(item)
     for name in axis_names(item):
-        axis = axes.get(name)
+        axis = by_name.get(name)
         if selecting is not None and axis is not None:
             yield selecting
-            axis = of_parent(axis, axes)
+            axis = of_parent(axis, by_name)
         if axis is not None and axis.parent is not None:
             yield axis.parent
 

@@ -110,13 +110,13 @@ def _reduction_of(iteration: Iteration) -> Store | None:
     return None if store is None or match_reduction(store) is None else store
 
 
-def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
+def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     """Return the roles of the axes; None if they are not those of a sum over blocks."""
     # The output tells rows from features: the order of the iteration's axes is free.
-    indices = (part for index in store.indices for part in _block_and_place(index, axes))
-    element = [_selected(index, axes) for index in indices]
-    reduced = [axis for axis in axes if axis.kind == "R"]
-    if len(reduced) != 2 or len(axes) != len(element) + 2:
+    indices = (part for index in store.indices for part in _block_and_place(index, iterated_axes))
+    element = [_selected(index, iterated_axes) for index in indices]
+    reduced = [axis for axis in iterated_axes if axis.kind == "R"]
+    if len(reduced) != 2 or len(iterated_axes) != len(element) + 2:
         return None
     # The axis of the columns of a block is a dense root, that of blocks is not: blocks come first, whatever
     # the order in the program.
@@ -137,21 +137,21 @@ def _roles(axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | None:
     return None
 
 
-def _block_and_place(index: Expr, axes: tuple[_IteratedAxis, ...]) -> tuple[Expr, ...]:
+def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> tuple[Expr, ...]:
     """Return the indices of a block and of the place in it if the index counts over blocks of one size, such
     as `io * 4 + ii`; otherwise the index."""
     match index:
         case Binary(
             op="add", lhs=Binary(op="mul", lhs=Var() as block, rhs=size), rhs=Var() as place
         ):
-            found = _selected(place, axes)
+            found = _selected(place, iterated_axes)
             return (block, place) if found is not None and found.axis.length == size else (index,)
     return (index,)
 
 
-def _selected(index: Expr, axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
+def _selected(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> _IteratedAxis | None:
     """Return the dense spatial axis whose variable is the index."""
-    for axis in axes:
+    for axis in iterated_axes:
         if index == index_var(axis.var) and axis.kind == "S" and is_dense_root(axis.axis):
             return axis
     return None

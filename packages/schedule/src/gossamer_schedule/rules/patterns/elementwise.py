@@ -37,7 +37,7 @@ class Elementwise(msgspec.Struct, frozen=True):
     """
 
     iteration: str
-    axes: tuple[str, str]
+    axis_names: tuple[str, str]
     row: str
     position: str
     dtype: str
@@ -73,7 +73,7 @@ def elementwise_pattern(function: Function, iteration: Iteration) -> Elementwise
     row, position = iteration.vars
     return Elementwise(
         iteration=iteration.name,
-        axes=(elements.row.name, elements.fiber.name),
+        axis_names=(elements.row.name, elements.fiber.name),
         row=row,
         position=position,
         dtype=elements.buffers[store.buffer].dtype,
