@@ -20,7 +20,12 @@ from gossamer_ir.sizing.csr_form import CsrForm, csr_form
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import schedule_report
 from gossamer_testkit import script
-from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
+from gossamer_tune.properties.matrix_properties import (
+    GroupedColumns,
+    MatrixProperties,
+    RowLengths,
+    scheduled_stats,
+)
 from gossamer_tune.properties.slices import HEIGHT, slice_fill
 
 pytestmark = pytest.mark.unserialized
@@ -58,16 +63,16 @@ ALIGNED_SUMS = {"rfactor", "align"}
 
 
 def matrix_properties(rows, columns, mean):
-    lengths = {"mean_row": float(mean), "row_deviation": 0.0, "longest_row": mean, "empty_rows": 0}
+    groups = GroupedColumns(fresh=0.5, distinct=columns / 2)
     return MatrixProperties(
         rows=rows,
         columns=columns,
         nnz=rows * mean,
-        **lengths,
+        lengths=RowLengths(float(mean), 0.0, longest=mean, empty=0),
         block_fill={},
         bandwidth=0.5,
-        fresh=0.5,
-        group_columns=columns / 2,
+        groups=groups,
+        near_groups=GroupedColumns(fresh=1.0, distinct=0.0),
         slice_fill=1.0,
     )
 

@@ -75,7 +75,7 @@ def _matrix_formats(found: MatrixProperties) -> Iterator[Estimate]:
     if found.rows == found.columns:
         yield candidate("row_groups", height=1)._replace(is_ordered=True)
     for columns in TILE_COLUMNS:
-        in_tile = found.mean_row * columns / max(found.columns, 1)
+        in_tile = found.lengths.mean * columns / max(found.columns, 1)
         if 2 * columns <= found.columns and in_tile >= MIN_IN_TILE:
             yield candidate("tiled_csr", tile_columns=columns)
 

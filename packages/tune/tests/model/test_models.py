@@ -18,10 +18,12 @@ from gossamer_tune.model.ordered_rows_times_dense import shared_result_cycles
 from gossamer_tune.model.slices_times_vector import shared_row_cycles, slices_times_vector
 from gossamer_tune.model.streamed_values import STREAMED_BYTES, with_streamed
 from gossamer_tune.model.thread_costs import on_threads
+from gossamer_tune.properties.matrix_properties import RowLengths
 from gossamer_tune.properties.slices import slice_fill
 
 MATRIX = sparse.random_array((400, 600), density=0.1, format="csr", rng=np.random.default_rng(0))
 MATRIX_PROPERTIES = properties_of(MATRIX.shape, MATRIX.indptr, MATRIX.indices)
+FIFTY = MATRIX_PROPERTIES.lengths._replace(mean=50.0)
 
 
 def test_loads_cost_more_from_each_larger_cache():
@@ -109,8 +111,7 @@ def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
         matrix = MATRIX_PROPERTIES._replace(
             rows=lengths.size,
             nnz=int(lengths.sum()),
-            mean_row=lengths.mean(),
-            row_deviation=lengths.std(),
+            lengths=RowLengths(lengths.mean(), lengths.std(), int(lengths.max()), 0),
             slice_fill=slice_fill(lengths),
         )
         csr, sell = (
@@ -129,7 +130,7 @@ def test_slices_pay_for_rows_that_are_short_or_of_varied_length():
 def test_filled_blocks_of_three_and_more_pay_for_a_vector():
     def gain(size, fill, dtype="float32"):
         filled = MATRIX_PROPERTIES._replace(
-            rows=480, columns=480, mean_row=50.0, nnz=24_000, block_fill={size: fill}
+            rows=480, columns=480, lengths=FIFTY, nnz=24_000, block_fill={size: fill}
         )
         (csr,) = csr_times_vector(filled, Workload(dtype=dtype))
         found = blocks_times_vector(filled, Workload(dtype=dtype))
@@ -152,7 +153,12 @@ def test_a_matrix_is_lost_from_the_private_cache_by_and_by():
 
 def test_elements_of_a_large_vector_are_late_unless_neighboring_rows_have_used_them():
     late = [
-        csr_times_vector(MATRIX_PROPERTIES._replace(columns=columns, fresh=fresh), Workload())
+        csr_times_vector(
+            MATRIX_PROPERTIES._replace(
+                columns=columns, groups=MATRIX_PROPERTIES.groups._replace(fresh=fresh)
+            ),
+            Workload(),
+        )
         for columns, fresh in ((600, 1.0), (600_000, 0.1), (600_000, 1.0))
     ]
     near, used, far = (found[0].cycles for found in late)
@@ -161,7 +167,7 @@ def test_elements_of_a_large_vector_are_late_unless_neighboring_rows_have_used_t
 
 def test_blocks_that_exceed_the_private_cache_arrive_no_faster_than_their_bytes():
     many = MATRIX_PROPERTIES._replace(
-        rows=48_000, columns=480, mean_row=50.0, nnz=2_400_000, block_fill={8: 1.0, 16: 1.0}
+        rows=48_000, columns=480, lengths=FIFTY, nnz=2_400_000, block_fill={8: 1.0, 16: 1.0}
     )
     single, double = (
         blocks_times_vector(many, Workload(dtype=f"float{bits}")) for bits in (32, 64)
@@ -174,7 +180,7 @@ def test_blocks_that_exceed_the_private_cache_arrive_no_faster_than_their_bytes(
 def test_block_rows_in_lanes_pay_where_blocks_are_small():
     def cycles(model, size, dtype="float32"):
         filled = MATRIX_PROPERTIES._replace(
-            rows=480, columns=480, mean_row=50.0, nnz=24_000, block_fill={size: 1.0}
+            rows=480, columns=480, lengths=FIFTY, nnz=24_000, block_fill={size: 1.0}
         )
         found = model(filled, Workload(dtype=dtype))
         return found[0].cycles if found else None

@@ -27,11 +27,11 @@ def test_lengths_of_rows_are_those_of_the_matrix(shape):
     matrix = random_matrix(shape)
     found, lengths = properties(matrix), np.diff(matrix.indptr)
     assert (found.rows, found.columns, found.nnz) == (*shape, matrix.nnz)
-    assert found.longest_row == lengths.max(initial=0)
-    assert found.empty_rows == int((lengths == 0).sum())
+    assert found.lengths.longest == lengths.max(initial=0)
+    assert found.lengths.empty == int((lengths == 0).sum())
     if shape[0]:
-        assert found.mean_row == pytest.approx(lengths.mean())
-        assert found.row_deviation == pytest.approx(lengths.std())
+        assert found.lengths.mean == pytest.approx(lengths.mean())
+        assert found.lengths.deviation == pytest.approx(lengths.std())
 
 
 @pytest.mark.parametrize("size", BLOCK_SIZES)

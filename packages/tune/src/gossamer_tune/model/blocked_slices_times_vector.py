@@ -6,8 +6,7 @@ from gossamer_tune.model.blocks_times_dense import MIN_FILL
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.slices_times_vector import SLICE_CYCLES, SLOT_CYCLES
-from gossamer_tune.model.streamed_values import stored_bytes, with_streamed
-from gossamer_tune.model.thread_costs import on_threads
+from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT
@@ -41,8 +40,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     block = size * (SLOT_CYCLES + late_cycles(matrix, workload)) + size**2 * TERM_CYCLES
     slices = matrix.rows / size / HEIGHT
     computed = slots / size**2 * block + slices * size * SLICE_CYCLES
-    streamed = with_streamed(computed, stored_bytes(slots, size, workload), workload)
-    cycles = on_threads(streamed, workload)
+    cycles = vector_product_cycles(computed, slots, workload, block=size)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}; block rows in lanes gather an element of the "
         "vector once for all rows of a block"

@@ -6,8 +6,7 @@ from gossamer_ir.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_tune.model.blocks_times_dense import CONVERSION_CYCLES, MIN_FILL
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.streamed_values import stored_bytes, with_streamed
-from gossamer_tune.model.thread_costs import on_threads
+from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 
@@ -41,8 +40,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, size: int, fill: flo
     vector = VECTOR_CYCLES if size % lanes == 0 else MASKED_CYCLES
     block = late_cycles(matrix, workload) + size * -(-size // lanes) * vector
     computed = slots / size**2 * block + matrix.rows / size * LANE_SUM_CYCLES
-    streamed = with_streamed(computed, stored_bytes(slots, size, workload), workload)
-    cycles = on_threads(streamed, workload)
+    cycles = vector_product_cycles(computed, slots, workload, block=size)
     reason = (
         f"blocks of {size} by {size} are filled to {fill:.0%}, and share the loads of the vector"
     )

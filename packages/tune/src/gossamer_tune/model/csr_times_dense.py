@@ -53,8 +53,8 @@ def selected_rows_cycles(matrix: MatrixProperties, workload: Workload) -> float:
 def _selected_rows(matrix: MatrixProperties, workload: Workload) -> Estimate:
     operand = matrix.columns * workload.row_bytes
     reason = (
-        f"rows are selected from an operand of {operand / 1e6:.3g} MB, {matrix.fresh:.0%} of them not by "
-        "neighboring rows"
+        f"rows are selected from an operand of {operand / 1e6:.3g} MB, {matrix.groups.fresh:.0%} of them not "
+        "by neighboring rows"
     )
     cycles = on_threads(selected_rows_cycles(matrix, workload), workload)
     return Estimate("csr", {}, cycles, 0.0, reason)

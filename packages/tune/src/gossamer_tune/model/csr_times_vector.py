@@ -5,8 +5,7 @@ from __future__ import annotations
 from gossamer_ir.sizing.short_rows import are_lanes
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.streamed_values import stored_bytes, with_streamed
-from gossamer_tune.model.thread_costs import on_threads
+from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties, scheduled_stats
 
@@ -29,16 +28,15 @@ def csr_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[Esti
     """Return the estimate of the matrix as it is."""
     if workload.columns > 1:
         return ()
-    varied = min(1.0, matrix.row_deviation)
+    varied = min(1.0, matrix.lengths.deviation)
     row = ROW_CYCLES + varied * MISPREDICTED_CYCLES
     ends = f"the ends of {varied:.0%} are mispredicted"
     if are_lanes(workload.hardware, scheduled_stats(matrix)):
         row, ends = LANE_ROW_CYCLES, "several are lanes of a vector"
     computed = matrix.nnz * (ELEMENT_CYCLES + late_cycles(matrix, workload)) + matrix.rows * row
-    streamed = with_streamed(computed, stored_bytes(matrix.nnz, 1, workload), workload)
-    cycles = on_threads(streamed, workload)
+    cycles = vector_product_cycles(computed, matrix.nnz, workload)
     reason = (
-        f"rows have {matrix.mean_row:.3g} elements on average (deviation "
-        f"{matrix.row_deviation:.3g}), and {ends}"
+        f"rows have {matrix.lengths.mean:.3g} elements on average (deviation "
+        f"{matrix.lengths.deviation:.3g}), and {ends}"
     )
     return (Estimate("csr", {}, cycles, 0.0, reason),)

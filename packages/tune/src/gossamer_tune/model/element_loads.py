@@ -18,7 +18,9 @@ def late_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     Elements that a neighboring row has used are still in the first-level cache; others are anywhere in the
     vector.
 
-    >>> matrix = MatrixProperties(8, 1 << 18, 16, 2.0, 0.0, 2, 0, {}, 0.5, 1.0, 16.0, 1.0)
+    >>> from gossamer_tune.properties.matrix_properties import GroupedColumns, RowLengths
+    >>> lengths, groups = RowLengths(2.0, 0.0, 2, 0), GroupedColumns(1.0, 16.0)
+    >>> matrix = MatrixProperties(8, 1 << 18, 16, lengths, {}, 0.5, groups, groups, 1.0)
     >>> late_cycles(matrix._replace(columns=1000), Workload())
     0.0
     >>> near, far = (late_cycles(matrix._replace(fresh=fresh), Workload()) for fresh in (0.1, 1.0))
@@ -26,4 +28,4 @@ def late_cycles(matrix: MatrixProperties, workload: Workload) -> float:
     10.0
     """
     size = matrix.columns * workload.element_bytes
-    return matrix.fresh * mean_over_levels(LATE_CYCLES, size, workload.hardware)
+    return matrix.groups.fresh * mean_over_levels(LATE_CYCLES, size, workload.hardware)

@@ -92,8 +92,11 @@ def _mean_cost(
 ) -> float:
     """Return the mean of a cost that depends on the bytes among which a row of the operand is at random."""
     anywhere = cost(matrix.columns * row_bytes)
-    near = min(anywhere, cost(matrix.group_columns * row_bytes / 2))
-    nearest = min(near, cost(matrix.near_columns * row_bytes / 2))
+    near = min(anywhere, cost(matrix.groups.distinct * row_bytes / 2))
+    nearest = min(near, cost(matrix.near_groups.distinct * row_bytes / 2))
     # Elements of the same column in rows that share a load are one.
-    fresh, fresh_near = min(1.0, rows * matrix.fresh), min(1.0, rows * matrix.near_fresh)
+    fresh, fresh_near = (
+        min(1.0, rows * matrix.groups.fresh),
+        min(1.0, rows * matrix.near_groups.fresh),
+    )
     return fresh * anywhere + (fresh_near - fresh) * near + (1 - fresh_near) * nearest

@@ -74,7 +74,7 @@ def may_gain_from_order(matrix: MatrixProperties, workload: Workload) -> bool:
     >>> may_gain_from_order(matrix, Workload(features=64))
     False
     """
-    if workload.columns == 1 or matrix.rows != matrix.columns or matrix.fresh < MIN_FRESH:
+    if workload.columns == 1 or matrix.rows != matrix.columns or matrix.groups.fresh < MIN_FRESH:
         return False
     return matrix.columns * workload.row_bytes > workload.hardware.private_cache
 
@@ -100,7 +100,7 @@ def _cycles(matrix: MatrixProperties, workload: Workload, reuse: ColumnReuse) ->
     hardware, row_bytes = workload.hardware, workload.row_bytes
     # A large result is stored around the caches.
     is_cached = matrix.rows * row_bytes <= hardware.shared_cache // 2
-    results = row_bytes / matrix.mean_row if is_cached and matrix.mean_row else 0.0
+    results = row_bytes / matrix.lengths.mean if is_cached and matrix.lengths.mean else 0.0
     # Elements and results take room in the caches, too.
     others = (workload.element_bytes + COLUMN_BYTES + results) / row_bytes
     sizes = (FIRST_CACHE, hardware.private_cache * HELD_PART, hardware.shared_cache)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
-from gossamer_tune.model.streamed_values import stored_bytes, with_streamed
-from gossamer_tune.model.thread_costs import on_threads
+from gossamer_tune.model.streamed_values import vector_product_cycles
 from gossamer_tune.model.workload import Workload
 from gossamer_tune.properties.matrix_properties import MatrixProperties
 from gossamer_tune.properties.slices import HEIGHT
@@ -39,8 +38,7 @@ def slices_times_vector(matrix: MatrixProperties, workload: Workload) -> tuple[E
     slots = matrix.nnz / matrix.slice_fill
     computed = slots * SLOT_CYCLES + matrix.nnz * late_cycles(matrix, workload)
     computed += -(-matrix.rows // HEIGHT) * SLICE_CYCLES
-    streamed = with_streamed(computed, stored_bytes(slots, 1, workload), workload)
-    cycles = on_threads(streamed, workload)
+    cycles = vector_product_cycles(computed, slots, workload)
     cycles += shared_row_cycles(matrix.rows, workload)
     reason = (
         f"rows in lanes have no ends to predict, and slices are filled to {matrix.slice_fill:.0%}"

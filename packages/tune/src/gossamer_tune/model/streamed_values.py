@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_tune.model.thread_costs import on_threads
 from gossamer_tune.model.workload import Workload
 
 STREAMED_BYTES = 11.5
@@ -27,6 +28,19 @@ def stored_bytes(slots: float, size: int, workload: Workload) -> float:
     [128.0, 68.0]
     """
     return slots * (workload.element_bytes + COLUMN_BYTES / size**2)
+
+
+def vector_product_cycles(
+    computed: float, slots: float, workload: Workload, *, block: int = 1
+) -> float:
+    """Return the cycles of a call of a product with a vector that takes `computed` cycles on one thread with
+    its matrix in the private caches, and reads so many slots in square blocks of a size.
+
+    >>> [vector_product_cycles(1e6, 1e4, Workload(threads=threads)) for threads in (1, 2)]
+    [1000000.0, 514000.0]
+    """
+    streamed = with_streamed(computed, stored_bytes(slots, block, workload), workload)
+    return on_threads(streamed, workload)
 
 
 def with_streamed(computed: float, stored: float, workload: Workload) -> float:

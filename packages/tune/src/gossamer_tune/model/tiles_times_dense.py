@@ -56,7 +56,7 @@ def _estimate(matrix: MatrixProperties, workload: Workload, columns: int) -> Est
     tiles = -(-matrix.columns // columns)
     panels = -(-matrix.rows // tiling.panel)
     segments = matrix.rows * tiles
-    mean = matrix.mean_row / tiles
+    mean = matrix.lengths.mean / tiles
     load = PACKED_LOAD_CYCLES if packed <= FIRST_CACHE else FAR_PACKED_LOAD_CYCLES
     work = matrix.nnz * (ELEMENT_CYCLES + load * vectors)
     # A segment is the part of a row in a tile; its sum is added to the result even if it is empty.

@@ -27,38 +27,49 @@ BLOCK_SIZES = (2, 3, 4, 6, 8, 16)
 """The sizes of square blocks whose fill is measured."""
 
 
+class RowLengths(NamedTuple):
+    """The numbers of elements in rows: mean, standard deviation and largest; and the number of rows without
+    an element."""
+
+    mean: float
+    deviation: float
+    longest: int
+    empty: int
+
+
+class GroupedColumns(NamedTuple):
+    """The columns of groups of neighboring rows: the fraction of elements whose column occurs for the first
+    time in its group (`fresh`), and the mean number of different columns of a group."""
+
+    fresh: float
+    distinct: float
+
+
 class MatrixProperties(NamedTuple):
     """The properties of a matrix.
 
-    `mean_row` and `row_deviation` are the mean and the standard deviation of the number of elements in a row.
     `block_fill` has, for each size of square blocks at multiples of it, the fraction of the slots of stored
     blocks that are elements. `bandwidth` is the mean distance of an element from the diagonal, as a fraction
-    of the number of columns. `fresh` is the fraction of elements whose column occurs for the first time in a
-    group of 48 neighboring rows, which have `group_columns` different columns; `near_fresh` and
-    `near_columns` are those of groups of 8 rows. `slice_fill` is the fraction
-    of the slots of SELL that are elements. `reuse` and `ordered_reuse` say how soon columns occur again in
-    the order of the rows, and in another one (`with_row_order`; None: there is none).
+    of the number of columns. `groups` are of 48 neighboring rows, `near_groups` of 8. `slice_fill` is the
+    fraction of the slots of SELL that are elements. `reuse` and `ordered_reuse` say how soon columns
+    occur again in the order of the rows, and in another one (`with_row_order`; None: there is none).
 
-    >>> MatrixProperties(4, 8, 8, 2.0, 0.0, 2, 0, {2: 1.0}, 0.1, 1.0, 8.0, 1.0).density
+    >>> lengths, groups = RowLengths(2.0, 0.0, 2, 0), GroupedColumns(1.0, 8.0)
+    >>> MatrixProperties(4, 8, 8, lengths, {2: 1.0}, 0.1, groups, groups, 1.0).density
     0.25
     """
 
     rows: int
     columns: int
     nnz: int
-    mean_row: float
-    row_deviation: float
-    longest_row: int
-    empty_rows: int
+    lengths: RowLengths
     block_fill: Mapping[int, float]
     bandwidth: float
-    fresh: float
-    group_columns: float
+    groups: GroupedColumns
+    near_groups: GroupedColumns
     slice_fill: float
     reuse: ColumnReuse | None = None
     ordered_reuse: ColumnReuse | None = None
-    near_fresh: float = 1.0
-    near_columns: float = 0.0
 
     @property
     def density(self) -> float:
@@ -76,41 +87,36 @@ def properties_of(shape: tuple[int, int], indptr: Array, indices: Array) -> Matr
     >>> from scipy.sparse import block_diag
     >>> matrix = block_diag([np.ones((2, 2))] * 3, format="csr")
     >>> found = properties_of(matrix.shape, matrix.indptr, matrix.indices)
-    >>> found.mean_row, found.row_deviation, found.block_fill[2], found.block_fill[4]
+    >>> found.lengths.mean, found.lengths.deviation, found.block_fill[2], found.block_fill[4]
     (2.0, 0.0, 1.0, 0.375)
     """
     rows, columns = shape
     lengths = np.diff(indptr)
     # Lengths are known for all rows; what needs the columns is measured on a sample, in about a millisecond.
     sample = sample_rows(indptr, indices)
-    fresh, group_columns = _columns_of_groups(sample, columns, GROUP)
-    near_fresh, near_columns = _columns_of_groups(sample, columns, NEAR_GROUP)
     return MatrixProperties(
         rows=rows,
         columns=columns,
         nnz=int(indices.size),
-        mean_row=float(lengths.mean()) if rows else 0.0,
-        row_deviation=float(lengths.std()) if rows else 0.0,
-        longest_row=int(lengths.max(initial=0)),
-        empty_rows=int(rows - np.count_nonzero(lengths)),
+        lengths=_row_lengths(lengths),
         block_fill={size: _block_fill(sample, size, columns) for size in BLOCK_SIZES},
         bandwidth=_bandwidth(sample, shape),
-        fresh=fresh,
-        group_columns=group_columns,
+        groups=_columns_of_groups(sample, columns, GROUP),
+        near_groups=_columns_of_groups(sample, columns, NEAR_GROUP),
         slice_fill=slice_fill(lengths),
-        near_fresh=near_fresh,
-        near_columns=near_columns,
     )
 
 
 def scheduled_stats(matrix: MatrixProperties) -> Stats:
     """Return the representative of similar matrices on which rules for schedules base their decisions.
 
-    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, 5.3, 1.0, 9, 0, {}, 0.1, 1.0, 8.0, 1.0))
+    >>> lengths, groups = RowLengths(5.3, 1.0, 9, 0), GroupedColumns(1.0, 8.0)
+    >>> scheduled_stats(MatrixProperties(1000, 1000, 5300, lengths, {}, 0.1, groups, groups, 1.0))
     Stats(rows=512, columns=512, nnz=2560, longest_row=8, empty_rows=0)
     """
-    sizes = matrix.rows, matrix.columns, matrix.nnz, matrix.longest_row, matrix.empty_rows
-    return Stats(*sizes).rounded()
+    lengths = matrix.lengths
+    stats = Stats(matrix.rows, matrix.columns, matrix.nnz, lengths.longest, lengths.empty)
+    return stats.rounded()
 
 
 @typed
@@ -131,6 +137,15 @@ def with_row_order(
     return matrix._replace(reuse=given, ordered_reuse=ordered)
 
 
+def _row_lengths(lengths: Array) -> RowLengths:
+    return RowLengths(
+        mean=float(lengths.mean()) if lengths.size else 0.0,
+        deviation=float(lengths.std()) if lengths.size else 0.0,
+        longest=int(lengths.max(initial=0)),
+        empty=int(lengths.size - np.count_nonzero(lengths)),
+    )
+
+
 def _block_fill(sample: RowSample, size: int, columns: int) -> float:
     if not sample.columns.size:
         return 0.0
@@ -149,9 +164,11 @@ def _bandwidth(sample: RowSample, shape: tuple[int, int]) -> float:
     return float(np.abs(sample.columns - diagonal).mean() / columns)
 
 
-def _columns_of_groups(sample: RowSample, columns: int, size: int) -> tuple[float, float]:
-    """Return the fraction of elements whose column occurs for the first time in a group of so many rows, and
-    the mean number of different columns of a group."""
+def _columns_of_groups(sample: RowSample, columns: int, size: int) -> GroupedColumns:
+    """Return the columns of groups of so many rows."""
     groups = sample.rows // size
     distinct = distinct_count(groups * columns + sample.columns)
-    return distinct / max(sample.columns.size, 1), distinct / max(distinct_count(groups), 1)
+    return GroupedColumns(
+        fresh=distinct / max(sample.columns.size, 1),
+        distinct=distinct / max(distinct_count(groups), 1),
+    )

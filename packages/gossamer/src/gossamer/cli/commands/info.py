@@ -143,10 +143,10 @@ def _structure(matrix: SparseTensor, found: MatrixProperties) -> dict[str, Any]:
     bandwidth = bandwidth_of(indptr, indices)
     return {
         "rows": {
-            "mean": found.mean_row,
-            "deviation": found.row_deviation,
-            "longest": found.longest_row,
-            "empty": found.empty_rows,
+            "mean": found.lengths.mean,
+            "deviation": found.lengths.deviation,
+            "longest": found.lengths.longest,
+            "empty": found.lengths.empty,
             "histogram": [bucket._asdict() for bucket in row_histogram(indptr)],
         },
         "bandwidth": {**bandwidth._asdict(), "mean": found.bandwidth * found.columns},
