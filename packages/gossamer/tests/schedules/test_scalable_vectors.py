@@ -8,6 +8,7 @@ import pytest
 from scalable_programs import BUILDERS, operands
 
 import gossamer as gs
+from gossamer.pipeline import stage_texts
 from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
@@ -48,6 +49,32 @@ def test_fixed_vectors_take_the_place_of_scalable_ones(name: str, vscale: int | 
         arguments, expected = operands(name, size)
         kernel(**arguments)
         np.testing.assert_array_equal(arguments["c"], expected, err_msg=str(size))
+
+
+COPY = """
+@T.prim_func
+def widen(x: T.handle, y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float64")
+    for i in T.serial(n):
+        with T.block("widen"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = T.float64(X[vi])
+"""
+
+
+@pytest.mark.parametrize(("bits", "lanes"), [(128, 2), (256, 4), (512, 8)])
+def test_native_lanes_follow_from_the_registers_of_the_target(bits: int, lanes: int) -> None:
+    target = f"generic-cpu:vector_bits={bits},threads=1"
+    builder = gs.schedule(COPY).vectorize("i", lanes="native")
+    texts = stage_texts(builder.program, schedule=builder.schedule, target=target)
+    assert f"T.ramp(i_0 * {lanes}, 1, {lanes})" in texts["flat"]
+    kernel = gs.compile(COPY, schedule=builder, target=target)
+    for size in (0, 1, lanes - 1, lanes, lanes + 1, 37):
+        x, y = np.arange(size, dtype=np.float32), np.full(size, np.nan)
+        kernel(x=x, y=y)
+        np.testing.assert_array_equal(y, x)
 
 
 def test_scalable_vectors_are_an_error_if_the_user_wants_that() -> None:

@@ -28,6 +28,7 @@ OPTIONS = [
     ("unsafe_parallel", (examples.MATMUL, ("j",), {"weight": "j + 1", "grain": 4})),
     ("unsafe_vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
     ("vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
+    ("vectorize", (examples.MATMUL, ("l",), {"lanes": "native"})),
 ]
 CALLS = [*all_calls(), *OPTIONS]
 

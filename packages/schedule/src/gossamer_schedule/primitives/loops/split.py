@@ -74,10 +74,15 @@ def split(
 
     require_serial(cursor)
     require_zero_start(cursor)  # as does the sum of digits that replaces the variable
-    counts = _required_factors(factors, cursor)
+    return split_by(cursor, _required_factors(factors, cursor))
 
-    namer = namer_of(root.function)
-    names = tuple(map(namer.fresh, split_loop_names(loop, len(factors))))
+
+def split_by(cursor: Cursor, counts: tuple[Affine | None, ...]) -> Change:
+    """Split a serial loop that starts at 0 by factors that are known to be positive, and to cover its extent
+    if none of them is None."""
+    loop = cursor.node.var
+    namer = namer_of(cursor.function)
+    names = tuple(map(namer.fresh, split_loop_names(loop, len(counts))))
     extents = _loop_extents(cursor, counts)
     # The new extents become coefficients of iterators, so an init that runs outside must be able to
     # evaluate them.

@@ -6,14 +6,18 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, times
 from gossamer_ir.core.annotations import REST
+from gossamer_ir.core.dtypes import vscale_factor
 from gossamer_ir.nodes import For, VScale
+from gossamer_ir.traversal.buffer_definitions import all_buffers
+from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.cursor.requirements import (
     LOOP_STAGES,
     require_scheduled_stage,
     require_serial,
+    require_zero_start,
 )
 from gossamer_schedule.cursor.resolve import find_loop
 from gossamer_schedule.definition.change import Change
@@ -21,6 +25,7 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.definition.unsafe_mark import Requirement
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.races import require_no_race
+from gossamer_schedule.primitives.loops.split import split_by
 from gossamer_schedule.reductions.lane_terms import terms_in_lanes
 from gossamer_schedule.reductions.loop_reduction import required_loop_reduction
 from gossamer_schedule.reductions.reduction_loops import (
@@ -28,11 +33,14 @@ from gossamer_schedule.reductions.reduction_loops import (
     is_reduction_loop,
     required_concurrent_body,
 )
+from gossamer_schedule.safe_accesses.expression_texts import expression_of
 
 Remainder: TypeAlias = Literal["masked", "scalar"]
 """The ways to run the terms of a reduction that do not fill a vector."""
 MAX_LANES = 1024
 """The largest number of lanes of a vector, or of multiples of vscale."""
+NATIVE_LANES = "native"
+"""The argument for lanes that follow from the target."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -40,13 +48,18 @@ def vectorize(
     root: Cursor,
     loop: str,
     *,
+    lanes: int | str | None = None,
     rest: Remainder = "scalar",
     accumulate: Literal["atomic"] | None = None,
     function: str | None = None,
 ) -> Change:
     """Mark an innermost serial loop as vectorized: its iterations become the lanes of vectors.
 
-    The extent is a constant from 1 to 1024, or such a multiple of `T.vscale()`. The loop is one of these:
+    The extent is a constant from 1 to 1024, or such a multiple of `T.vscale()`. With `lanes`, a number or a
+    text such as "4 * T.vscale()", a loop of any extent that starts at 0 is first split by it into
+    `<loop>_0` and `<loop>_1`, and the latter is vectorized. "native" stands for scalable vectors that fill a
+    register with the widest elements that the loop stores; a target without them replaces vscale by the
+    constant for its registers. The loop is one of these:
 
     * Spatial: lanes store to different elements. Accesses to consecutive elements of the last dimension
       become vector loads and stores; others become gathers and scatters.
@@ -60,15 +73,19 @@ def vectorize(
       do not change.
 
     The result's name is that of the loop; with `accumulate`, the names of `<loop>_turn`, the buffer and
-    block `<block>_terms` follow.
+    block `<block>_terms` follow. With `lanes`, the name of `<loop>_0` comes first.
 
     Raises `ScheduleError` with a code `schedule.vectorize.*`:
 
     * `.rest`: neither "scalar" nor "masked"
     * `.innermost`: the loop contains another loop
     * `.extent`: not a constant or a multiple of T.vscale(), or too large
+    * `.lanes`: not "native", a number from 2 to 1024 or such a multiple of T.vscale()
+    * `.text`: `lanes` is not an expression
+    * `.start`: with `lanes`, the loop does not start at 0
     * `.race`: lanes write the same element
-    * `.not_proved`: lanes may write the same element, or lanes of a reduction different ones
+    * `.not_proved`: lanes may write the same element, or lanes of a reduction different ones; with `lanes`,
+      the extent may change while the loop runs
     * `.not_reducer`: a block of a reduction loop is not a reduction
     * `.accumulate`: not "atomic", or with `rest`
     * `.no_reduction`: the loop contains more than one reduction
@@ -91,11 +108,69 @@ def vectorize(
                 vi = T.axis.spatial(n, i_0 * 8 + i_1)
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
+    >>> print(body_text(vectorize(SCALE, "i", lanes="native").module))
+    for i_0 in T.serial((n + (4 * T.vscale() - 1)) // (4 * T.vscale())):
+        for i_1 in T.vectorized(4 * T.vscale()):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * (4 * T.vscale()) + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
     """
     if accumulate is not None:
         _require_no_rest(rest)
-        return _vectorize_terms(root, loop)
-    return vectorize_loop(root, loop, rest, require=require_no_race)
+
+    def vectorized(root: Cursor, loop: str) -> Change:
+        if accumulate is not None:
+            return _vectorize_terms(root, loop)
+        return vectorize_loop(root, loop, rest, require=require_no_race)
+
+    if lanes is None:
+        return vectorized(root, loop)
+    parts = _split_into_lanes(root, loop, lanes)
+    outer, inner = parts.names
+    change = vectorized(parts.root, inner)
+
+    return Change(change.root, (outer, *change.names), parts.forwards)
+
+
+def _split_into_lanes(root: Cursor, loop: str, lanes: int | str) -> Change:
+    """Split a loop into a loop over vectors and one over their lanes."""
+    cursor = find_loop(root, loop=loop)
+
+    # Before the split, so that errors name the loop that the user named.
+    require_serial(cursor)
+    _require_innermost(cursor)
+    require_zero_start(cursor)
+    count = _required_lanes(cursor, lanes)
+
+    return split_by(cursor, (None, count))
+
+
+def _required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
+    """Return a number of lanes; refuse one that a vector cannot have."""
+    if lanes == NATIVE_LANES:
+        return times(Affine({}, _native_factor(cursor)), affine_of(VScale()))
+    count = (
+        Affine({}, lanes)
+        if isinstance(lanes, int)
+        else affine_of(expression_of(lanes, cursor, argument="lanes"))
+    )
+    if not _is_lane_count(count) or count == UNIT:
+        raise schedule_error(
+            "vectorize.lanes",
+            f"Loop '{cursor.node.var}' cannot have {lanes!r} lanes.",
+            hint=f"Expected '{NATIVE_LANES}', a number from 2 to {MAX_LANES}, or such a multiple of "
+            "T.vscale().",
+            place=cursor.place,
+        )
+    return count
+
+
+def _native_factor(cursor: Cursor) -> int:
+    """Return the multiple of vscale that fills a register with the widest elements that a loop stores."""
+    written = buffers_written(cursor.node.body)
+    dtypes = (buffer.dtype for buffer in all_buffers(cursor.function) if buffer.name in written)
+    return min(map(vscale_factor, dtypes), default=vscale_factor("int8"))
 
 
 def _require_no_rest(rest: Remainder) -> None:
@@ -157,8 +232,7 @@ def _require_innermost(cursor: Cursor) -> None:
 def _require_lanes(cursor: Cursor) -> None:
     """Refuse an extent that is not the number of lanes of a vector type, which is fixed when code is
     generated."""
-    count, atoms = factored(affine_of(cursor.node.extent))
-    if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
+    if not _is_lane_count(affine_of(cursor.node.extent)):
         raise schedule_error(
             "vectorize.extent",
             f"The extent of loop '{cursor.node.var}' is {text_of(cursor.node.extent)}, neither a constant "
@@ -166,3 +240,9 @@ def _require_lanes(cursor: Cursor) -> None:
             hint="Split it by a constant factor and vectorize the inner loop.",
             place=cursor.place,
         )
+
+
+def _is_lane_count(count: Affine) -> bool:
+    """Return whether a vector type may have so many lanes."""
+    number, factors = factored(count)
+    return factors in ((), (VScale(),)) and 1 <= number <= MAX_LANES

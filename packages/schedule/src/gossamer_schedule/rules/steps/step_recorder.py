@@ -291,7 +291,8 @@ class StepRecorder:
         self,
         loop: str,
         *,
+        lanes: int | str | None = None,
         rest: Remainder | None = None,
         accumulate: Literal["atomic"] | None = None,
     ) -> None:
-        self._record("vectorize", loop=loop, rest=rest, accumulate=accumulate)
+        self._record("vectorize", loop=loop, lanes=lanes, rest=rest, accumulate=accumulate)
