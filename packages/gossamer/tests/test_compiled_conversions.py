@@ -93,13 +93,21 @@ def test_the_elements_of_coo_may_have_any_order(matrix, without_numpy, target):
     assert (gs.to_scipy(found).tocsr() != matrix).nnz == 0
 
 
-def test_repeated_elements_are_added(matrix):
+@pytest.mark.parametrize("target", ["csr", "csc", "bsr", "sell"])
+def test_repeated_elements_are_added_by_kernels(matrix, without_numpy, target):
     coordinates = matrix.tocoo()
     rows, columns = (np.concatenate([index, index[:5]]) for index in coordinates.coords)
     data = np.concatenate([coordinates.data, coordinates.data[:5]])
     tensor = gs.from_arrays("coo", matrix.shape, indices_0=rows, indices_1=columns, data=data)
     expected = sparse.coo_array((data, (rows, columns)), shape=matrix.shape).tocsr()
-    assert (gs.to_scipy(tensor.asformat("csr")) != expected).nnz == 0
+    found = tensor.asformat(target, **PARAMETERS[target])
+    assert (gs.to_scipy(found.asformat("csr")) != expected).nnz == 0
+
+
+def test_groups_of_rows_in_any_order_are_stored_by_kernels(matrix, without_numpy):
+    order = np.random.default_rng(9).permutation(6001)
+    found = gs.from_scipy(matrix).asformat("row_groups", height=4, order=order)
+    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
 
 
 @pytest.mark.parametrize("block", [(2, 2), (4, 4), (1, 8), (3, 5)])

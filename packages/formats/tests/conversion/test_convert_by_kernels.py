@@ -111,6 +111,65 @@ def test_elements_of_several_dimensions_in_any_order_are_sorted_by_kernels(dimen
     require_equal_kernels(tensor, target, {})
 
 
+@pytest.mark.parametrize("zeros", [None, "drop"])
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("target", PARAMETERS)
+def test_kernels_add_repeated_elements(target, is_sorted, zeros):
+    tensor = repeated_elements((19, 23), is_sorted=is_sorted)
+    expected, positions = convert(tensor, target, zeros=zeros, **PARAMETERS[target])
+    assert positions is None
+    if zeros == "drop":
+        assert np.all(expected.asformat("coo").arrays["data"])
+    require_sums(tensor, target, PARAMETERS[target], expected, drop_zeros=zeros == "drop")
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("target", ["coo", "csf"])
+def test_kernels_add_repeated_elements_of_several_dimensions(target, is_sorted):
+    tensor = repeated_elements((4, 5, 6), is_sorted=is_sorted)
+    expected = convert(tensor, target).tensor
+    require_sums(tensor, target, {}, expected, drop_zeros=False)
+
+
+def repeated_elements(shape, *, is_sorted):
+    """Returns a tensor in COO with sums that are zero."""
+    ordered, rng = list_of_elements(shape, 100), np.random.default_rng(11)
+    chosen = rng.integers(0, ordered.nnz, 60)
+    cells = {handle: array[chosen] for handle, array in ordered.arrays.items() if handle != "data"}
+    # Each pair of an element and its opposite is a sum of zero.
+    cells = {handle: np.concatenate([array, array[:20]]) for handle, array in cells.items()}
+    values = rng.integers(1, 9, 60).astype(float)
+    arrays = {"data": np.concatenate([values, -values[:20]]), **cells}
+    keys = [arrays[f"indices_{dimension}"] for dimension in reversed(range(len(shape)))]
+    order = np.lexsort(keys) if is_sorted else rng.permutation(80)
+    return from_arrays("coo", shape, **{name: array[order] for name, array in arrays.items()})
+
+
+def require_sums(tensor, target, parameters, expected, *, drop_zeros):
+    """Requires that kernels store the sums of repeated elements that are expected."""
+    options = ElementOptions(
+        drop_zeros, index_dtype=None, wants_permutation=True, adds_repeated=True
+    )
+    wanted = conversion_target(target, parameters, rank=tensor.ndim)
+    found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
+    assert found.storage.description == expected.description
+    for handle, array in expected.arrays.items():
+        np.testing.assert_array_equal(found.storage.arrays[handle], array, strict=True)
+    assert found.permutation is None
+
+
+def test_a_sum_of_negative_zeros_keeps_the_sign():
+    rows, columns = np.array([1, 0, 0]), np.array([1, 2, 2])
+    values = np.array([-0.0, 1.0, 2.0])
+    tensor = from_arrays("coo", (2, 3), data=values, indices_0=rows, indices_1=columns)
+    expected = convert(tensor, "csr").tensor
+    np.testing.assert_array_equal(np.signbit(expected.arrays["data"]), [False, True])
+    options = ElementOptions(False, index_dtype=None, wants_permutation=True, adds_repeated=True)
+    wanted = conversion_target("csr", {}, rank=2)
+    found = convert_by_kernels(tensor.storage, wanted, InterpretedKernel, options)
+    np.testing.assert_array_equal(np.signbit(found.storage.values), [False, True])
+
+
 def list_of_elements(shape, count):
     """Returns a tensor in COO with at most so many elements."""
     rng = np.random.default_rng(9)
@@ -164,10 +223,11 @@ def test_too_few_places_of_repeated_rows_are_an_error(tensors):
         convert(tensors["csr"], parse_format(PLACES_OF_ROWS), **sizes)
 
 
+@pytest.mark.parametrize("height", [1, 2, 5])
 @pytest.mark.parametrize("order", [None, np.random.default_rng(0).permutation(19)])
-@pytest.mark.parametrize("source", ["csr", "csc", "bsr"])
-def test_kernels_store_groups_of_one_row_in_any_order(tensors, source, order):
-    require_equal_kernels(tensors[source], "row_groups", {"height": 1}, order=order)
+@pytest.mark.parametrize("source", ["csr", "csc", "bsr", "ell_rows"])
+def test_kernels_store_groups_of_rows_in_any_order(tensors, source, order, height):
+    require_equal_kernels(tensors[source], "row_groups", {"height": height}, order=order)
 
 
 BLOCK_ROWS_IN_ANY_ORDER = """

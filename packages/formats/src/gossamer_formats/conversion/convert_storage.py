@@ -53,6 +53,7 @@ def convert_storage(
     kind = conversion_kind(
         source,
         target,
+        duplicates=duplicates,
         zeros=zeros,
         index_dtype=index_dtype,
         wants_permutation=wants_permutation,
@@ -68,7 +69,14 @@ def convert_storage(
     if kind.options.drop_zeros:
         elements = select_elements(elements, np.flatnonzero(source.values[elements.value_indices]))
     elements = sorted_elements(elements)
-    return store_elements(source, elements, target, duplicates=duplicates, index_dtype=index_dtype)
+    return store_elements(
+        source,
+        elements,
+        target,
+        duplicates=duplicates,
+        drop_zeros=kind.options.drop_zeros,
+        index_dtype=index_dtype,
+    )
 
 
 @cache

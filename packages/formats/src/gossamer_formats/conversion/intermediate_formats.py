@@ -7,27 +7,41 @@ from functools import cache
 
 from gossamer_formats.checks.coordinate_order import without_order
 from gossamer_formats.conversion.build_storage import build_storage
-from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import (
     RecordedConversion,
     RecordedStorage,
+    composed,
 )
 from gossamer_formats.conversion.recording.recorder import Recorder
-from gossamer_formats.conversion.sorting_formats import CSR, sorting_formats
+from gossamer_formats.conversion.repeated_elements import (
+    declares_distinct_elements,
+    has_repeated,
+    sorted_elements,
+    with_sums,
+)
+from gossamer_formats.conversion.sorting_formats import (
+    CSR,
+    compressed_formats,
+    sorting_formats,
+)
 from gossamer_formats.conversion.source.element_order import needs_order
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.descriptions.coo import coo
-from gossamer_formats.permutation import compose
 from gossamer_formats.storage import shape_of
 
 
 def record_conversion(
-    recorder: Recorder, source: RecordedStorage, target: ConversionTarget, options: ElementOptions
+    recorder: Recorder,
+    source: RecordedStorage,
+    target: ConversionTarget,
+    options: ElementOptions,
+    *,
+    drop_sums: bool = False,
 ) -> RecordedConversion | None:
-    """Return a storage in another format; None if this is left to NumPy: repeated elements, and whatever
-    cannot be stored."""
+    """Return a storage in another format; None if this is left to NumPy: repeated elements that are kept, and
+    whatever cannot be stored. `drop_sums` leaves out sums of repeated elements that are zero."""
     if options.drop_zeros:
         return _without_zeros(recorder, source, target, options)
     try:
@@ -36,7 +50,25 @@ def record_conversion(
     except NotDirectError as error:
         if not error.needs_order:
             return None
-    for formats in sorting_formats(len(source.shape)):
+    rank = len(source.shape)
+    if declares_distinct_elements(source):
+        return _first_through(recorder, source, target, options, by=sorting_formats(rank))
+    found = _first_through(recorder, source, target, options, by=compressed_formats(rank))
+    if found is not None:
+        return found
+    return _from_sorted(recorder, source, target, options, drop_sums=drop_sums)
+
+
+def _first_through(
+    recorder: Recorder,
+    source: RecordedStorage,
+    target: ConversionTarget,
+    options: ElementOptions,
+    *,
+    by: Sequence[Sequence[ConversionTarget]],
+) -> RecordedConversion | None:
+    """Return the storage after conversions by way of the first formats that suit; None if none do."""
+    for formats in by:
         try:
             with recorder.attempt():
                 return _through(recorder, source, (*formats, target), options)
@@ -58,7 +90,34 @@ def _through(
         return build_storage(recorder, source, first, own)
     found = build_storage(recorder, source, first, own._replace(index_dtype=None))
     after = _through(recorder, found.storage, others, options)
-    return after._replace(permutation=_composed(recorder, found, after))
+    return after._replace(permutation=composed(recorder, found, after))
+
+
+def _from_sorted(
+    recorder: Recorder,
+    source: RecordedStorage,
+    target: ConversionTarget,
+    options: ElementOptions,
+    *,
+    drop_sums: bool,
+) -> RecordedConversion | None:
+    """Return the storage of elements in any order, which may be repeated: they are sorted and added first."""
+    try:
+        with recorder.attempt():
+            found = sorted_elements(recorder, source, options)
+    except NotDirectError:
+        return None
+    if not has_repeated(recorder, found.storage):
+        by = ((), *compressed_formats(len(source.shape)))
+        after = _first_through(recorder, found.storage, target, options, by=by)
+        if after is None:
+            return None
+        return after._replace(permutation=composed(recorder, found, after))
+    if not options.adds_repeated:
+        return None
+    # A sum has several values of the source.
+    own = options._replace(drop_zeros=drop_sums, wants_permutation=False)
+    return record_conversion(recorder, with_sums(recorder, found.storage), target, own)
 
 
 def _without_zeros(
@@ -75,10 +134,11 @@ def _without_zeros(
     found = _collected(recorder, source, once._replace(index_dtype=None))
     if found is None:
         return None
-    after = record_conversion(recorder, found.storage, target, options._replace(drop_zeros=False))
+    own = options._replace(drop_zeros=False)
+    after = record_conversion(recorder, found.storage, target, own, drop_sums=True)
     if after is None:
         return None
-    return after._replace(permutation=_composed(recorder, found, after))
+    return after._replace(permutation=composed(recorder, found, after))
 
 
 def _collected(
@@ -100,12 +160,3 @@ def _collected(
 def _collection(dimensions: int) -> ConversionTarget:
     """Return the coordinates of elements, in any order."""
     return ConversionTarget(without_order(coo(dimensions=dimensions)))
-
-
-def _composed(
-    recorder: Recorder, first: RecordedConversion, second: RecordedConversion
-) -> RecordedValue | None:
-    """Return the value indices in the source of the first of two conversions."""
-    if first.permutation is None or second.permutation is None:
-        return second.permutation
-    return recorder.compute(compose, first.permutation, second.permutation)

@@ -25,22 +25,29 @@ _CSC = ConversionTarget(csc())
 _BY_ROW, _BY_COLUMN = (ConversionTarget(without_order(each())) for each in (csr, csc))
 """CSR and CSC whose rows or columns have any order: CSC or CSR that is made from them is sorted."""
 
-_OF_MATRICES = ((CSR,), (_CSC,), (_BY_COLUMN, CSR), (_BY_ROW, _CSC))
+
+def compressed_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]:
+    """Return the formats of which each may sort the elements of a tensor alone, as they are tried."""
+    return ((CSR,), (_CSC,)) if dimensions == 2 else ()
+
+
+def sorting_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]:
+    """Return the sequences of formats that may sort distinct elements, in the order in which they are tried:
+    one format is tried before several, since each is a pass over all elements.
+
+    The sequences sort by one coordinate after the other, as a radix sort does.
+    """
+    if dimensions == 2:
+        return (*compressed_formats(dimensions), (_BY_COLUMN, CSR), (_BY_ROW, _CSC))
+    return (buckets_of_dimensions(dimensions),) if dimensions > 1 else ()
 
 
 @cache
-def sorting_formats(dimensions: int) -> tuple[tuple[ConversionTarget, ...], ...]:
-    """Return the sequences of formats that may sort the elements of a tensor, in the order in which they are
-    tried: one format is tried before several, since each is a pass over all elements.
-
-    A sequence of all dimensions sorts by the last coordinate first, as a radix sort does.
-    """
-    if dimensions == 2:
-        return _OF_MATRICES
-    if dimensions < 2:
-        return ()
-    buckets = [_buckets(dimensions, each) for each in reversed(range(dimensions))]
-    return (tuple(map(ConversionTarget, buckets)),)
+def buckets_of_dimensions(dimensions: int) -> tuple[ConversionTarget, ...]:
+    """Return the formats of which each sorts by one coordinate, the last one first."""
+    return tuple(
+        ConversionTarget(_buckets(dimensions, each)) for each in reversed(range(dimensions))
+    )
 
 
 def _buckets(dimensions: int, first: int) -> FormatDescription:

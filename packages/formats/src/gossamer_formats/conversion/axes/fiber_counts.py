@@ -52,13 +52,14 @@ def fiber_counts(target_axes: TargetAxes, parent: AxisSlot, keys: Sequence[str])
         return _counted_and_checked(target_axes, parent, keys)
     if parent.size.value == 1 and target_axes.loop.visits_all:
         return target_axes.recorder.compute(single_count, target_axes.source.value_count)
-    counts = _no_counts(target_axes, parent)
+    counts = no_counts(target_axes, parent)
     query = {"COUNT": ArrayArgument(counts, "int32", (parent.size.expr,))}
     run_query(target_axes, [increment("COUNT", parent.slot, "int32")], query)
     return counts
 
 
-def _no_counts(target_axes: TargetAxes, parent: AxisSlot) -> RecordedValue:
+def no_counts(target_axes: TargetAxes, parent: AxisSlot) -> RecordedValue:
+    """Return a number for each fiber, 0 at first."""
     return target_axes.recorder.compute(np.zeros, parent.size.value, np.int32)
 
 
@@ -110,7 +111,7 @@ def _counted_and_checked(
     if len(keys) > 1:
         raise NotDirectError("elements are not in order", needs_order=True)
     recorder, size = target_axes.recorder, parent.size
-    counts = _no_counts(target_axes, parent)
+    counts = no_counts(target_axes, parent)
     lasts = recorder.compute(np.full, size.value, -1, np.int64)
     flag = recorder.compute(np.zeros, 1, np.uint8)
     coordinate, fiber = coordinate_along(target_axes, keys[0]), index_var("g_")

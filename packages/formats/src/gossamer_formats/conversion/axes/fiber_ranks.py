@@ -20,9 +20,11 @@ from gossamer_formats.conversion.kernels.statements import (
     store,
     when,
 )
+from gossamer_formats.conversion.recording.branch import RecordedValue
+from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.storage import Array
-from gossamer_ir.core.build import ONE, add, index, index_var, sub
-from gossamer_ir.nodes import Axis, Expr
+from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
+from gossamer_ir.nodes import Axis, Expr, InRange
 
 
 class FiberRank(NamedTuple):
@@ -37,6 +39,8 @@ def rank_in_fiber(
     target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, fibers: MarkedFibers
 ) -> FiberRank:
     """Return the rank of an element's coordinate within its fiber."""
+    if fibers.slots is not None:
+        return _rank_of_slot(target_axes, axis, parent=parent, fibers=fibers, slots=fibers.slots)
     name, recorder, arguments = axis.name, target_axes.recorder, target_axes.arguments
     count = arguments.integer(f"N_listed_{name}", fibers.total)
     table = recorder.compute(_table_size, fibers.coordinates)
@@ -63,6 +67,29 @@ def rank_in_fiber(
     return FiberRank(
         rank, first, ElementBindings(statements=statements, starts=cell(last, index(-1)))
     )
+
+
+def _rank_of_slot(
+    target_axes: TargetAxes,
+    axis: Axis,
+    *,
+    parent: AxisSlot,
+    fibers: MarkedFibers,
+    slots: RecordedValue,
+) -> FiberRank:
+    """Return the rank of a slot that an array has for each element."""
+    name, arguments = axis.name, target_axes.arguments
+    count = arguments.integer(f"N_listed_{name}", fibers.total).expr
+    arguments.array(f"STARTS_{name}", fibers.offsets, "int32", add(parent.size.expr, ONE))
+    facts = (InRange(f"SLOTS_{name}", ZERO, count),)
+    arguments.array(f"SLOTS_{name}", slots, "int32", target_axes.loop.size.expr, facts)
+    first, rank = index_var(f"b_{name}"), index_var(f"r_{name}")
+    slot = load(f"SLOTS_{name}", VALUE_INDEX, "int32")
+    statements = (
+        let(first.name, load(f"STARTS_{name}", parent.slot, "int32")),
+        let(rank.name, sub(slot, first)),
+    )
+    return FiberRank(rank, first, ElementBindings(statements=statements))
 
 
 def _table_size(coordinates: Array) -> int:

@@ -57,7 +57,8 @@ from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
 
 class MarkedFibers(NamedTuple):
     """The first slot of each fiber and the coordinates of all fibers, of int32, and how many there are.
-    `slots`: the slot of the element at each value index of the source, if its fibers are not sorted."""
+    `slots`: the slot of the element at each value index of the source; None if it follows from the rank of
+    its coordinate, since fibers are sorted."""
 
     offsets: RecordedValue
     coordinates: RecordedValue
@@ -66,12 +67,12 @@ class MarkedFibers(NamedTuple):
 
 
 def marked_fibers(
-    target_axes: TargetAxes, axis: Axis, parent: AxisSlot, *, lists_slots: bool = False
-) -> MarkedFibers:
+    target_axes: TargetAxes, axis: Axis, parent: AxisSlot, *, lists_slots: bool
+) -> MarkedFibers | None:
     """Return the distinct coordinates along an axis in each fiber: sorted, or in the order in which they are
-    found, with the slots of elements.
+    found, with the slots of elements. None if elements of a fiber are not together.
 
-    Raises `NotDirectError` (`needs_order`) if elements of a fiber are not together.
+    Raises `NotDirectError` (`needs_order`) if it is known before that they are scattered.
     """
     # Known from the declarations: sorting first is then faster than a pass that is likely to fail.
     if _are_scattered(target_axes, axis, parent):
@@ -85,9 +86,9 @@ def marked_fibers(
     lists = _new_lists(target_axes, parent, lists_slots=lists_slots)
     _run_marking(target_axes, axis, parent=parent, lists=lists)
     if recorder.decide(_is_begun_again, lists.totals.array):
-        raise NotDirectError("elements of a fiber are not together", needs_order=True)
+        return None
     count = recorder.compute(first_of, lists.totals.array)
-    coordinates = recorder.compute(_first, lists.coordinates.array, count)
+    coordinates = recorder.compute(first_elements, lists.coordinates.array, count)
     if recorder.decide(_has_gone_back, lists.totals.array):
         begins = lists.begins.array
         lengths = recorder.compute(_lengths, begins, lists.ends.array)
@@ -116,7 +117,7 @@ class _Lists(NamedTuple):
 
 def _new_lists(target_axes: TargetAxes, parent: AxisSlot, *, lists_slots: bool) -> _Lists:
     recorder, value_count = target_axes.recorder, target_axes.source.value_count
-    capacity = recorder.compute(_capacity, value_count)
+    capacity = recorder.compute(list_capacity, value_count)
     coordinates = recorder.compute(np.empty, capacity, np.int32)
     totals = recorder.compute(np.zeros, 3, np.int64)
     begins = recorder.compute(np.zeros, parent.size.value, np.int32)
@@ -152,7 +153,9 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     end = store_end(parent.slot, get_cell("TOTAL"), "int32")
     statements = [
         *_begin_fiber(parent, may_go_back=not are_together),
-        *_mark(coordinate_along(target_axes, axis.name), lists_slots=lists.slots is not None),
+        *mark_coordinate(
+            coordinate_along(target_axes, axis.name), lists_slots=lists.slots is not None
+        ),
     ]
     tail = None
     if are_together and has_full_ancestors(target_axes, axis):
@@ -187,8 +190,9 @@ def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
     ]
 
 
-def _mark(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
-    """Return the statements that find the slot of an element: its mark is the slot after that."""
+def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
+    """Return the statements that list a coordinate unless it is marked in its fiber, which begins at slot
+    `BEGIN`: its mark is the slot after its own."""
     found, end, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
     is_marked = compare("gt", mark, get_cell("BEGIN"))
     statements: list[Stmt] = [
@@ -237,7 +241,7 @@ def _fits(value_count: int) -> bool:
     return value_count < limits_of("int32")[1]
 
 
-def _capacity(value_count: int) -> int:
+def list_capacity(value_count: int) -> int:
     """Return the number of coordinates that may be stored: one more, which is marked already."""
     return value_count + 1
 
@@ -255,7 +259,8 @@ def _lengths(begins: Array, ends: Array) -> Array:
     return ends[1:] - begins
 
 
-def _first(listed: Array, count: int) -> Array:
+def first_elements(listed: Array, count: int) -> Array:
+    """Return the coordinates that were listed."""
     return listed[:count]
 
 
@@ -263,7 +268,9 @@ def _are_scattered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> boo
     """Return whether the outermost loop varies a coordinate on which the fiber of an element does not depend:
     then hardly any fiber has its elements together."""
     of_fiber = _dimensions_of_fiber(target_axes, axis)
-    is_single = parent.size.value == 1 or not of_fiber
+    is_single = parent.size.value == 1 or all(
+        target_axes.source.shape[each] == 1 for each in of_fiber
+    )
     return (
         not is_single
         and bool(target_axes.order.digits)

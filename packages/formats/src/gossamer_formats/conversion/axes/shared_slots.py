@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
 from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.fiber_coordinates import fiber_coordinates
 from gossamer_formats.conversion.axes.fiber_offsets import fiber_offsets
 from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
-from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
 from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
 from gossamer_formats.conversion.axes.target_axes import AxisResult, CompressedAxis, TargetAxes
 from gossamer_formats.conversion.kernels.statements import load
@@ -19,7 +19,7 @@ from gossamer_ir.nodes import InRange
 def add_shared_slots(target_axes: TargetAxes, new: CompressedAxis, indptr: Indptr) -> AxisResult:
     """Return an axis whose slots are shared by elements."""
     axis, name, parent = new.axis, new.name, new.parent
-    fibers = marked_fibers(target_axes, axis, parent, lists_slots=not new.indices.sorted)
+    fibers = fiber_coordinates(target_axes, axis, parent, are_sorted=new.indices.sorted)
     offsets = fiber_offsets(target_axes, indptr, offsets=fibers.offsets, dtype="int32")
     largest = max(target_axes.sizes.value(axis.length) - 1, 0)
     coordinates = IndexArray(fibers.coordinates, "int32", largest)

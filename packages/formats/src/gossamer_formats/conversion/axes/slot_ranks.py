@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.fiber_coordinates import fiber_coordinates
 from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
 from gossamer_formats.conversion.axes.fiber_offsets import offsets_of_lengths
 from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
-from gossamer_formats.conversion.axes.marked_fibers import marked_fibers
 from gossamer_formats.conversion.axes.slots_in_fibers import slot_within, take_next
 from gossamer_formats.conversion.axes.target_axes import (
     TargetAxes,
@@ -186,7 +186,7 @@ def _own_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRank
 
 def _shared_ranks(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> SlotRanks:
     """Return the ranks of elements that share slots: those of their coordinates."""
-    fibers = marked_fibers(target_axes, axis, group)
+    fibers = fiber_coordinates(target_axes, axis, group, are_sorted=True)
     found = rank_in_fiber(target_axes, axis, parent=group, fibers=fibers)
     counts = target_axes.recorder.compute(np.diff, fibers.offsets)
     return SlotRanks(counts, found.rank, found.bindings, are_own=False)

@@ -43,17 +43,22 @@ def store_elements(
     target: ConversionTarget,
     *,
     duplicates: Duplicates = "sum",
+    drop_zeros: bool = False,
     index_dtype: str | None = None,
 ) -> ConvertedStorage:
     """Return a storage with elements of a source, which are sorted by their coordinates.
 
-    The other arguments are those of `convert_storage`.
+    `drop_zeros` leaves out sums of duplicates that are zero. The other arguments are those of
+    `convert_storage`.
     """
     values = source.values[elements.value_indices]
     repeats = distinct(elements.coordinates).firsts.size < values.size
     is_sum = repeats and duplicates == "sum"
     if repeats:
         elements, values = _merged(elements, values, duplicates)
+    if is_sum and drop_zeros:
+        others = np.flatnonzero(values)
+        elements, values = select_elements(elements, others), values[others]
     # Without what was derived from the description that declares no repetitions.
     if repeats and duplicates == "keep":
         target = replace(target, description=_with_repetitions(target.description), memo={})

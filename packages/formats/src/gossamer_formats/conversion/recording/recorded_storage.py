@@ -9,6 +9,7 @@ from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.memory.ownership import is_owned
+from gossamer_formats.permutation import compose
 from gossamer_formats.storage import (
     Storage,
     ancestors,
@@ -51,6 +52,15 @@ class RecordedConversion(NamedTuple):
     storage: RecordedStorage
     sizes: dict[str, int | RecordedValue]
     permutation: RecordedValue | None
+
+
+def composed(
+    recorder: Recorder, first: RecordedConversion, second: RecordedConversion
+) -> RecordedValue | None:
+    """Return the value indices in the source of the first of two conversions; None if one has none."""
+    if first.permutation is None or second.permutation is None:
+        return None
+    return recorder.compute(compose, first.permutation, second.permutation)
 
 
 def kind_sizes(storage: Storage) -> tuple[tuple[str, int], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
-from gossamer_formats.conversion.target.conversion_options import Zeros
+from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.dtypes import WIDE
 from gossamer_formats.conversion.target.element_options import ElementOptions
@@ -33,6 +33,7 @@ def conversion_kind(
     source: Storage,
     target: ConversionTarget,
     *,
+    duplicates: Duplicates,
     zeros: Zeros | None,
     index_dtype: str | None,
     wants_permutation: bool,
@@ -41,7 +42,7 @@ def conversion_kind(
 
     Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`.
     """
-    key = (source.description, zeros, index_dtype, wants_permutation)
+    key = (source.description, duplicates, zeros, index_dtype, wants_permutation)
     kind: ConversionKind | None = target.memo.get(key)
     if kind is None:
         # Checked once: whatever the checks depend on is in the key.
@@ -50,7 +51,10 @@ def conversion_kind(
         _require_index_dtype(index_dtype)
         is_filled = not stores_only_elements(source.description)
         drop_zeros = zeros == "drop" or (zeros is None and is_filled)
-        kind = ConversionKind(ElementOptions(drop_zeros, index_dtype, wants_permutation))
+        options = ElementOptions(
+            drop_zeros, index_dtype, wants_permutation, adds_repeated=duplicates == "sum"
+        )
+        kind = ConversionKind(options)
         put_bounded(target.memo, key, kind, limit=MAX_KINDS)
     return kind
 

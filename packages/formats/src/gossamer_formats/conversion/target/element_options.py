@@ -8,10 +8,11 @@ from typing import NamedTuple
 class ElementOptions(NamedTuple):
     """`drop_zeros` leaves out elements whose value is zero; `requires_order` refuses elements that are not
     sorted as the target says; `index_dtype=None` is int32; `in_one_kernel` refuses storages that need
-    several kernels."""
+    several kernels; `adds_repeated` adds elements with equal coordinates, which are refused otherwise."""
 
     drop_zeros: bool
     index_dtype: str | None
     wants_permutation: bool
     requires_order: bool = True
     in_one_kernel: bool = False
+    adds_repeated: bool = False

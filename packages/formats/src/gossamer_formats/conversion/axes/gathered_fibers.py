@@ -1,0 +1,164 @@
+"""The distinct coordinates in each fiber of elements that are scattered: these are first gathered fiber by
+fiber, by a counting sort.
+
+The rows of a group in any order are an example: the loop over the rows visits the group several times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.fiber_counts import no_counts
+from gossamer_formats.conversion.axes.fiber_offsets import (
+    ENDS,
+    new_ends,
+    offsets_of_lengths,
+    starts_of,
+    store_end,
+)
+from gossamer_formats.conversion.axes.marked_fibers import (
+    MarkedFibers,
+    first_elements,
+    list_capacity,
+    mark_coordinate,
+)
+from gossamer_formats.conversion.axes.run_query import run_query
+from gossamer_formats.conversion.axes.target_axes import (
+    TargetAxes,
+    coordinate_along,
+    length_of_axis,
+)
+from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
+from gossamer_formats.conversion.kernels.run_kernel import run_kernel
+from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
+from gossamer_formats.conversion.kernels.statements import (
+    cell,
+    get_cell,
+    increment,
+    let,
+    load,
+    loop,
+    set_cell,
+    store,
+)
+from gossamer_formats.conversion.recording.array_scalars import first_of
+from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
+from gossamer_ir.core.build import ONE, ZERO, add, index_var
+from gossamer_ir.nodes import Axis, Expr, Stmt
+
+_FIBER, _AT = index_var("g"), index_var("e")
+"""A fiber, and the place of an element among those that were gathered."""
+
+
+def gathered_fibers(
+    target_axes: TargetAxes, axis: Axis, parent: AxisSlot, *, are_sorted: bool
+) -> MarkedFibers:
+    """Return the distinct coordinates along an axis in each fiber, with the slots of elements."""
+    recorder, size = target_axes.recorder, target_axes.source.value_count
+    gathered = _gathered(target_axes, axis, parent)
+    totals = recorder.compute(np.zeros, 1, np.int64)
+    listed = recorder.compute(np.empty, recorder.compute(list_capacity, size), np.int32)
+    ends = new_ends(target_axes, parent, "int32")
+    length = length_of_axis(target_axes, axis)
+    found = {
+        "capacity": recorder.compute(list_capacity, size),
+        "MARK": ArrayArgument(
+            recorder.compute(np.zeros, length.value, np.int32), "int32", (length.expr,)
+        ),
+        "LISTED": ArrayArgument(listed, "int32", (index_var("capacity"),)),
+        "TOTALS": ArrayArgument(totals, "int64", (ONE,)),
+        ENDS: ends,
+    }
+    run_kernel(
+        recorder, _marking(parent.size.expr), {**target_axes.arguments.by_name, **gathered, **found}
+    )
+    count = recorder.compute(first_of, totals)
+    coordinates = recorder.compute(first_elements, listed, count)
+    if are_sorted:
+        sort_fibers(recorder, (coordinates, count), "int32", (ends.array, "int32"))
+    slots = recorder.compute(np.empty, size, np.int32)
+    ranks = recorder.compute(np.empty, length.value, np.int32)
+    found = {
+        "count": count,
+        "STARTS": ArrayArgument(ends.array, "int32", ends.shape),
+        "LISTED": ArrayArgument(coordinates, "int32", (index_var("count"),)),
+        "RANK": ArrayArgument(ranks, "int32", (length.expr,)),
+        "SLOTS": ArrayArgument(slots, "int32", (target_axes.loop.size.expr,)),
+    }
+    run_kernel(
+        recorder,
+        _assigning(parent.size.expr),
+        {**target_axes.arguments.by_name, **gathered, **found},
+    )
+    return MarkedFibers(ends.array, coordinates, count, slots)
+
+
+def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str, ArrayArgument]:
+    """Return the coordinates and value indices of elements fiber by fiber, and the offsets of fibers."""
+    recorder, count, fibers = target_axes.recorder, target_axes.source.value_count, parent.size.expr
+    counts = no_counts(target_axes, parent)
+    query = {"COUNT": ArrayArgument(counts, "int32", (fibers,))}
+    run_query(target_axes, [increment("COUNT", parent.slot, "int32")], query)
+    offsets = recorder.compute(offsets_of_lengths, counts, "int32")
+    starts = recorder.compute(starts_of, offsets)
+    found = {
+        "COORDINATES": recorder.compute(np.empty, count, np.int32),
+        "ELEMENTS": recorder.compute(np.empty, count, np.int32),
+    }
+    size = target_axes.loop.size.expr
+    gathered = {name: ArrayArgument(array, "int32", (size,)) for name, array in found.items()}
+    next_slots = recorder.compute(np.copy, starts)
+    fiber, at = index_var("g_"), index_var("at_")
+    statements: list[Stmt] = [
+        let(fiber.name, parent.slot),
+        let(at.name, load("NEXT", fiber, "int32")),
+        store("NEXT", fiber, add(at, ONE), "int32"),
+        store("COORDINATES", at, coordinate_along(target_axes, axis.name), "int32"),
+        store("ELEMENTS", at, VALUE_INDEX, "int32"),
+    ]
+    taken = {"NEXT": ArrayArgument(next_slots, "int32", (fibers,))}
+    run_query(target_axes, statements, {**taken, **gathered})
+    return {**gathered, "OFFSETS": ArrayArgument(offsets, "int32", (add(fibers, ONE),))}
+
+
+def _marking(fibers: Expr) -> list[Stmt]:
+    """Return the kernel that lists the distinct coordinates of each fiber."""
+    body = [
+        set_cell("BEGIN", get_cell("TOTAL")),
+        _over_elements(mark_coordinate(_coordinate(), lists_slots=False)),
+        store_end(_FIBER, get_cell("TOTAL"), "int32"),
+    ]
+    return [
+        *cell("TOTAL", ZERO),
+        *cell("BEGIN", ZERO),
+        loop(_FIBER.name, ZERO, fibers, body),
+        store("TOTALS", ZERO, get_cell("TOTAL")),
+    ]
+
+
+def _assigning(fibers: Expr) -> list[Stmt]:
+    """Return the kernel that finds the slot of each element: a table has those of one fiber at a time."""
+    slot = index_var("s")
+    end = load("STARTS", add(_FIBER, ONE), "int32")
+    of_coordinate = load("RANK", _coordinate(), "int32")
+    body = [
+        loop(
+            slot.name,
+            load("STARTS", _FIBER, "int32"),
+            end,
+            [store("RANK", load("LISTED", slot, "int32"), slot, "int32")],
+        ),
+        _over_elements([store("SLOTS", load("ELEMENTS", _AT, "int32"), of_coordinate, "int32")]),
+    ]
+    return [loop(_FIBER.name, ZERO, fibers, body)]
+
+
+def _over_elements(body: list[Stmt]) -> Stmt:
+    """Return the loop over the elements of a fiber."""
+    first, end = (load("OFFSETS", at, "int32") for at in (_FIBER, add(_FIBER, ONE)))
+    return loop(_AT.name, first, end, body)
+
+
+def _coordinate() -> Expr:
+    return load("COORDINATES", _AT, "int32")
