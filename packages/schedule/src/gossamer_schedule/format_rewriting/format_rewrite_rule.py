@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from msgspec.structs import replace
 
@@ -22,6 +22,9 @@ SAMPLES = (1, 2, 3, 5)
 """The values of all symbolic sizes for which the maps of a rule are tested."""
 
 Map: TypeAlias = IndexMap | Callable[..., Any]
+Description: TypeAlias = FormatDescription | str | Callable[..., Any]
+AxisMap: TypeAlias = Mapping[str, Sequence[str]]
+"""The new axes of each axis."""
 
 
 class FormatRewriteRule:
@@ -72,23 +75,54 @@ class FormatRewriteRule:
     (('I', 'J'), ('IO', 'JO', 'II', 'JI'))
     """
 
+    @overload
+    def __init__(
+        self,
+        name: str,
+        new_format_desc: Description,
+        buffers_to_rewrite: Sequence[str],
+        axes_before_rewrite: Sequence[str],
+        axes_after_rewrite: Sequence[str],
+        axis_map: AxisMap,
+        idx_map: Map,
+        inv_idx_map: Map,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        new_format_desc: Description,
+        buffers_to_rewrite: Sequence[str],
+        axis_map: AxisMap,
+        idx_map: Map,
+        inv_idx_map: Map,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self, name: str, new_format_desc: Description, buffers_to_rewrite: Sequence[str]
+    ) -> None: ...
+
     @typed
     def __init__(
         self,
         name: str,
-        new_format_desc: FormatDescription | str | Callable[..., Any],
+        new_format_desc: Description,
         buffers_to_rewrite: Sequence[str],
-        *maps: Any,
+        *maps: Sequence[str] | AxisMap | Map | None,
         axes_before_rewrite: Sequence[str] | None = None,
         axes_after_rewrite: Sequence[str] | None = None,
-        axis_map: Mapping[str, Sequence[str]] | None = None,
+        axis_map: AxisMap | None = None,
         idx_map: Map | None = None,
         inv_idx_map: Map | None = None,
     ) -> None:
         self.name = name
         self.buffers_to_rewrite = tuple(buffers_to_rewrite)
-        # By their number, since the axes come before the maps if they are given.
-        match maps:
+        # The annotation is that of all of them together: their number tells which is which, since the axes
+        # come before the maps if they are given.
+        positional: tuple[Any, ...] = maps
+        match positional:
             case ():
                 pass
             case (axis_map, idx_map, inv_idx_map):
@@ -116,7 +150,7 @@ class FormatRewriteRule:
         self._require_axes(axis_map)
         self.description = self._with_map(axis_map, idx_map, inv_idx_map)
 
-    def _require_axes(self, axis_map: Mapping[str, Sequence[str]]) -> None:
+    def _require_axes(self, axis_map: AxisMap) -> None:
         before, after = self.axes_before_rewrite or (), self.axes_after_rewrite
         mapped = [axis for axes in axis_map.values() for axis in axes]
         if sorted(after) != sorted(self.description.buffer.axes):
@@ -130,9 +164,7 @@ class FormatRewriteRule:
                 f"to {', '.join(after)}, each once."
             )
 
-    def _with_map(
-        self, axis_map: Mapping[str, Sequence[str]], idx_map: Map, inv_idx_map: Map
-    ) -> FormatDescription:
+    def _with_map(self, axis_map: AxisMap, idx_map: Map, inv_idx_map: Map) -> FormatDescription:
         """Return the description with the map from its indices to those before the rewrite."""
         described, before = self.description, self.axes_before_rewrite or ()
         sizes = [param.name for param in described.params if param.dtype != "handle"]
@@ -166,7 +198,7 @@ class FormatRewriteRule:
         return replace(described, map=ordered, shape=_shape(described, ordered))
 
 
-def _description(given: FormatDescription | str | Callable[..., Any]) -> FormatDescription:
+def _description(given: Description) -> FormatDescription:
     if isinstance(given, FormatDescription):
         return given
     if not isinstance(given, str) and not callable(given):
