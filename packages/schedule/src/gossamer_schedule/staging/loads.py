@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -29,7 +29,6 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Load,
     Node,
-    Stmt,
     Store,
     Unary,
 )
@@ -37,8 +36,15 @@ from gossamer_ir.traversal.substitute import resolve
 from gossamer_ir.traversal.walk import children
 from gossamer_schedule.cursor.cursor_at import Cursor
 
+HEADERS = (Allocate, Block, For)
+"""The statements whose own expressions are ranges, sizes and predicates."""
+
 Conjunction: TypeAlias = tuple[Expr, ...]
 ElementIndices: TypeAlias = tuple[Expr, ...]
+_Evaluation: TypeAlias = tuple[Any, Conjunction]
+"""An expression and the conditions under which it is evaluated."""
+
+_Test: TypeAlias = Callable[[Node], bool]
 
 
 class ConditionalLoad(msgspec.Struct, frozen=True):
@@ -52,7 +58,7 @@ class ConditionalLoad(msgspec.Struct, frozen=True):
 
 def loads_of(cursor: Cursor, buffer: str) -> tuple[ConditionalLoad, ...]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads."""
-    return _distinct_loads(_LoadCollector(buffer).collect(cursor.node))
+    return _distinct_loads(_evaluations(cursor.node, _is_load_of(buffer)))
 
 
 def loads_and_stores_of(
@@ -60,8 +66,8 @@ def loads_and_stores_of(
 ) -> tuple[tuple[ConditionalLoad, ...], frozenset[ElementIndices]]:
     """Return the distinct elements of the buffer that the body of the block at a cursor loads or stores, and
     the indices of those that it stores."""
-    stored = list(_StoreCollector(buffer, dtype).collect(cursor.node))
-    loads = chain(_LoadCollector(buffer).collect(cursor.node), stored)
+    stored = list(_stored_elements(cursor.node, buffer, dtype))
+    loads = chain(_evaluations(cursor.node, _is_load_of(buffer)), stored)
     return _distinct_loads(loads), frozenset([load.indices for load, _ in stored])
 
 
@@ -71,11 +77,11 @@ def evaluation_condition(cursor: Cursor, expr: Expr) -> Expr | None:
 
     Occurrences in the headers of loops, blocks and allocations are not counted.
     """
-    evaluations = _EvaluationCollector(expr).collect(cursor.node)
+    evaluations = _evaluations(cursor.node, lambda node: node == expr, in_headers=False)
     return _disjunction([conditions for _, conditions in evaluations])
 
 
-def _distinct_loads(loads: Iterable[tuple[Any, Conjunction]]) -> tuple[ConditionalLoad, ...]:
+def _distinct_loads(loads: Iterable[_Evaluation]) -> tuple[ConditionalLoad, ...]:
     by_indices: dict[tuple[Expr, ...], tuple[str, list[Conjunction]]] = {}
     for load, conditions in loads:
         _, cases = by_indices.setdefault(load.indices, (load.dtype, []))
@@ -149,88 +155,60 @@ def _init_nest(block: Block, at: _Place) -> tuple[LoopOrCondition, ...]:
     return (*without_loops(within, loops_outside_init(enclosed)), *own)
 
 
-class _LoadCollector:
-    """Collects the loads of a buffer in a block, each with the conditions under which it is evaluated."""
-
-    def __init__(self, buffer: str) -> None:
-        self._buffer = buffer
-
-    def collect(self, block: Block) -> Iterator[tuple[Any, Conjunction]]:
-        """Yield the loads in the body of a block."""
-        start = _BlockContext()
-        for at in statements_in_context(block.body, start, _context_inside, values={}):
-            yield from self._own(at.statement, at.values, at.context.conditions())
-            if isinstance(at.statement, Block) and at.statement.init:
-                yield from self._init_header(at.statement, at)
-
-    def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
-    ) -> Iterator[tuple[Any, Conjunction]]:
-        """Yield the loads in the expressions of a statement itself."""
-        for part in effects_of(statement).evaluates:
-            yield from self._expression(resolve(part, values), conditions)
-
-    def _init_header(self, block: Block, at: _Place) -> Iterator[tuple[Any, Conjunction]]:
-        """Yield the loads in the bounds and conditions around an init, which are evaluated for it, too."""
-        conditions = at.context.above
-        for part in _init_nest(block, at):
-            for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
-                yield from self._expression(expr, conditions)
-            conditions = (*conditions, *_conditions_of(part))
-
-    def _is_match(self, expr: Node) -> bool:
-        return isinstance(expr, Load) and expr.buffer == self._buffer
-
-    def _expression(self, expr: Node, conditions: Conjunction) -> Iterator[tuple[Any, Conjunction]]:
-        match expr:
-            case IfThenElse():
-                yield from self._expression(expr.condition, conditions)
-                yield from self._expression(expr.if_true, (*conditions, expr.condition))
-                # Only the branch that is taken is evaluated.
-                negated = Unary("not", expr.condition)
-                yield from self._expression(expr.if_false, (*conditions, negated))
-            case _:
-                if self._is_match(expr):
-                    yield expr, conditions
-                for child in children(expr):
-                    yield from self._expression(child, conditions)
+def _statements(block: Block) -> Iterator[_Place]:
+    """Yield the statements in the body of a block."""
+    return statements_in_context(block.body, _BlockContext(), _context_inside, values={})
 
 
-class _StoreCollector(_LoadCollector):
-    """Collects the stores to a buffer, each as a load of its element."""
-
-    def __init__(self, buffer: str, dtype: str) -> None:
-        super().__init__(buffer)
-        self._dtype = dtype
-
-    def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
-    ) -> Iterator[tuple[Any, Conjunction]]:
-        if isinstance(statement, Store) and statement.buffer == self._buffer:
-            on = () if statement.predicate is None else (resolve(statement.predicate, values),)
-            indices = tuple(resolve(at, values) for at in statement.indices)
-            yield Load(self._buffer, indices, self._dtype), (*conditions, *on)
+def _evaluations(
+    block: Block, is_match: _Test, *, in_headers: bool = True
+) -> Iterator[_Evaluation]:
+    """Yield the matching expressions in the body of a block; those of `HEADERS` only if `in_headers`."""
+    for at in _statements(block):
+        if in_headers or not isinstance(at.statement, HEADERS):
+            conditions = at.context.conditions()
+            for part in effects_of(at.statement).evaluates:
+                yield from _matches(resolve(part, at.values), conditions, is_match)
+        if isinstance(at.statement, Block) and at.statement.init:
+            yield from _matches_around_init(at.statement, at, is_match)
 
 
-HEADERS = (Allocate, Block, For)
-"""The statements whose own expressions are ranges, sizes and predicates."""
+def _matches_around_init(block: Block, at: _Place, is_match: _Test) -> Iterator[_Evaluation]:
+    """Yield the matches in the bounds and conditions around an init, which are evaluated for it, too."""
+    conditions = at.context.above
+    for part in _init_nest(block, at):
+        for expr in (part.start, part.extent) if isinstance(part, For) else (part,):
+            yield from _matches(expr, conditions, is_match)
+        conditions = (*conditions, *_conditions_of(part))
 
 
-class _EvaluationCollector(_LoadCollector):
-    """Collects the evaluations of an expression outside of `HEADERS`."""
+def _matches(expr: Node, conditions: Conjunction, is_match: _Test) -> Iterator[_Evaluation]:
+    """Yield the matching parts of an expression that is evaluated under some conditions."""
+    if isinstance(expr, IfThenElse):
+        # Only the branch that is taken is evaluated.
+        negated = Unary("not", expr.condition)
+        yield from _matches(expr.condition, conditions, is_match)
+        yield from _matches(expr.if_true, (*conditions, expr.condition), is_match)
+        yield from _matches(expr.if_false, (*conditions, negated), is_match)
+        return
+    if is_match(expr):
+        yield expr, conditions
+    for child in children(expr):
+        yield from _matches(child, conditions, is_match)
 
-    def __init__(self, expr: Expr) -> None:
-        super().__init__("")
-        self._expr = expr
 
-    def _is_match(self, expr: Node) -> bool:
-        return expr == self._expr
+def _is_load_of(buffer: str) -> _Test:
+    return lambda node: isinstance(node, Load) and node.buffer == buffer
 
-    def _own(
-        self, statement: Stmt, values: Mapping[str, Expr], conditions: Conjunction
-    ) -> Iterator[tuple[Any, Conjunction]]:
-        if not isinstance(statement, HEADERS):
-            yield from super()._own(statement, values, conditions)
+
+def _stored_elements(block: Block, buffer: str, dtype: str) -> Iterator[_Evaluation]:
+    """Yield the elements that a block stores to a buffer, each as a load of it."""
+    for at in _statements(block):
+        store = at.statement
+        if isinstance(store, Store) and store.buffer == buffer:
+            on = () if store.predicate is None else (resolve(store.predicate, at.values),)
+            indices = tuple(resolve(index, at.values) for index in store.indices)
+            yield Load(buffer, indices, dtype), (*at.context.conditions(), *on)
 
 
 def _resolved_header(part: LoopOrCondition, values: Mapping[str, Expr]) -> LoopOrCondition:
