@@ -88,7 +88,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "llvm.floormod": "an operation that the dtype of its operands does not have",
         "llvm.call.*": "a function that the target has no instruction for and that was not "
         "lowered to arithmetic",
-        "llvm.lanes": "a number of lanes that is not 2, 4, 8, 16, 32 or 64",
+        "llvm.lanes": "a number of lanes, or a multiple of vscale, that is not 2, 4, 8, 16, 32 or 64",
         "llvm.scalable": "scalable vectors on a target without them",
         "llvm.scope.*": "a storage scope of GPUs",
         "llvm.for.*": "a loop that is still parallel, vectorized, unrolled, bound to threads or "

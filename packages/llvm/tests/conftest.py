@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer_ir.core.build import index, index_var
+from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Buffer, For, Function, Module, Param
 from gossamer_llvm import Abi, emit
 
@@ -53,6 +55,12 @@ def text():
 @pytest.fixture
 def scalable():
     return SCALABLE
+
+
+@pytest.fixture
+def all_functions():
+    """The properties of a CPU with scalable vectors and all functions as instructions, as AArch64 has."""
+    return replace(SCALABLE, functions=INSTRUCTIONS, half_conversions=True)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def workspace_address(workspace: str, field: str) -> str:
 
 
 LANE_COUNTS = (2, 4, 8, 16, 32, 64)
-"""The lane counts that are passed to LLVM; it aborts the process for some others."""
+"""The lane counts, or multiples of vscale, that are passed to LLVM; it aborts the process for some others."""
 
 
 INSERTED_LANES = 8

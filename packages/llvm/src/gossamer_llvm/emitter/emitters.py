@@ -74,21 +74,20 @@ class ModuleEmitter(msgspec.Struct):
         if dtype in self.checked:
             return
         kind = DType.parse(dtype)
-        if kind.scalable and not self.abi.scalable:
-            raise UnsupportedError(
-                "llvm.scalable", f"The target has no scalable vectors, such as '{dtype}'."
-            )
-        if (
-            kind.is_vector
-            and kind.lanes not in LANE_COUNTS
-            and not (kind.scalable and kind.lanes == 1)
-        ):
+        if kind.scalable:
+            self.require_scalable(f"such as '{dtype}'")
+        if kind.is_vector and kind.lanes not in LANE_COUNTS:
             expected = ", ".join(map(str, LANE_COUNTS))
             raise UnsupportedError(
                 "llvm.lanes",
                 f"'{dtype}' has {kind.lanes} lanes; expected one of {expected}.",
             )
         self.checked.add(dtype)
+
+    def require_scalable(self, what: str) -> None:
+        """Raise `UnsupportedError` (`llvm.scalable`) if the target has no scalable vectors."""
+        if not self.abi.scalable:
+            raise UnsupportedError("llvm.scalable", f"The target has no scalable vectors, {what}.")
 
     def declare(self, result: str, function: str, arguments: str) -> None:
         """Declare an external function once; arguments as `TYPE X, ...`."""

@@ -9,7 +9,6 @@ from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
@@ -229,8 +228,4 @@ def _element_pointer(
 
 
 def _require_vector_dtype(emitter: FunctionEmitter, ramp: Ramp) -> None:
-    lanes = DType("int64", ramp.lanes.count, ramp.lanes.scalable)
-    # LLVM's code generator does not lower all operations on vectors of vscale x 1 lanes.
-    if lanes.scalable and lanes.lanes == 1:
-        raise UnsupportedError("llvm.lanes", "A vector of vscale lanes is not supported yet.")
-    emitter.unit.require_dtype(lanes.text)
+    emitter.unit.require_dtype(DType("int64", ramp.lanes.count, ramp.lanes.scalable).text)

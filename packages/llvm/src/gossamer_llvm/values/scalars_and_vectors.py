@@ -73,7 +73,7 @@ def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
 
 def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
     """Emit vscale, which the processor provides at run time."""
-    _require_lanes(emitter, Lanes(1, scalable=True))
+    emitter.unit.require_scalable("whose lanes vscale counts")
     return Value(emitter.call("i64", "llvm.vscale.i64", ""), "int64")
 
 
@@ -159,7 +159,3 @@ def _vector_dtype(emitter: FunctionEmitter, value: Value, lanes: Lanes) -> str:
     dtype = DType(value.dtype, lanes.count, lanes.scalable).text
     emitter.unit.require_dtype(dtype)
     return dtype
-
-
-def _require_lanes(emitter: FunctionEmitter, lanes: Lanes) -> None:
-    emitter.unit.require_dtype(DType("int64", lanes.count, lanes.scalable).text)
