@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from gossamer_generic_cpu.codegen.compiler import parse
 from gossamer_generic_cpu.loading.loader import load_object
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
+from gossamer_llvm.optimization import parse
 
 _TEXT = """
 %region = type { i64, i64, i64, i64, i64, ptr, i32 }  ; ticket, chunks, done, steps, calls, parallel, inner

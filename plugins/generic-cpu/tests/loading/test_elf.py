@@ -10,7 +10,6 @@ import sys
 import pytest
 
 from gossamer_backend.elf_records import header_of, sections_of
-from gossamer_generic_cpu.codegen.compiler import parse
 from gossamer_generic_cpu.loading.elf import can_place_code, place_code
 from gossamer_generic_cpu.loading.linker import link_object
 from gossamer_generic_cpu.loading.loader import load_object
@@ -18,6 +17,7 @@ from gossamer_generic_cpu.target.host import host
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
 from gossamer_ir.errors import ArgumentError
+from gossamer_llvm.optimization import parse
 
 pytestmark = pytest.mark.skipif(not can_place_code(), reason="another system than x86-64 Linux")
 

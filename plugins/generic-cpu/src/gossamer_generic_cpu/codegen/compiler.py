@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from gossamer_generic_cpu.codegen.passes import optimize
 from gossamer_generic_cpu.codegen.single_lane_stores import (
     has_stores_to_scalarize,
     scalarize_single_lane_stores,
@@ -18,10 +17,10 @@ from gossamer_generic_cpu.target.cpus import gathers_of, resolve_cpu
 from gossamer_generic_cpu.target.llvm_cpu import Cpu
 from gossamer_generic_cpu.target.machine import data_layout, target_machine, triple
 from gossamer_ir.core.math_functions import INSTRUCTIONS, instructions_with
-from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_llvm import INSERTED_LANES, Abi, emit
+from gossamer_llvm.optimization import optimize, parse
 
 
 class Compiled(NamedTuple):
@@ -78,16 +77,6 @@ def object_code(module: Module, target: Target) -> Compiled:
     steps = zip(("emit", "parse", "optimize", "codegen"), marks, marks[1:], strict=False)
     times = tuple((f"{step}_ms", f"{1000 * (end - start):.3f}") for step, start, end in steps)
     return Compiled(code, times)
-
-
-def parse(text: str) -> llvm.ModuleRef:
-    """Parse and verify LLVM IR; if LLVM refuses it, the emitter has a bug."""
-    try:
-        module = llvm.parse_assembly(text)
-        module.verify()
-    except RuntimeError as error:
-        raise InternalError(f"LLVM refuses the emitted text: {error}") from error
-    return module
 
 
 def _optimized(parsed: llvm.ModuleRef, text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:

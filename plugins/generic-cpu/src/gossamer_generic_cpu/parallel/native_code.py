@@ -65,9 +65,9 @@ def _object_code(text: str, symbol: str) -> bytes:
 
 
 def _compiled(text: str) -> bytes:
-    from gossamer_generic_cpu.codegen.compiler import parse
     from gossamer_generic_cpu.target.llvm_cpu import Cpu
     from gossamer_generic_cpu.target.machine import target_machine, triple
+    from gossamer_llvm.optimization import parse
 
     # For all CPUs of the architecture, since the cache may be shared between machines.
     any_cpu = Cpu("generic", "", frozenset())

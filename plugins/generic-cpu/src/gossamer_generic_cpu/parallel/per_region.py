@@ -8,11 +8,11 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from gossamer_generic_cpu.codegen.compiler import parse
 from gossamer_generic_cpu.loading.loader import load_object
 from gossamer_generic_cpu.parallel.native_code import read_llvm_file
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
+from gossamer_llvm.optimization import parse
 
 SYMBOL = "gossamer_parallel"
 

@@ -1,6 +1,7 @@
-"""The LLVM passes between emission and code generation.
+"""From the text of LLVM IR to an optimized module: the passes between emission and code generation.
 
-They were chosen by measurement (`benchmarks/codegen_time.py`), and do what the emitter leaves undone.
+Backends that compile with LLVM share this module, the only one of the package that imports LLVM. The passes
+were chosen by measurement (`benchmarks/codegen_time.py`), and do what the emitter leaves undone.
 Others seldom find anything: code generation does strength reduction of address computations itself, and the
 emitter rotates loops and shares equal computations. (NewGVN would find a few more, but it aborts the process
 on some large functions, where LLVM's assertion that it converges fails.)
@@ -9,6 +10,18 @@ on some large functions, where LLVM's assertion that it converges fails.)
 from __future__ import annotations
 
 import llvmlite.binding as llvm
+
+from gossamer_ir.errors import InternalError
+
+
+def parse(text: str) -> llvm.ModuleRef:
+    """Parse and verify LLVM IR; if LLVM refuses it, the emitter has a bug."""
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"LLVM refuses the emitted text: {error}") from error
+    return module
 
 
 def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
