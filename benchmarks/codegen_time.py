@@ -16,14 +16,14 @@ from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
-ROOT = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[1]
 ROUNDS = 21
 STEPS = ("emit", "parse", "optimize", "codegen", "load")
 
 
 def hand_built() -> dict[str, Module]:
     """Return the modules of the backend's tests: SpMM for the given features, and SpMV."""
-    path = ROOT / "plugins" / "generic-cpu" / "tests" / "conftest.py"
+    path = REPOSITORY / "plugins" / "generic-cpu" / "tests" / "conftest.py"
     spec = importlib.util.spec_from_file_location("hand_built", path)
     assert spec is not None
     assert spec.loader is not None
@@ -33,7 +33,7 @@ def hand_built() -> dict[str, Module]:
     return {f"spmm K={features}": tests.spmm(features), "spmv": tests.spmv()}
 
 
-def measure(module: Module) -> dict[str, float]:
+def median_times(module: Module) -> dict[str, float]:
     """Return the median of each step."""
     backend = GenericCpu()
     times: dict[str, list[float]] = {step: [] for step in STEPS}
@@ -51,7 +51,7 @@ def main() -> None:
     """Print one line for each kernel."""
     print(f"{'kernel':12}", *(f"{step:>9}" for step in (*STEPS, "total")))
     for name, module in hand_built().items():
-        times_of_steps = measure(module)
+        times_of_steps = median_times(module)
         values = [*times_of_steps.values(), sum(times_of_steps.values())]
         print(f"{name:12}", *(f"{value:9.2f}" for value in values))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.contenders import CHOSEN, OURS
 from benchmarks.matrices import GENERATED, KINDS
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from benchmarks.records import Cell
 
 LIBRARIES = ("mkl", "scipy", "numba", "torch")
@@ -105,7 +105,7 @@ class Outcome:
     @property
     def absent(self) -> list[str]:
         """The parts of the goal that were not measured: contenders, features, dtypes, numbers of threads."""
-        usual = OPERATORS[self.goal.op]
+        usual = PROBLEMS[self.goal.op]
         measured = {name for cell in self.cells for name in cell.figures}
         parts = (
             ("", self.goal.expected, measured),

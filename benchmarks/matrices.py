@@ -101,17 +101,19 @@ def load_matrix(name: str, dtype: str = "float32") -> BenchmarkMatrix:
     if name in GENERATED_BLOCKS:
         return random_blocks(name, *GENERATED_BLOCKS[name], dtype=dtype)
     if name in GENERATED_MASKS:
-        return matrix_of(name, mask(*GENERATED_MASKS[name]), dtype)
+        return canonical_matrix(name, mask(*GENERATED_MASKS[name]), dtype)
     if name in GENERATED:
         from gossamer.comparison.graphs import power_law
         from gossamer_formats import to_scipy
 
-        return matrix_of(name, sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))), dtype)
+        return canonical_matrix(
+            name, sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))), dtype
+        )
     path = datasets_folder() / f"{SWEEP_FILE if name in SWEEP else name}.npz"
     if not path.exists():
         raise MissingMatrixError(f"{path} does not exist (GOSSAMER_DATASETS names the folder)")
-    stored = pruned(path, SWEEP[name]) if name in SWEEP else sparse.load_npz(path)
-    return matrix_of(name, sparse.csr_matrix(stored), dtype)
+    stored = read_pruned(path, SWEEP[name]) if name in SWEEP else sparse.load_npz(path)
+    return canonical_matrix(name, sparse.csr_matrix(stored), dtype)
 
 
 def available(names: Iterable[str]) -> Iterator[str]:
@@ -128,7 +130,7 @@ def available(names: Iterable[str]) -> Iterator[str]:
         yield name
 
 
-def pruned(path: Path, key: str) -> sparse.csr_matrix:
+def read_pruned(path: Path, key: str) -> sparse.csr_matrix:
     """Return the pattern of a matrix in a file of several, which has a bit for each element."""
     with np.load(path) as file:
         rows, columns = map(int, file[f"{key}.shape"])
@@ -136,7 +138,9 @@ def pruned(path: Path, key: str) -> sparse.csr_matrix:
     return sparse.csr_matrix(bits.reshape(rows, columns).astype(np.float32))
 
 
-def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> BenchmarkMatrix:
+def canonical_matrix(
+    name: str, matrix: sparse.csr_matrix, dtype: str = "float32"
+) -> BenchmarkMatrix:
     """Return canonical CSR in the dtype with int32 indices; constant values are replaced."""
     matrix = sparse.csr_matrix(matrix.astype(dtype))
     matrix.sum_duplicates()
@@ -146,10 +150,10 @@ def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> B
         matrix.data = (0.5 + random.random(matrix.nnz)).astype(dtype)
     matrix.indices = matrix.indices.astype(np.int32)
     matrix.indptr = matrix.indptr.astype(np.int32)
-    return BenchmarkMatrix(name, kind_of(name), matrix)
+    return BenchmarkMatrix(name, matrix_kind(name), matrix)
 
 
-def kind_of(name: str) -> Kind:
+def matrix_kind(name: str) -> Kind:
     """Return the kind of a matrix, by default a graph."""
     return next((kind for kind, names in KINDS.items() if name in names), "graph")
 

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Description: TypeAlias = dict[str, Any]
+CaseFields: TypeAlias = dict[str, Any]
 """The parts of a case that are not arrays, as JSON."""
 
-PARTS = ("indptr", "indices", "data")
+CSR_ARRAYS = ("indptr", "indices", "data")
 
 LINE_BYTES = 64
 
@@ -77,11 +77,11 @@ def aligned_copy(array: Array, *, offset: int) -> Array:
     return copy
 
 
-def write_case(case: OperatorCase, folder: Path) -> Description:
+def write_case(case: OperatorCase, folder: Path) -> CaseFields:
     """Write the arrays to a folder and return the rest."""
-    save(folder, "csr", case.csr)
+    save_arrays(folder, "csr", case.csr)
     if case.bsr is not None:
-        save(folder, "bsr", case.bsr)
+        save_arrays(folder, "bsr", case.bsr)
     for number, operand in enumerate(case.operands):
         np.save(folder / f"operand{number}.npy", operand)
     return {
@@ -94,30 +94,30 @@ def write_case(case: OperatorCase, folder: Path) -> Description:
     }
 
 
-def read_case(folder: Path, description: Description) -> OperatorCase:
+def read_case(folder: Path, description: CaseFields) -> OperatorCase:
     """Read a case that `write_case` has written."""
     shape = tuple(description["shape"])
     has_blocks = description["has_blocks"]
     return OperatorCase(
         op=description["op"],
         operator=description["operator"],
-        csr=sparse.csr_matrix(load(folder, "csr"), shape=shape),
+        csr=sparse.csr_matrix(load_arrays(folder, "csr"), shape=shape),
         operands=tuple(
             aligned_copy(np.load(folder / f"operand{number}.npy"), offset=OPERAND_OFFSET)
             for number in range(description["operands"])
         ),
         result_shape=tuple(description["result_shape"]),
-        bsr=sparse.bsr_matrix(load(folder, "bsr"), shape=shape) if has_blocks else None,
+        bsr=sparse.bsr_matrix(load_arrays(folder, "bsr"), shape=shape) if has_blocks else None,
     )
 
 
-def save(folder: Path, name: str, matrix: Any) -> None:
+def save_arrays(folder: Path, name: str, matrix: Any) -> None:
     """Write the three arrays of a matrix."""
-    for part in PARTS:
+    for part in CSR_ARRAYS:
         np.save(folder / f"{name}-{part}.npy", getattr(matrix, part))
 
 
-def load(folder: Path, name: str) -> tuple[Array, Array, Array]:
+def load_arrays(folder: Path, name: str) -> tuple[Array, Array, Array]:
     """Return data, indices and indptr of a matrix, as SciPy's constructors take them."""
-    indptr, indices, data = (np.load(folder / f"{name}-{part}.npy") for part in PARTS)
+    indptr, indices, data = (np.load(folder / f"{name}-{part}.npy") for part in CSR_ARRAYS)
     return data, indices, indptr

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from benchmarks import contenders
 from benchmarks.harness.rounds import SamplingPlan
-from benchmarks.harness.tasks import MAX_BYTES, Selection
+from benchmarks.harness.tasks import MAX_CASE_BYTES, Selection
 from benchmarks.matrices import NAMES
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from benchmarks.ordered_parts import PARTS
 from benchmarks.parts import kernels
-from benchmarks.parts.helpers.part import Part
+from benchmarks.parts.helpers.part import RunPart
 from benchmarks.run_files import RESULTS
 
 QUICK_MATRICES = (
@@ -32,7 +32,7 @@ PLACES = ("command", "output", "python", "variants", "no_save")
 REPEATED = {"parts", "rounds", "budget", "machine"}
 """Options that do not select what is measured in a part. A run with them replaces an earlier one without."""
 
-Value = TypeVar("Value")
+V = TypeVar("V")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,7 +70,7 @@ def part_lines() -> str:
 def add_selection(run: argparse.ArgumentParser) -> None:
     """Add the options that select what to measure."""
     add = run.add_argument
-    add("--op", nargs="+", choices=tuple(OPERATORS), default=list(OPERATORS))
+    add("--op", nargs="+", choices=tuple(PROBLEMS), default=list(PROBLEMS))
     add("--matrix", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     add("--features", nargs="+", type=positive, metavar="K", help="of the dense operands")
     add("--threads", nargs="+", type=positive)
@@ -90,7 +90,7 @@ def add_manner(run: argparse.ArgumentParser) -> None:
     add = run.add_argument
     add("--rounds", type=positive, help="samples of each contender (5, quick 3)")
     add("--budget", type=float, metavar="S", help="most seconds for the rounds of a batch (120)")
-    most = MAX_BYTES // 10**6
+    most = MAX_CASE_BYTES // 10**6
     add(
         "--most-mb",
         type=positive,
@@ -125,7 +125,7 @@ def positive(text: str) -> int:
     return number
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options; the default command is `run`."""
     named = arguments[:1] and arguments[0] in ("run", "report", "-h", "--help")
     return parser().parse_args(list(arguments) if named else ["run", *arguments])
@@ -166,12 +166,12 @@ def selection_of(chosen: argparse.Namespace, variants: Iterable[str] = ()) -> Se
     )
 
 
-def optional(values: Iterable[Value] | None) -> tuple[Value, ...] | None:
+def optional(values: Iterable[V] | None) -> tuple[V, ...] | None:
     """Return a tuple, or None for None."""
     return None if values is None else tuple(values)
 
 
-def parts_of(chosen: argparse.Namespace) -> tuple[Part, ...]:
+def selected_parts(chosen: argparse.Namespace) -> tuple[RunPart, ...]:
     """Return the parts to run, in the order of measurement."""
     if chosen.parts:
         return tuple(part for name, part in PARTS.items() if name in chosen.parts)
@@ -186,7 +186,7 @@ def plan_of(chosen: argparse.Namespace) -> SamplingPlan:
 
 def settings(chosen: argparse.Namespace) -> dict[str, str]:
     """Return the options that were given, without paths of this machine."""
-    usual = vars(parse([]))
+    usual = vars(parse_options([]))
     return {
         key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
         for key, value in vars(chosen).items()
@@ -198,12 +198,12 @@ def run_name(chosen: argparse.Namespace) -> str | None:
     """Return what the name of a stored run says besides that of the machine: the parts, unless the operators
     were measured; "selected" if other options than the numbers of measurements were given.
 
-    >>> run_name(parse([])), run_name(parse(["--parts", "conversions", "first"]))
+    >>> run_name(parse_options([])), run_name(parse_options(["--parts", "conversions", "first"]))
     (None, 'first-conversions')
-    >>> run_name(parse(["--op", "spmm", "--quick"]))
+    >>> run_name(parse_options(["--op", "spmm", "--quick"]))
     'selected'
     """
-    parts = parts_of(chosen)
+    parts = selected_parts(chosen)
     words = [] if kernels.PART in parts else [part.name for part in parts]
     if not settings(chosen).keys() <= REPEATED:
         words.append("selected")

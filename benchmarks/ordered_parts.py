@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from benchmarks.parts.helpers.part import Part
+from benchmarks.parts.helpers.part import RunPart
 
 FILES = (
     # First, since the cells say which share of the rooflines they reach.
@@ -23,11 +23,11 @@ FILES = (
 """The files of the folder `parts`. The names of stored runs list parts in this order."""
 
 
-def part_of(file: str) -> Part:
+def load_part(file: str) -> RunPart:
     """Return the part that a file of the folder defines."""
-    part: Part = import_module(f"benchmarks.parts.{file}").PART
+    part: RunPart = import_module(f"benchmarks.parts.{file}").PART
     return part
 
 
-PARTS = {part.name: part for part in map(part_of, FILES)}
+PARTS = {part.name: part for part in map(load_part, FILES)}
 SERIES = tuple(series for part in PARTS.values() for series in part.series)

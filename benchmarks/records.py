@@ -17,7 +17,7 @@ FAILED = "FAILED"
 Results: TypeAlias = list[Any]
 """The records that parts have yielded so far."""
 
-Record = TypeVar("Record", bound=msgspec.Struct)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,7 +91,7 @@ class Cell(msgspec.Struct, frozen=True):
         return f"{self.matrix}{size}{dtype}, {self.threads} thread{'s' * (self.threads > 1)}"
 
 
-def of_type(results: Iterable[object], record: type[Record]) -> tuple[Record, ...]:
+def of_type(results: Iterable[object], record: type[R]) -> tuple[R, ...]:
     """Return the results of a type in the order in which they were measured."""
     return tuple(one for one in results if isinstance(one, record))
 
@@ -115,7 +115,7 @@ class Run(RunHeader, frozen=True, kw_only=True):
 
     results: tuple[Any, ...] = ()
 
-    def of(self, record: type[Record]) -> tuple[Record, ...]:
+    def of(self, record: type[R]) -> tuple[R, ...]:
         """Return the results of a type."""
         return of_type(self.results, record)
 

@@ -17,7 +17,7 @@ def file_name(run: Run) -> str:
     return "-".join(filter(None, (run.machine.name, run.name))) + ".json"
 
 
-def save(run: Run, folder: Path = RESULTS) -> Path:
+def save_run(run: Run, folder: Path = RESULTS) -> Path:
     """Write the run's file, in place of an older run with the same name, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / file_name(run)
@@ -45,7 +45,7 @@ def _is_records(value: object) -> bool:
     return isinstance(value, (list, tuple)) and bool(value)
 
 
-def load(path: Path) -> Run:
+def load_run(path: Path) -> Run:
     """Load a stored run."""
     fields = msgspec.json.decode(path.read_bytes())
     results = (
@@ -59,7 +59,7 @@ def load(path: Path) -> Run:
 
 def stored_runs(folder: Path = RESULTS) -> dict[Path, Run]:
     """Return all stored runs in the order of vendors and names."""
-    runs = ((path, load(path)) for path in folder.glob("*.json"))
+    runs = ((path, load_run(path)) for path in folder.glob("*.json"))
     return dict(sorted(runs, key=lambda pair: (pair[1].machine.vendor, *_names(pair[1]))))
 
 

@@ -17,7 +17,7 @@ from benchmarks.harness.tasks import plan_batches
 from benchmarks.machine.c_libraries import CompilerError, compiler_version
 from benchmarks.machine.machine_description import describe_machine
 from benchmarks.machine.meter import foreign_share, read_meter
-from benchmarks.parts.helpers.part import Part, PartError
+from benchmarks.parts.helpers.part import PartError, RunPart
 from benchmarks.records import FAILED, Run
 from benchmarks.schedule_variants import load_variants
 
@@ -30,7 +30,7 @@ def job_of(chosen: argparse.Namespace) -> Job:
     selection = options.selection_of(chosen, variants)
     batches, missing = (
         plan_batches(selection, chosen.most_mb * 10**6)
-        if any(part.runs_contenders for part in options.parts_of(chosen))
+        if any(part.runs_contenders for part in options.selected_parts(chosen))
         else ([], {})
     )
     # Dicts, not sets: contenders and numbers of threads keep their order from run to run.
@@ -55,9 +55,9 @@ def job_of(chosen: argparse.Namespace) -> Job:
     )
 
 
-def estimated_seconds(job: Job) -> float:
+def estimated_total(job: Job) -> float:
     """Return the estimated duration of all parts."""
-    return sum(part.estimate(job) for part in options.parts_of(job.chosen))
+    return sum(part.estimate(job) for part in options.selected_parts(job.chosen))
 
 
 def measure_run(job: Job, console: Console) -> Run:
@@ -65,9 +65,9 @@ def measure_run(job: Job, console: Console) -> Run:
     missing = dict(job.missing)
     # What the run and its contenders use themselves is no disturbance.
     before = read_meter([job.cpu_seconds])
-    with progress_bar(console, estimated_seconds(job)) as bar:
+    with progress_bar(console, estimated_total(job)) as bar:
         try:
-            for part in options.parts_of(job.chosen):
+            for part in options.selected_parts(job.chosen):
                 missing |= measure_part(part, job, bar)
         # What has been measured is kept: a run takes long, and its reader sees what is missing.
         except KeyboardInterrupt:
@@ -84,7 +84,7 @@ def measure_run(job: Job, console: Console) -> Run:
     )
 
 
-def measure_part(part: Part, job: Job, bar: Bar) -> dict[str, str]:
+def measure_part(part: RunPart, job: Job, bar: Bar) -> dict[str, str]:
     """Measure one part. Return its failure, if there is one: the other parts follow nevertheless."""
     try:
         for record in part.measure(job, bar):

@@ -32,7 +32,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 
 TARGET = Target("generic-cpu")
-Rule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
+VariantRule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
 
 
 def load_variants(path: Path) -> Mapping[str, Prepare]:
@@ -46,12 +46,12 @@ def load_variants(path: Path) -> Mapping[str, Prepare]:
     return variants
 
 
-def with_rule(rule: Rule) -> Prepare:
+def with_rule(rule: VariantRule) -> Prepare:
     """Prepare the operator's program with the schedule that `rule` returns for module and matrix."""
     return partial(prepare_with_rule, rule=rule)
 
 
-def prepare_with_rule(case: OperatorCase, threads: int, *, rule: Rule) -> Prepared:
+def prepare_with_rule(case: OperatorCase, threads: int, *, rule: VariantRule) -> Prepared:
     """Prepare a bound kernel of an operator, so that no checks of arguments are timed."""
     if case.op not in NAMES:
         raise UnavailableError(f"gossamer has no operator {case.op}")

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from rich.table import Table
 
-Row: TypeAlias = tuple[str, ...]
+TableRow: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Sheet:
     columns hold words, the others numbers."""
 
     title: str
-    columns: Row
+    columns: TableRow
     words: int = 1
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     note: str | None = None
 
 
@@ -53,6 +53,6 @@ def to_markdown(sheet: Sheet) -> str:
     return f"### {sheet.title}\n\n" + "\n".join(lines) + f"\n{note}"
 
 
-def line_of(row: Row) -> str:
+def line_of(row: TableRow) -> str:
     """Return one row."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"

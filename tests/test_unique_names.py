@@ -1,4 +1,5 @@
-"""A public name of a class, a function, a type or a constant means one thing in all packages."""
+"""A public name of a class, a function, a type or a constant means one thing in all packages, benchmarks and
+tools."""
 
 from __future__ import annotations
 
@@ -21,10 +22,14 @@ ONE_IN_EACH = {
     "PROGRAM": "the file of an operator",
     "SCRIPT": "the file of an operator",
     "SLOT_CYCLES": "a model of a format",
+    "estimated_seconds": "the file of a part of a benchmark",
+    "files": "the generator of a file",
     "gossamer_backends": "a hook and its implementation in a plugin",
     "gossamer_intrinsics": "a hook and its implementation in a plugin",
     "main": "what a command of its own runs",
     "operands": "the file of an operator",
+    "prepare": "the file of a contender, and the function of the public API",
+    "sources": "the file of programs of the corpus",
 }
 """Names that several files have for the same reason: a loader, or a table of the kind, finds them there."""
 
@@ -82,11 +87,28 @@ def defined_names(path):
         yield from (name for name in names if len(name) > 1 and not name.startswith("_"))
 
 
+def files_of(root):
+    """The files of packages and plugins, benchmarks and tools, each with whether it is of a distribution."""
+    for pattern in ("packages/*/src/**/*.py", "plugins/*/src/**/*.py"):
+        yield from ((path, True) for path in root.glob(pattern))
+    for pattern in ("benchmarks/**/*.py", "tools/**/*.py"):
+        yield from ((path, False) for path in root.glob(pattern))
+
+
+def names_imported(root):
+    """The names that files of benchmarks and tools import from each other."""
+    for path, is_distributed in files_of(root):
+        for node in [] if is_distributed else ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith(("benchmarks", "tools")):
+                yield from (alias.name for alias in node.names)
+
+
 def test_each_public_name_means_one_thing(root):
-    homes = defaultdict(set)
-    for place in ("packages", "plugins"):
-        for path in root.glob(f"{place}/*/src/**/*.py"):
-            for name in defined_names(path):
+    homes, imported = defaultdict(set), set(names_imported(root))
+    for path, is_distributed in files_of(root):
+        for name in defined_names(path):
+            # A constant of a script is its own; the constants of a distribution that are, begin with "_".
+            if is_distributed or name in imported or not name.isupper():
                 homes[name].add(path.relative_to(root).as_posix())
     repeated = {name: sorted(paths) for name, paths in homes.items() if len(paths) > 1}
     unknown = {name: paths for name, paths in repeated.items() if name not in ONE_IN_EACH | SAME}

@@ -14,7 +14,7 @@ from benchmarks.operator_case import Array, OperatorCase
 
 PRODUCTS = ("spmm", "spmv", "bsr_spmm")
 
-Call: TypeAlias = Callable[[], object]
+ContenderCall: TypeAlias = Callable[[], object]
 
 
 class UnavailableError(Exception):
@@ -27,8 +27,8 @@ class Prepared:
     and returns its result, for a contender that does not write to `OperatorCase.out`. `conversion` is the
     time in seconds in which the contender has converted the matrix from CSR."""
 
-    call: Call
-    activate: Call = lambda: None
+    call: ContenderCall
+    activate: ContenderCall = lambda: None
     result: Callable[[], Array] | None = None
     conversion: float | None = None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import gossamer
-from benchmarks.contenders.contender import Call, Prepared, UnavailableError
+from benchmarks.contenders.contender import ContenderCall, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
 from gossamer.operators import operator_named
 from gossamer_formats import from_scipy
@@ -19,12 +19,12 @@ MANY_CALLS = 10**6
 
 def prepare_bound(case: OperatorCase, threads: int) -> Prepared:
     """Bind the operator to its arrays, as for MKL: a call only runs the kernel."""
-    return prepared(case, threads, bound)
+    return prepared_call(case, threads, bound)
 
 
 def prepare_operator(case: OperatorCase, threads: int) -> Prepared:
     """Call the public operator with a tensor and an output; each call checks its arrays."""
-    return prepared(case, threads, operator)
+    return prepared_call(case, threads, checked_once)
 
 
 def prepare_sliced(case: OperatorCase, threads: int) -> Prepared:
@@ -56,7 +56,9 @@ def prepare_chosen(case: OperatorCase, threads: int) -> Prepared:
     return Prepared(call, partial(gossamer.set_num_threads, threads), conversion=seconds)
 
 
-def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Call]) -> Prepared:
+def prepared_call(
+    case: OperatorCase, threads: int, make: Callable[[OperatorCase], ContenderCall]
+) -> Prepared:
     """Return a call with a number of threads."""
     try:
         call = make(case)
@@ -65,14 +67,14 @@ def prepared(case: OperatorCase, threads: int, make: Callable[[OperatorCase], Ca
     return Prepared(call, partial(gossamer.set_num_threads, threads))
 
 
-def bound(case: OperatorCase) -> Call:
+def bound(case: OperatorCase) -> ContenderCall:
     """Return the operator bound to its arrays."""
     # A matrix in blocks is passed as it is, since `spmm` computes with SciPy's blocks.
     matrix = from_scipy(case.csr) if case.bsr is None else case.bsr
     return operator_named(case.operator).bind(matrix, *case.operands, out=case.out)
 
 
-def operator(case: OperatorCase) -> Call:
+def checked_once(case: OperatorCase) -> ContenderCall:
     """Return the operator on a tensor that was checked once."""
     return partial(
         operator_named(case.operator), from_scipy(case.csr), *case.operands, out=case.out

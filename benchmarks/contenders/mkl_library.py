@@ -31,13 +31,13 @@ LETTERS: dict[str, tuple[str, Any]] = {
 """The letter for each dtype in the names of MKL's functions, and its ctypes scalar."""
 
 
-class Description(ctypes.Structure):
+class MatrixDescr(ctypes.Structure):
     """`struct matrix_descr`, passed by value."""
 
     _fields_ = (("type", c_int), ("mode", c_int), ("diag", c_int))
 
 
-PLAIN = Description(GENERAL, 0, 0)
+PLAIN = MatrixDescr(GENERAL, 0, 0)
 
 
 def library_path() -> Path | None:
@@ -72,7 +72,7 @@ def load_mkl() -> ctypes.CDLL:
     return library
 
 
-def set_num_threads(count: int) -> None:
+def set_mkl_threads(count: int) -> None:
     """Set the number of threads of MKL; errors as of `load_mkl`."""
     load_mkl().MKL_Set_Num_Threads(c_int(count))
 

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.contenders.contender import Prepared
 from benchmarks.operator_case import Array, OperatorCase
 
-Loop: TypeAlias = Callable[..., None]
+ParallelLoop: TypeAlias = Callable[..., None]
 
 # ruff: noqa: ANN001, ANN202 (compiled functions: Numba infers their types)
 
@@ -35,7 +35,7 @@ def set_threads(threads: int) -> None:
 
 
 @cache
-def spmm_loop() -> Loop:
+def spmm_loop() -> ParallelLoop:
     """C = A B over (indptr, indices, data, B, C)."""
     numba = load_numba()
 
@@ -53,7 +53,7 @@ def spmm_loop() -> Loop:
 
 
 @cache
-def spmv_loop() -> Loop:
+def spmv_loop() -> ParallelLoop:
     """y = A x over (indptr, indices, data, x, y)."""
     numba = load_numba()
 
@@ -68,7 +68,7 @@ def spmv_loop() -> Loop:
 
 
 @cache
-def sddmm_loop() -> Loop:
+def sddmm_loop() -> ParallelLoop:
     """out[p] = X[i] . Y[j] over (indptr, indices, X, Y, out)."""
     numba = load_numba()
 
@@ -85,7 +85,7 @@ def sddmm_loop() -> Loop:
 
 
 @cache
-def bsr_spmm_loop() -> Loop:
+def bsr_spmm_loop() -> ParallelLoop:
     """C = A B over (indptr, indices, blocks, B, C), rows of blocks in parallel."""
     numba = load_numba()
 
@@ -107,7 +107,7 @@ def bsr_spmm_loop() -> Loop:
 
 
 @cache
-def softmax_loop() -> Loop:
+def softmax_loop() -> ParallelLoop:
     """Return the softmax of the values of each row, times a factor, in place, over (indptr, factor,
     values)."""
     numba = load_numba()
@@ -133,7 +133,7 @@ def softmax_loop() -> Loop:
 
 
 @cache
-def attention_loop() -> Loop:
+def attention_loop() -> ParallelLoop:
     """Compute attention over (indptr, indices, factor, Q, K, V, scores, out), all of it row by row."""
     numba = load_numba()
 
@@ -198,9 +198,11 @@ def prepare_fused(case: OperatorCase, threads: int) -> Prepared:
     return Prepared(call, partial(set_threads, threads))
 
 
-def compiled(function: Loop) -> Loop:
+def compiled(function: ParallelLoop) -> ParallelLoop:
     """Compile a parallel loop that allows reassociation, like `-ffast-math` in C."""
-    loop: Loop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(function)
+    loop: ParallelLoop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(
+        function
+    )
     return loop
 
 
@@ -219,7 +221,7 @@ def sddmm_call(case: OperatorCase) -> Callable[[], None]:
     return csr_call(sddmm_loop(), case)
 
 
-def csr_call(loop: Loop, case: OperatorCase, *values: Array) -> Callable[[], None]:
+def csr_call(loop: ParallelLoop, case: OperatorCase, *values: Array) -> Callable[[], None]:
     """Return a loop over the rows of a matrix in CSR with its arguments."""
     return partial(loop, case.csr.indptr, case.csr.indices, *values, *case.operands, case.out)
 

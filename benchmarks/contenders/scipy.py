@@ -19,13 +19,13 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
     return Prepared(call, result=call)
 
 
-def product_of(case: OperatorCase) -> Callable[[], Array]:
+def product_by_scipy(case: OperatorCase) -> Callable[[], Array]:
     """Compute the product with a matrix or a vector."""
     (operand,), matrix = case.operands, case.stored
     return lambda: np.asarray(matrix @ operand)
 
 
-def attention_of(case: OperatorCase) -> Callable[[], Array]:
+def attention_by_scipy(case: OperatorCase) -> Callable[[], Array]:
     """Compute attention as the command `gossamer run` does beside gossamer."""
     from gossamer.comparison.baselines.attention import prepare_attention
 
@@ -33,8 +33,8 @@ def attention_of(case: OperatorCase) -> Callable[[], Array]:
 
 
 CALLS: dict[str, Callable[[OperatorCase], Callable[[], Array]]] = {
-    "spmm": product_of,
-    "spmv": product_of,
-    "bsr_spmm": product_of,
-    "attention": attention_of,
+    "spmm": product_by_scipy,
+    "spmv": product_by_scipy,
+    "bsr_spmm": product_by_scipy,
+    "attention": attention_by_scipy,
 }

@@ -35,29 +35,29 @@ def prepare_fast(case: OperatorCase, threads: int) -> Prepared:
     return prepare(case, threads, FAST)
 
 
-Arguments: TypeAlias = tuple[tuple[int, ...], tuple[Array, ...]]
+SizesAndArrays: TypeAlias = tuple[tuple[int, ...], tuple[Array, ...]]
 """The sizes that a kernel takes, and the arrays of the matrix that it reads."""
 
 
-def of_products(case: OperatorCase) -> Arguments:
+def of_products(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments for rows and features, with the values."""
     matrix = case.csr
     return (matrix.shape[0], case.features), (matrix.indptr, matrix.indices, matrix.data)
 
 
-def of_vectors(case: OperatorCase) -> Arguments:
+def of_vectors(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments for rows alone."""
     sizes, arrays = of_products(case)
     return sizes[:1], arrays
 
 
-def of_patterns(case: OperatorCase) -> Arguments:
+def of_patterns(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments without the values."""
     sizes, arrays = of_products(case)
     return sizes, arrays[:2]
 
 
-def of_blocks(case: OperatorCase) -> Arguments:
+def of_blocks(case: OperatorCase) -> SizesAndArrays:
     """Return the arguments for rows of blocks, the height of a block, and features."""
     blocks: Any = case.bsr
     height = blocks.blocksize[0]
@@ -65,7 +65,7 @@ def of_blocks(case: OperatorCase) -> Arguments:
     return sizes, (blocks.indptr, blocks.indices, blocks.data)
 
 
-ARGUMENTS: dict[str, Callable[[OperatorCase], Arguments]] = {
+ARGUMENTS: dict[str, Callable[[OperatorCase], SizesAndArrays]] = {
     "spmm": of_products,
     "spmv": of_vectors,
     "sddmm": of_patterns,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.contenders.contender import Call, Prepared, UnavailableError
+from benchmarks.contenders.contender import ContenderCall, Prepared, UnavailableError
 from benchmarks.operator_case import Array, OperatorCase
 
 NOT_WRITTEN = 1e30
@@ -31,7 +31,7 @@ def prepare(case: OperatorCase, threads: int) -> Prepared:
     return Prepared(call, partial(torch.set_num_threads, threads), result)
 
 
-def call_of(case: OperatorCase) -> tuple[Call, Callable[[], Array] | None]:
+def call_of(case: OperatorCase) -> tuple[ContenderCall, Callable[[], Array] | None]:
     """Return the call, and a function that makes it and returns the result (None: `case.out`)."""
     stored: Any = case.stored
     arrays = map(torch.from_numpy, (stored.indptr, stored.indices, stored.data))
@@ -41,7 +41,7 @@ def call_of(case: OperatorCase) -> tuple[Call, Callable[[], Array] | None]:
     return CALLS[case.op](matrix, operands, torch.from_numpy(case.out))
 
 
-def product_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, None]:
+def product_by_torch(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[ContenderCall, None]:
     """Compute a product with a matrix or a vector."""
     add: Any = torch.addmv if out.ndim == 1 else torch.addmm
     return partial(add, out, matrix, operands[0], beta=0, out=out), None
@@ -49,7 +49,7 @@ def product_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, No
 
 def sampled_product_of(
     matrix: Any, operands: Sequence[Any], out: Any
-) -> tuple[Call, Callable[[], Array]]:
+) -> tuple[ContenderCall, Callable[[], Array]]:
     """Return a call that works in place: with another output torch would copy the pattern into it."""
     del out
     left, right = operands[0], operands[1].t()
@@ -64,7 +64,9 @@ def sampled_product_of(
     return call, result
 
 
-def attention_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, None]:
+def attention_by_torch(
+    matrix: Any, operands: Sequence[Any], out: Any
+) -> tuple[ContenderCall, None]:
     """Compute attention: sampled products in place, a softmax by segment reductions, a product."""
     q, k, v = operands
     indptr, indices = matrix.crow_indices(), matrix.col_indices()
@@ -83,10 +85,10 @@ def attention_of(matrix: Any, operands: Sequence[Any], out: Any) -> tuple[Call, 
     return attended, None
 
 
-CALLS: dict[str, Callable[..., tuple[Call, Callable[[], Array] | None]]] = {
-    "spmm": product_of,
-    "spmv": product_of,
-    "bsr_spmm": product_of,
+CALLS: dict[str, Callable[..., tuple[ContenderCall, Callable[[], Array] | None]]] = {
+    "spmm": product_by_torch,
+    "spmv": product_by_torch,
+    "bsr_spmm": product_by_torch,
     "sddmm": sampled_product_of,
-    "attention": attention_of,
+    "attention": attention_by_torch,
 }

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.process import Remote, memory_folder
 from benchmarks.harness.progress import Bar
-from benchmarks.harness.rounds import Entry, Samples, SamplingPlan, measure
+from benchmarks.harness.rounds import CaseAndThreads, Samples, SamplingPlan, measure_rounds
 from benchmarks.harness.tasks import Batch, Task
 from benchmarks.machine.machine_description import cache_share
 from benchmarks.machine.roofline import Roofline
@@ -62,18 +62,20 @@ def measure_batch(
     bar: Bar,
 ) -> list[Cell]:
     """Time contenders with correct results, and record why others were not timed."""
-    drafts: dict[Entry, Draft] = {}
+    drafts: dict[CaseAndThreads, Draft] = {}
     for number, task in enumerate(batch.tasks):
         drafts |= prepare_task(str(number), task, contenders, bar)
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[CaseAndThreads]] = {}
     # numbers of threads change as rarely as possible: some libraries start threads again
     for entry in sorted(drafts, key=lambda entry: entry[1]):
         for name in drafts[entry].errors:
-            if entry[1] in threads_of(contenders[name], drafts[entry].task):
+            if entry[1] in timed_threads(contenders[name], drafts[entry].task):
                 entries.setdefault(name, []).append(entry)
     taking_part = {name: contenders[name] for name in contenders if name in entries}
     text = batch.describe()
-    samples = measure(taking_part, entries, plan, lambda step: bar.details(f"{text}: {step}"))
+    samples = measure_rounds(
+        taking_part, entries, plan, lambda step: bar.details(f"{text}: {step}")
+    )
     for remote in contenders.values():
         with suppress(UnavailableError):  # then its process has ended
             remote.forget()
@@ -83,14 +85,14 @@ def measure_batch(
     ]
 
 
-def threads_of(remote: Remote, task: Task) -> tuple[int, ...]:
+def timed_threads(remote: Remote, task: Task) -> tuple[int, ...]:
     """Return the numbers of threads with which a contender is timed: one of them if it has no threads."""
     return task.threads if remote.contender.threaded else task.threads[:1]
 
 
 def prepare_task(
     key: str, task: Task, contenders: Mapping[str, Remote], bar: Bar
-) -> dict[Entry, Draft]:
+) -> dict[CaseAndThreads, Draft]:
     """Let all contenders of a task prepare it, and verify their results."""
     problem = task.problem()
     work, size = problem.least_work(), problem.working_bytes()
@@ -99,7 +101,7 @@ def prepare_task(
         description = write_case(problem.case(), Path(folder))
         for name in task.contenders:
             bar.details(f"{task.describe()}: {name} prepares")
-            counts = threads_of(contenders[name], task)
+            counts = timed_threads(contenders[name], task)
             try:
                 skipped = contenders[name].prepare(key, Path(folder), description, counts)
             except UnavailableError as error:
@@ -108,15 +110,15 @@ def prepare_task(
                 drafts[key, count].skipped[name] = reason
     for name in task.contenders:
         bar.details(f"{task.describe()}: {name} is verified")
-        counts = threads_of(contenders[name], task)
+        counts = timed_threads(contenders[name], task)
         for count in counts:
-            verify(problem, drafts[key, count], contenders[name], key)
+            verify_result(problem, drafts[key, count], contenders[name], key)
         for count in set(task.threads) - set(counts):
             copy(name, drafts[key, counts[0]], drafts[key, count])
     return drafts
 
 
-def verify(problem: Problem, draft: Draft, remote: Remote, key: str) -> None:
+def verify_result(problem: Problem, draft: Draft, remote: Remote, key: str) -> None:
     """Add the error of a contender's result to a draft, or the message that it is wrong."""
     name = remote.start.name
     if name in draft.skipped:
@@ -168,10 +170,10 @@ def cell_of(
 ) -> Cell:
     """Return the cell of an entry of a batch."""
     task, work = draft.task, draft.work
-    bounds = None if roofline is None else bounds_of(roofline, work, task.dtype)
+    bounds = None if roofline is None else roofline_bounds(roofline, work, task.dtype)
     figures, is_disturbed = {}, False
     for name, error in draft.errors.items():
-        counts = threads_of(contenders[name], task)
+        counts = timed_threads(contenders[name], task)
         threads = draft.threads if draft.threads in counts else counts[0]
         # Its samples before the end are not kept: the cell would compare fewer rounds.
         if name in samples.ended:
@@ -203,7 +205,7 @@ def cell_of(
     )
 
 
-def bounds_of(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:
+def roofline_bounds(roofline: Roofline, work: Work, dtype: str) -> MachineBounds:
     """Return the bandwidth at the size of the touched working set, and the peak of the dtype."""
     return MachineBounds(
         1e9 * roofline.gb_per_s(work.bytes),

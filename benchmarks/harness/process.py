@@ -19,12 +19,12 @@ import numpy as np
 from benchmarks.contenders import CONTENDERS
 from benchmarks.contenders.contender import Contender, UnavailableError
 from benchmarks.machine.meter import cpu_seconds_of
-from benchmarks.operator_case import Array, Description
+from benchmarks.operator_case import Array, CaseFields
 
-ROOT = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 END_SECONDS = 5.0
 """Time that a process may take to end before it is killed."""
-Sample: TypeAlias = tuple[str, int, int, int]
+SampleRequest: TypeAlias = tuple[str, int, int, int]
 """A case, a number of threads, untimed calls, timed calls."""
 
 ENVIRONMENT = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "NUMBA_", "PYTHON")
@@ -58,7 +58,7 @@ class ContenderStart:
     def environment(self) -> dict[str, str]:
         """Return the variables: those of this process without settings of libraries, and the contender's."""
         kept = {key: text for key, text in os.environ.items() if not key.startswith(ENVIRONMENT)}
-        return {**kept, "PYTHONPATH": str(ROOT), **self.contender.environment}
+        return {**kept, "PYTHONPATH": str(REPOSITORY), **self.contender.environment}
 
 
 class Process:
@@ -176,7 +176,7 @@ class Remote:
             raise
 
     def prepare(
-        self, key: str, folder: Path, description: Description, threads: Sequence[int]
+        self, key: str, folder: Path, description: CaseFields, threads: Sequence[int]
     ) -> dict[int, str]:
         """Prepare a case for several numbers of threads; returns why some are impossible."""
         skipped = self.ask(
@@ -198,7 +198,7 @@ class Remote:
         path.unlink()
         return result
 
-    def time(self, samples: Sequence[Sample]) -> list[float]:
+    def time(self, samples: Sequence[SampleRequest]) -> list[float]:
         """Return the seconds per call of each sample."""
         seconds: list[float] = self.ask("time", samples=samples)["seconds"]
         return seconds

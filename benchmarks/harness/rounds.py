@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.machine.meter import FOREIGN_LIMIT, foreign_share, read_meter
 
-Entry: TypeAlias = tuple[str, int]
+CaseAndThreads: TypeAlias = tuple[str, int]
 """A case and a number of threads."""
 
 WARM_SHARE = 3
@@ -70,10 +70,10 @@ class Samples:
     """The samples of each contender and entry, in the order of rounds, and why contenders were
     given up."""
 
-    by_name: dict[str, dict[Entry, list[Sample]]]
+    by_name: dict[str, dict[CaseAndThreads, list[Sample]]]
     ended: dict[str, str] = field(default_factory=dict)
 
-    def chosen(self, name: str, entry: Entry) -> tuple[list[float], bool]:
+    def chosen(self, name: str, entry: CaseAndThreads) -> tuple[list[float], bool]:
         """Return the seconds of samples that count, and whether disturbed ones had to be used."""
         samples = self.by_name[name][entry]
         quiet = [sample.seconds for sample in samples if not sample.is_disturbed]
@@ -111,8 +111,8 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
 
 
 def calibrate(
-    contestant: Contestant, entries: Sequence[Entry], plan: SamplingPlan
-) -> dict[Entry, int]:
+    contestant: Contestant, entries: Sequence[CaseAndThreads], plan: SamplingPlan
+) -> dict[CaseAndThreads, int]:
     """Warm up code, threads and caches. Returns the calls per sample of each entry."""
     # One call may compile or start threads, so that its time says little about those that follow.
     first = contestant.time([(*entry, 1, 1) for entry in entries])
@@ -122,15 +122,15 @@ def calibrate(
     return {entry: calls_per_sample(one, plan) for entry, one in zip(entries, seconds, strict=True)}
 
 
-def measure(
+def measure_rounds(
     contestants: Mapping[str, Contestant],
-    entries: Mapping[str, Sequence[Entry]],
+    entries: Mapping[str, Sequence[CaseAndThreads]],
     plan: SamplingPlan,
     says: Callable[[str], None] = lambda text: None,
 ) -> Samples:
     """Take samples of the entries of every contender; a contender whose process ends is given up."""
     samples = Samples({name: {entry: [] for entry in entries[name]} for name in contestants})
-    calls: dict[str, dict[Entry, int]] = {}
+    calls: dict[str, dict[CaseAndThreads, int]] = {}
     for name, contestant in contestants.items():
         says(f"{name} warms up")
         try:
@@ -169,7 +169,10 @@ def give_up(samples: Samples, name: str, error: UnavailableError) -> None:
 
 
 def take_turn(
-    contestants: Mapping[str, Contestant], name: str, calls: Mapping[Entry, int], samples: Samples
+    contestants: Mapping[str, Contestant],
+    name: str,
+    calls: Mapping[CaseAndThreads, int],
+    samples: Samples,
 ) -> float:
     """Take one sample of each entry; returns the processors that others used meanwhile."""
     # Of all contenders: threads of one that waits may still spin, and are no other processes.

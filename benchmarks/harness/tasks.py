@@ -10,7 +10,7 @@ from functools import cached_property
 from benchmarks.contenders import CONTENDERS, OURS
 from benchmarks.harness.rounds import WARM_SHARE, SamplingPlan
 from benchmarks.matrices import RARE, BenchmarkMatrix, MissingMatrixError, load_matrix
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from benchmarks.operators.problem import Problem
 
 GATHERED_BYTES_PER_SECOND = 15e9
@@ -19,7 +19,7 @@ GATHERED_BYTES_PER_SECOND = 15e9
 CASE_SECONDS = 0.05
 """Time to prepare and verify a case, used only to estimate the duration."""
 
-MAX_BYTES = min(500 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32)
+MAX_CASE_BYTES = min(500 * 10**6, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32)
 """Default limit of the arrays of a batch. Each contender holds a copy, and the harness some in float64."""
 
 MAX_ENTRIES = 48
@@ -41,7 +41,7 @@ class Selection:
 
     def matrices_of(self, op: str) -> tuple[str, ...]:
         """Return the chosen matrices among those of the operator."""
-        known = OPERATORS[op].matrices
+        known = PROBLEMS[op].matrices
         if self.matrices is None:
             return tuple(name for name in known if name not in RARE)
         return tuple(name for name in known if name in self.matrices)
@@ -52,7 +52,7 @@ class Selection:
         >>> Selection(("spmm", "spmv"), features=(8, 16)).features_of("spmv")
         (1,)
         """
-        usual = OPERATORS[op].feature_sizes
+        usual = PROBLEMS[op].feature_sizes
         if usual == (1,):
             return usual
         if self.features is not None:
@@ -61,10 +61,10 @@ class Selection:
         return usual if among is None else tuple(size for size in usual if size in among)
 
     def dtypes_of(self, op: str) -> tuple[str, ...]:
-        return OPERATORS[op].dtypes if self.dtypes is None else self.dtypes
+        return PROBLEMS[op].dtypes if self.dtypes is None else self.dtypes
 
     def threads_of(self, op: str) -> tuple[int, ...]:
-        return OPERATORS[op].threads if self.threads is None else self.threads
+        return PROBLEMS[op].threads if self.threads is None else self.threads
 
     def contenders_of(self, op: str) -> tuple[str, ...]:
         """Return the contenders that have the operator: the chosen ones, or the usual ones.
@@ -96,7 +96,7 @@ class Task:
         return str(self.matrix.csr.dtype)
 
     def problem(self) -> Problem:
-        return OPERATORS[self.op](self.matrix, self.features)
+        return PROBLEMS[self.op](self.matrix, self.features)
 
     def describe(self) -> str:
         """Return a text as in `spmm cora K=32 float32`."""
@@ -106,7 +106,7 @@ class Task:
     @cached_property
     def bytes(self) -> int:
         """The estimated size of all arrays."""
-        return OPERATORS[self.op].estimated_bytes(self.matrix, self.features)
+        return PROBLEMS[self.op].estimated_bytes(self.matrix, self.features)
 
     def estimated_seconds(self, plan: SamplingPlan) -> float:
         """Return roughly how long it takes, besides pauses: rounds, preparation and verification."""
@@ -137,12 +137,12 @@ class Batch:
 
 
 def plan_batches(
-    selection: Selection, most_bytes: int = MAX_BYTES
+    selection: Selection, most_bytes: int = MAX_CASE_BYTES
 ) -> tuple[list[Batch], dict[str, str]]:
     """Return the batches in the order of measurement, and why matrices and cases are missing."""
     tasks: list[Task] = []
     missing: dict[str, str] = {}
-    for op, name, dtype in wanted(selection):
+    for op, name, dtype in selected_problems(selection):
         try:
             matrix = load_matrix(name, dtype)
         except MissingMatrixError as error:
@@ -181,7 +181,7 @@ def batches_of(tasks: Sequence[Task], most_bytes: int) -> list[Batch]:
     return [Batch(tuple(batch)) for batch in batches]
 
 
-def wanted(selection: Selection) -> Iterator[tuple[str, str, str]]:
+def selected_problems(selection: Selection) -> Iterator[tuple[str, str, str]]:
     """Yield the operators, matrices and dtypes of a selection."""
     for op in selection.ops:
         for name in selection.matrices_of(op):

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.contenders import CONTENDERS, load_prepare
-from benchmarks.contenders.contender import Call, Prepare, Prepared, UnavailableError
+from benchmarks.contenders.contender import ContenderCall, Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import Array, OperatorCase, read_case
 
 Request: TypeAlias = dict[str, Any]
@@ -72,8 +72,8 @@ class Worker:
         prepared = self.prepared[key, threads]
         # Before the untimed calls: a change of settings, as of the number of threads, is not timed.
         prepared.activate()
-        seconds_of(prepared.call, untimed)
-        return seconds_of(prepared.call, timed)
+        seconds_per_call(prepared.call, untimed)
+        return seconds_per_call(prepared.call, timed)
 
     def forget(self, _request: Request) -> Answer:
         """Free all cases."""
@@ -95,7 +95,7 @@ def result_of(prepared: Prepared, case: OperatorCase) -> Array:
     return case.out
 
 
-def seconds_of(call: Call, calls: int) -> float:
+def seconds_per_call(call: ContenderCall, calls: int) -> float:
     """Return seconds per call over `calls` calls in a row; 0 for none."""
     start = time.perf_counter()
     for _ in range(calls):
@@ -103,7 +103,7 @@ def seconds_of(call: Call, calls: int) -> float:
     return (time.perf_counter() - start) / max(calls, 1)
 
 
-def load(name: str, variants: str | None) -> Prepare:
+def load_contender(name: str, variants: str | None) -> Prepare:
     """Return the function of a contender."""
     if variants is None:
         return load_prepare(name)
@@ -120,7 +120,7 @@ def main(name: str, variants: str | None = None) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.filterwarnings("ignore")
     try:
-        prepare = load(name, variants)
+        prepare = load_contender(name, variants)
     except ImportError as error:
         answers.write(json.dumps({"error": str(error)}) + "\n")
         return

@@ -32,7 +32,7 @@ class CompilerError(Exception):
 @cache
 def load_library(folder: Path, dtype: str, *further: str) -> ctypes.CDLL:
     """Compile and load all C files of a folder, with `VALUE` defined as the dtype, and further flags."""
-    compiler = find_compiler()
+    compiler = find_c_compiler()
     if compiler is None:
         raise CompilerError("there is no C compiler (cc, or what CC names)")
     sources = sorted(folder.glob("*.c"))
@@ -43,7 +43,7 @@ def load_library(folder: Path, dtype: str, *further: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
-def find_compiler() -> str | None:
+def find_c_compiler() -> str | None:
     """Return the path of the compiler: `CC`, by default `cc`."""
     return shutil.which(os.environ.get("CC", "cc"))
 
@@ -52,13 +52,13 @@ def build(path: Path, compiler: str, flags: Sequence[str], sources: Sequence[Pat
     """Compile and link; the file is renamed into place when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        run([compiler, *flags, "-c", *map(str, sources)], folder)
+        run_compiler([compiler, *flags, "-c", *map(str, sources)], folder)
         objects = [f"{source.stem}.o" for source in sources]
-        run([compiler, *LINK_FLAGS, *objects, "-o", "library"], folder)
+        run_compiler([compiler, *LINK_FLAGS, *objects, "-o", "library"], folder)
         Path(folder, "library").replace(path)
 
 
-def run(command: Sequence[str], folder: str) -> None:
+def run_compiler(command: Sequence[str], folder: str) -> None:
     """Run the compiler in a folder."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -77,7 +77,7 @@ def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
 @cache
 def compiler_version() -> str | None:
     """Return the first line of `--version`."""
-    compiler = find_compiler()
+    compiler = find_c_compiler()
     if compiler is None:
         return None
     said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)

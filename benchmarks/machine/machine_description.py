@@ -84,7 +84,9 @@ def cpu_fields(path: Path) -> dict[str, str]:
 def caches(folder: Path = CACHES) -> dict[str, str]:
     """Return the sizes of the first processor's caches, as in {"L1 Data": "48K"}."""
     return {
-        f"L{read(index, 'level')} {read(index, 'type')}": read(index, "size")
+        f"L{read_attribute(index, 'level')} {read_attribute(index, 'type')}": read_attribute(
+            index, "size"
+        )
         for index in sorted(folder.glob("index*"))
     }
 
@@ -94,8 +96,8 @@ def cache_share(threads: int, folder: Path = CACHES) -> int:
     level each, and the share of the third level that belongs to our processors."""
     ours, total = os.sched_getaffinity(0), 0
     for index in folder.glob("index*"):
-        level, size = int(read(index, "level")), bytes_of(read(index, "size"))
-        sharing = processors_of(read(index, "shared_cpu_list"))
+        level, size = int(read_attribute(index, "level")), bytes_of(read_attribute(index, "size"))
+        sharing = processors_of(read_attribute(index, "shared_cpu_list"))
         if level == 2:
             total += size * min(threads, max(1, len(ours) // len(sharing)))
         elif level == 3:
@@ -103,7 +105,7 @@ def cache_share(threads: int, folder: Path = CACHES) -> int:
     return total
 
 
-def read(index: Path, part: str) -> str:
+def read_attribute(index: Path, part: str) -> str:
     """Read one attribute of a cache."""
     return (index / part).read_text().strip()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-Clock: TypeAlias = Callable[[], float]
+CpuClock: TypeAlias = Callable[[], float]
 """Returns the CPU seconds of one of our processes, like `time.process_time` for this one."""
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -60,7 +60,7 @@ def cpu_seconds_of(process: int) -> float:
     return parse_process(path.read_text()) if path.exists() else 0.0
 
 
-def read_meter(clocks: Sequence[Clock] = (time.process_time,)) -> Reading:
+def read_meter(clocks: Sequence[CpuClock] = (time.process_time,)) -> Reading:
     """Return the current counters; `clocks` are those of our processes. Without `/proc/stat` foreign
     work is not detected."""
     own = sum(clock() for clock in clocks)

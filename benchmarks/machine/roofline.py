@@ -26,7 +26,7 @@ WORKING_SETS = tuple(2**exponent for exponent in range(16, 29, 2))
 """64 KiB to 256 MiB, over all threads."""
 
 
-class Bandwidth(msgspec.Struct, frozen=True):
+class ReadBandwidth(msgspec.Struct, frozen=True):
     """Gigabytes per second of repeated reads of a working set of `bytes`."""
 
     bytes: int
@@ -38,7 +38,7 @@ class Roofline(msgspec.Struct, frozen=True):
     registers by dtype."""
 
     threads: int
-    read: tuple[Bandwidth, ...]
+    read: tuple[ReadBandwidth, ...]
     triad_gb_per_s: float
     gflop_per_s: dict[str, float]
     is_disturbed: bool = False
@@ -46,7 +46,7 @@ class Roofline(msgspec.Struct, frozen=True):
     def gb_per_s(self, working_set: int) -> float:
         """Return the bandwidth for a working set, interpolated on a logarithmic scale.
 
-        >>> roof = Roofline(1, (Bandwidth(1 << 16, 100.0), Bandwidth(1 << 18, 50.0)), 10.0, {})
+        >>> roof = Roofline(1, (ReadBandwidth(1 << 16, 100.0), ReadBandwidth(1 << 18, 50.0)), 10.0, {})
         >>> roof.gb_per_s(1 << 10), roof.gb_per_s(1 << 17), roof.gb_per_s(1 << 30)
         (100.0, 75.0, 50.0)
         """
@@ -67,7 +67,7 @@ def measure_roofline(threads: int, tries: int = 3) -> Roofline:
 
 def roofline_now(threads: int) -> Roofline:
     """Measure all bounds, each the best of several runs."""
-    read = tuple(Bandwidth(size, read_gb_per_s(size, threads)) for size in WORKING_SETS)
+    read = tuple(ReadBandwidth(size, read_gb_per_s(size, threads)) for size in WORKING_SETS)
     peaks = {dtype: gflop_per_s(threads, dtype) for dtype in ("float32", "float64")}
     return Roofline(threads, read, triad_gb_per_s(threads), peaks)
 

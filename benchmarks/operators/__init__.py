@@ -9,6 +9,6 @@ from benchmarks.operators.sddmm import Sddmm
 from benchmarks.operators.spmm import Spmm
 from benchmarks.operators.spmv import Spmv
 
-OPERATORS: dict[str, type[Problem]] = {
+PROBLEMS: dict[str, type[Problem]] = {
     kind.op: kind for kind in (Spmm, Spmv, Sddmm, Attention, BsrSpmm)
 }

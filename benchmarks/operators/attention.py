@@ -20,8 +20,8 @@ from gossamer.comparison.baselines.baseline import Bound
 class Attention(Problem):
     """The pattern in CSR.
 
-    >>> from benchmarks.matrices import matrix_of
-    >>> tiny = matrix_of("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
+    >>> from benchmarks.matrices import canonical_matrix
+    >>> tiny = canonical_matrix("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
     >>> Attention(tiny, 4).least_work()  # a column, three ends of rows, three rows, two results
     Work(bytes=96, operations=16)
     """

@@ -17,8 +17,8 @@ from gossamer.comparison.baselines.sddmm import prepare_sddmm
 class Sddmm(Problem):
     """The pattern in CSR.
 
-    >>> from benchmarks.matrices import matrix_of
-    >>> tiny = matrix_of("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
+    >>> from benchmarks.matrices import canonical_matrix
+    >>> tiny = canonical_matrix("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
     >>> Sddmm(tiny, 4).least_work()  # a column, three ends of rows, two rows, one result
     Work(bytes=52, operations=8)
     """

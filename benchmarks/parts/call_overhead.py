@@ -11,9 +11,8 @@ from __future__ import annotations
 import ctypes
 import statistics
 import timeit
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,15 +21,14 @@ from scipy import sparse
 import gossamer as gs
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
-from benchmarks.parts.helpers.part import Part, PartError, Series
+from benchmarks.parts.helpers.part import PartError, RunPart, Series
 from benchmarks.text_tables import Sheet
+from gossamer.comparison.timing import TimedCall
 from gossamer.operators import operator_named
 from gossamer_backend import BoundCall
 from gossamer_backend.call.abi import Workspace
 from gossamer_formats import from_scipy
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED
-
-Call: TypeAlias = Callable[[], object]
 
 ROUNDS = 21
 CALLS = 20_000
@@ -69,13 +67,13 @@ def measure_call_costs(job: Job, bar: Bar) -> Iterator[CallCost]:
     """Measure all ways to call each operator; only the bound call has a limit."""
     for op in OPERATORS:
         bar.describe(f"what a call of {op} costs")
-        medians = measure(calls_of(op))
+        medians = median_microseconds(calls_of(op))
         for what, time in medians.items():
             yield CallCost(op, what, time, LIMIT_US if what == BOUND else None)
         bar.advance(SECONDS_PER_OPERATOR)
 
 
-def calls_of(op: str) -> dict[str, Call]:
+def calls_of(op: str) -> dict[str, TimedCall]:
     """Return equivalent calls by name, the bound one first."""
     gs.set_num_threads(1)
     matrix = sparse.csr_array(np.array([[2.0]], dtype=np.float32))
@@ -87,7 +85,7 @@ def calls_of(op: str) -> dict[str, Call]:
     assert isinstance(bound, BoundCall), "a matrix of one element has one kernel"
     workspace = Workspace(1, None, NOT_GUARDED)
     bare = partial(bound.kernel.function, *bound.prepared_arguments, ctypes.byref(workspace))
-    calls: dict[str, Call] = {
+    calls: dict[str, TimedCall] = {
         BOUND: bound,
         "the same function by ctypes": bare,
         "a C function that does nothing": ctypes.CDLL(None).getppid,
@@ -102,7 +100,7 @@ def calls_of(op: str) -> dict[str, Call]:
     return calls
 
 
-def measure(calls: dict[str, Call]) -> dict[str, float]:
+def median_microseconds(calls: dict[str, TimedCall]) -> dict[str, float]:
     """Return medians in microseconds over interleaved rounds."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
@@ -123,7 +121,7 @@ def calls_sheet(costs: Iterable[CallCost]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "calls",
     "the overhead of a call: kernels of a matrix with one element",
     (Series("call_costs", CallCost, summary=calls_sheet),),

@@ -18,8 +18,8 @@ from benchmarks.harness.progress import Bar
 from benchmarks.matrices import BLOCKS, IN_CSR, available
 from benchmarks.parts.helpers.fresh_process import run_fresh
 from benchmarks.parts.helpers.measured_operators import takes_vectors
-from benchmarks.parts.helpers.part import Part, Series
-from benchmarks.parts.processes.choice import Case
+from benchmarks.parts.helpers.part import RunPart, Series
+from benchmarks.parts.processes.choice import ProductCase
 from benchmarks.text_tables import Sheet
 from gossamer.operators import product_names
 
@@ -62,30 +62,30 @@ class ChoiceTime(msgspec.Struct, frozen=True):
         return self.times_ms["csr"] / self.times_ms[self.chosen]
 
 
-def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
+def matrices_of_choice(matrices: Sequence[str] | None) -> tuple[str, ...]:
     """Return the matrices to measure, by default all: also those that other parts measure if they are named.
 
-    >>> chosen_matrices(["cora", "window_4096"])
+    >>> matrices_of_choice(["cora", "window_4096"])
     ('cora',)
     """
     known = (*IN_CSR, *BLOCKS)
     return known if matrices is None else tuple(name for name in known if name in matrices)
 
 
-def cases_of(
+def selected_cases(
     ops: Sequence[str],
     features: Sequence[int] | None,
     dtypes: Sequence[str] | None,
     threads: Sequence[int] | None,
-) -> list[Case]:
+) -> list[ProductCase]:
     """Return the cases to measure for each matrix; by default float32 on one thread and on two.
 
-    >>> [case.features for case in cases_of(["spmm", "spmv"], None, None, [2])]
+    >>> [case.features for case in selected_cases(["spmm", "spmv"], None, None, [2])]
     [32, 128, 512, 1]
     """
     sizes = tuple(features or FEATURES)
     return [
-        Case(op, size, dtype, count)
+        ProductCase(op, size, dtype, count)
         for count in threads or THREADS
         for dtype in dtypes or ("float32",)
         for op in ops
@@ -97,13 +97,13 @@ def cases_of(
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
     cases = len(cases_of_job(job))
-    return ESTIMATED_SECONDS_PER_CASE * len(chosen_matrices(job.chosen.matrix)) * cases
+    return ESTIMATED_SECONDS_PER_CASE * len(matrices_of_choice(job.chosen.matrix)) * cases
 
 
 def measure_choices(job: Job, bar: Bar) -> Iterator[ChoiceTime]:
     """Measure all formats of each available matrix and the choice of one, each matrix in a fresh process."""
     cases = cases_of_job(job)
-    for name in available(chosen_matrices(job.chosen.matrix)):
+    for name in available(matrices_of_choice(job.chosen.matrix)):
         bar.describe(f"formats of {name}")
         arguments = ("-m", "benchmarks.parts.processes.choice", name, json.dumps(cases))
         for one in json.loads(run_fresh(sys.executable, *arguments)):
@@ -111,10 +111,10 @@ def measure_choices(job: Job, bar: Bar) -> Iterator[ChoiceTime]:
         bar.advance(ESTIMATED_SECONDS_PER_CASE * len(cases))
 
 
-def cases_of_job(job: Job) -> list[Case]:
+def cases_of_job(job: Job) -> list[ProductCase]:
     """Return the cases that the options select."""
     chosen = job.chosen
-    return cases_of(chosen.op, chosen.features, chosen.dtype, chosen.threads)
+    return selected_cases(chosen.op, chosen.features, chosen.dtype, chosen.threads)
 
 
 def choices_sheet(times: Sequence[ChoiceTime]) -> Sheet:
@@ -157,7 +157,7 @@ def case_of(one: ChoiceTime) -> tuple[str, ...]:
     return one.op, str(one.features), one.dtype, str(one.threads)
 
 
-PART = Part(
+PART = RunPart(
     "choice",
     "the format that `gossamer.prepare` chooses for each matrix, on one thread and on two, compared with the "
     "times of all formats of the library",

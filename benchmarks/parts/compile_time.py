@@ -25,7 +25,7 @@ from benchmarks.parts.helpers.measured_operators import (
     known,
     processes_of,
 )
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 
 SECONDS_PER_PROCESS = 0.5
@@ -94,7 +94,7 @@ class CompileTime(msgspec.Struct, frozen=True):
     cached_ms: float
 
 
-def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
+def probe_build(op: str, done_before: DoneBefore, cache: str) -> Times:
     """Build a kernel in a fresh process, with its cache in a folder."""
     another = another_operator(op)
     command = (sys.executable, "-c", PROBE, op, another, str(FEATURES), done_before)
@@ -105,7 +105,7 @@ def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
 def probe_pair(op: str, done_before: DoneBefore) -> tuple[Times, Times]:
     """Build a kernel in two fresh processes: with an empty cache, then from the cache."""
     with tempfile.TemporaryDirectory() as cache:
-        return probe(op, done_before, cache), probe(op, done_before, cache)
+        return probe_build(op, done_before, cache), probe_build(op, done_before, cache)
 
 
 def median(times: Iterable[Times], key: str) -> float:
@@ -163,7 +163,7 @@ def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "compile",
     "script to callable in fresh processes",
     (Series("compile_times", CompileTime, summary=compile_sheet),),

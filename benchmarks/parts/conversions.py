@@ -20,7 +20,7 @@ from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.matrices import IN_CSR, available
 from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 
 CONVERSION_MEAN, CONVERSION_LEAST = 1.5, 1.0
@@ -79,10 +79,10 @@ class FormatBuild(msgspec.Struct, frozen=True):
         return self.seconds <= 0.3
 
 
-def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
+def matrices_to_convert(matrices: Sequence[str] | None) -> tuple[str, ...]:
     """Return the matrices to convert.
 
-    >>> chosen_matrices(["cora", "blocks_4096"])
+    >>> matrices_to_convert(["cora", "blocks_4096"])
     ('cora',)
     """
     return USUAL if matrices is None else tuple(name for name in matrices if name in IN_CSR)
@@ -90,13 +90,13 @@ def chosen_matrices(matrices: Sequence[str] | None) -> tuple[str, ...]:
 
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
-    matrices = chosen_matrices(job.chosen.matrix)
+    matrices = matrices_to_convert(job.chosen.matrix)
     return ESTIMATED_SECONDS_PER_MATRIX * len(matrices) + ESTIMATED_SECONDS_OF_BUILDS
 
 
-def measure(job: Job, bar: Bar) -> Iterator[ConversionTime | FormatBuild]:
+def measure_conversions_and_builds(job: Job, bar: Bar) -> Iterator[ConversionTime | FormatBuild]:
     """Measure conversions of formats, compared with SciPy, and the building of formats."""
-    yield from measure_conversions(chosen_matrices(job.chosen.matrix), bar)
+    yield from measure_conversions(matrices_to_convert(job.chosen.matrix), bar)
     yield from measure_builds(bar)
 
 
@@ -171,7 +171,7 @@ def builds_sheet(builds: Sequence[FormatBuild]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "conversions",
     "all pairs of CSR, CSC, BSR, DIA and COO compared with SciPy on one thread; the building of formats of "
     "10 million nonzeros on two",
@@ -180,6 +180,6 @@ PART = Part(
         Series("format_builds", FormatBuild, summary=builds_sheet),
     ),
     estimated_seconds,
-    measure,
+    measure_conversions_and_builds,
     options=("matrix",),
 )

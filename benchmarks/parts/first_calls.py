@@ -25,7 +25,7 @@ from benchmarks.parts.helpers.measured_operators import (
     known,
     processes_of,
 )
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 from gossamer.comparison.baselines import baseline_of
 
@@ -98,7 +98,7 @@ class Seconds(NamedTuple):
     cpu: float
 
 
-def probe(op: str, state: FirstCallState) -> Seconds:
+def probe_first_call(op: str, state: FirstCallState) -> Seconds:
     """Measure a call in a fresh process."""
     called = {"first call": (op,), "second kernel": (another_operator(op), op)}[state]
     calls = [(name, baseline_of(name).operand_shapes((ROWS, ROWS), FEATURES)) for name in called]
@@ -110,7 +110,7 @@ def probe(op: str, state: FirstCallState) -> Seconds:
 
 def measure_first_call(op: str, state: FirstCallState, processes: int) -> FirstCall:
     """Return the median duration and the least time of the CPU over several processes."""
-    samples = [probe(op, state) for _ in range(processes)]
+    samples = [probe_first_call(op, state) for _ in range(processes)]
     return FirstCall(
         op=op,
         features=features_of(op, FEATURES),
@@ -149,7 +149,7 @@ def first_calls_sheet(calls: Iterable[FirstCall]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "first",
     "first calls with nothing cached, and second kernels",
     (Series("first_calls", FirstCall, summary=first_calls_sheet),),

@@ -9,7 +9,7 @@ from benchmarks.harness.cells import measure_batch
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.machine.roofline import Roofline
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.records import Cell, of_type
 
 
@@ -30,7 +30,7 @@ def measure_cells(job: Job, bar: Bar) -> Iterator[Cell]:
         bar.advance(batch.estimated_seconds(job.plan))
 
 
-PART = Part(
+PART = RunPart(
     "kernels",
     "the operators, compared with all contenders",
     # Their tables are about several contenders, goals of a vendor and the bounds: `report` makes them.

@@ -18,7 +18,7 @@ from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.matrices import available
 from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 
 GRAPHS = ("cora", "pubmed", "ogbn_arxiv", "power_law_170k")
@@ -100,7 +100,7 @@ def batches_sheet(runs: Iterable[MiniBatches]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "batches",
     "100,000 different matrices in one process: memory, files and overhead",
     (Series("mini_batches", MiniBatches, summary=batches_sheet),),

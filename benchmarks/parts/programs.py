@@ -22,7 +22,7 @@ import msgspec
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.helpers.fresh_process import USER, ProcessError
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 from examples import EXAMPLES
 from examples.example import Example
@@ -51,17 +51,17 @@ class ProgramTime(msgspec.Struct, frozen=True):
 def estimated_seconds(job: Job) -> float:
     """Return the estimated duration."""
     cases = sum(len(one.datasets) for one in EXAMPLES.values())
-    return SECONDS_PER_CASE * len(threads_of(job)) * cases
+    return SECONDS_PER_CASE * len(chosen_threads(job)) * cases
 
 
-def threads_of(job: Job) -> tuple[int, ...]:
+def chosen_threads(job: Job) -> tuple[int, ...]:
     """Return the chosen numbers of threads, by default one and two."""
     return tuple(job.chosen.threads or (1, 2))
 
 
 def measure_programs(job: Job, bar: Bar) -> Iterator[ProgramTime]:
     """Measure all examples with their data sets, those that are available."""
-    for count in threads_of(job):
+    for count in chosen_threads(job):
         for example in EXAMPLES.values():
             for case in example.datasets:
                 bar.describe(f"{example.name}, {case}, {count} thread(s)")
@@ -184,7 +184,7 @@ def program_times_sheet(times: Sequence[ProgramTime]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "programs",
     "the programs of `examples` compared with SciPy, NumPy and PyTorch, each in a process of its own",
     (Series("program_times", ProgramTime, programs_sheet, program_times_sheet),),

@@ -16,7 +16,7 @@ import msgspec
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 
 PROCESSES = 5
@@ -67,11 +67,11 @@ def measure_python_shares(job: Job, bar: Bar) -> Iterator[PythonShare]:
 
 def measure_python_share(what: str) -> PythonShare:
     """Return medians over several processes."""
-    python, llvm = zip(*(probe(what) for _ in range(PROCESSES)), strict=True)
+    python, llvm = zip(*(probe_shares(what) for _ in range(PROCESSES)), strict=True)
     return PythonShare(what, statistics.median(python), statistics.median(llvm), LIMITS[what])
 
 
-def probe(what: str) -> tuple[float, float]:
+def probe_shares(what: str) -> tuple[float, float]:
     """Return the milliseconds of Python and of LLVM in one fresh process."""
     python, llvm = json.loads(
         run_fresh(sys.executable, "-m", "benchmarks.parts.processes.python_share", what)
@@ -90,7 +90,7 @@ def python_sheet(shares: Iterable[PythonShare]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "python",
     "the share of Python in compile times, compared with LLVM",
     (Series("python_shares", PythonShare, summary=python_sheet),),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.machine.roofline import Roofline, measure_roofline
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 
 SECONDS_PER_ROOFLINE = 3.0
 """Used only to estimate the duration."""
@@ -26,7 +26,7 @@ def measure_rooflines(job: Job, bar: Bar) -> Iterator[Roofline]:
         bar.advance(SECONDS_PER_ROOFLINE)
 
 
-PART = Part(
+PART = RunPart(
     "roofline",
     "bounds of the machine: bandwidths by working set, the peak of multiply-adds in registers",
     # The head of the report and its picture show them instead of a table.

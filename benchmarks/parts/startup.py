@@ -16,7 +16,7 @@ import msgspec
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.parts.helpers.fresh_process import run_fresh
-from benchmarks.parts.helpers.part import Part, Series
+from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.text_tables import Sheet
 
 PROCESSES = 9
@@ -117,7 +117,7 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
     return sheet
 
 
-PART = Part(
+PART = RunPart(
     "startup",
     "import and `--help` in fresh processes",
     (Series("startups", Startup, summary=startup_sheet),),

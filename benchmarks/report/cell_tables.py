@@ -9,7 +9,7 @@ from benchmarks.contenders import OURS
 from benchmarks.goals import main_goal
 from benchmarks.records import Cell
 from benchmarks.report.ratio_tables import others_of
-from benchmarks.text_tables import Row, Sheet
+from benchmarks.text_tables import Sheet, TableRow
 
 
 def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
@@ -71,7 +71,7 @@ def conversion_pays_sheet(op: str, cells: Sequence[Cell], converted: str) -> She
     return sheet
 
 
-def problem_columns(cell: Cell) -> Row:
+def problem_columns(cell: Cell) -> TableRow:
     """Return the cell in words."""
     mark = " *" if cell.is_disturbed else ""
     dtype = "" if cell.dtype == "float32" else f" {cell.dtype}"

@@ -14,7 +14,7 @@ from html import escape
 
 from benchmarks.contenders import OURS
 from benchmarks.machine.roofline import Roofline
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from benchmarks.operators.problem import Marker
 from benchmarks.records import Cell, Run
 
@@ -210,7 +210,7 @@ SHAPES: dict[Marker, Callable[[float, float], str]] = {
 
 def mark(op: str, x: float, y: float, *, hollow: str) -> str:
     """Return the shape and color of an operator, its end left open."""
-    color, shape = OPERATORS[op].color, SHAPES[OPERATORS[op].marker]
+    color, shape = PROBLEMS[op].color, SHAPES[PROBLEMS[op].marker]
     kind = "point hollow" if hollow == "yes" else "point"
     return f'{shape(x, y)} class="{kind}" stroke="{color}" fill="{color}" fill-opacity="0.75"'
 

@@ -20,16 +20,16 @@ def show_in_readme(readme: Path = README, results: Path = RESULTS) -> None:
     """Replace the text between the marks by the stored runs, whose pages and pictures must exist."""
     before, _, rest = readme.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    text = shown(run_files.stored_runs(results), readme.parent)
+    text = stored_runs_text(run_files.stored_runs(results), readme.parent)
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-def shown(runs: Mapping[Path, Run], folder: Path) -> str:
+def stored_runs_text(runs: Mapping[Path, Run], folder: Path) -> str:
     """Return the text between the marks."""
-    return "\n".join(parts_of(runs, folder))
+    return "\n".join(run_sections(runs, folder))
 
 
-def parts_of(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
+def run_sections(runs: Mapping[Path, Run], folder: Path) -> Iterator[str]:
     """Yield the summary of the runs of the operators, links to the others, and the vendors without a run."""
     for path, run in runs.items():
         base = os.path.relpath(path.resolve(), folder.resolve())

@@ -24,7 +24,7 @@ def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):
     assert __main__.main([*words.split(), str(tmp_path / "out")]) == 0
     matrices.load_matrix.cache_clear()
     (path,) = (tmp_path / "out").glob("*.json")
-    run = run_files.load(path)
+    run = run_files.load_run(path)
     assert [(found.op, found.matrix) for found in run.cells] == [
         ("spmm", "cora"),
         ("sddmm", "cora"),
@@ -79,6 +79,6 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
     assert __main__.main([*words.split(), str(tmp_path)]) == 1
     assert "FAILED: the rest: interrupted" in capsys.readouterr().out
     (path,) = tmp_path.glob("*.json")
-    run = run_files.load(path)
+    run = run_files.load_run(path)
     assert len(run.cells) == 1
     assert run.of(startup.Startup) == ()

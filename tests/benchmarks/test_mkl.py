@@ -9,7 +9,7 @@ from scipy import sparse
 from benchmarks.contenders import mkl_library
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.contenders.mkl_blocks import MklBlocks
-from benchmarks.contenders.mkl_library import MklMatrix, library_path, load_mkl, set_num_threads
+from benchmarks.contenders.mkl_library import MklMatrix, library_path, load_mkl, set_mkl_threads
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
@@ -26,7 +26,7 @@ def test_mkl_multiplies_rows(dtype, optimize):
     exact = (random.integers(-3, 4, (20, 30)) * (random.random((20, 30)) < 0.3)).astype(dtype)
     matrix, dense = sparse.csr_matrix(exact), random.integers(-3, 4, (30, 5)).astype(dtype)
     out, vector = np.empty((20, 5), dtype), np.empty(20, dtype)
-    set_num_threads(2)
+    set_mkl_threads(2)
     MklMatrix(matrix, features=5, optimize=optimize).product(dense, out)()
     np.testing.assert_array_equal(out, exact @ dense)
     column = dense[:, 0].copy()
@@ -60,7 +60,7 @@ def test_without_mkl_the_reason_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(mkl_library, "library_path", lambda: None)
     load_mkl.cache_clear()
     with pytest.raises(UnavailableError, match="pip install mkl"):
-        set_num_threads(1)
+        set_mkl_threads(1)
 
 
 def test_an_unknown_threading_layer_is_refused(monkeypatch, tmp_path):
@@ -68,4 +68,4 @@ def test_an_unknown_threading_layer_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("MKL_THREADING_LAYER", "fast")
     load_mkl.cache_clear()
     with pytest.raises(UnavailableError, match="MKL_THREADING_LAYER is 'fast'"):
-        set_num_threads(1)
+        set_mkl_threads(1)

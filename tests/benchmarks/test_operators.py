@@ -11,7 +11,7 @@ from benchmarks import contenders, goals, operator_case
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness import cells, tasks, worker
 from benchmarks.machine import c_libraries
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from tests.support.benchmark_cases import CSR, EMPTY, exact, problem
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("dense", [CSR, EMPTY], ids=["some", "none"])
-@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("op", PROBLEMS)
 def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
     given = problem(op, dense=dense, dtype=dtype)
     assert given.oracle.dtype == np.float64
@@ -31,7 +31,7 @@ def test_the_oracle_is_what_dense_arithmetic_gives(op, dense, dtype):
 
 @pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # of torch, where it is installed
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("op", PROBLEMS)
 def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -48,12 +48,12 @@ def test_everybody_is_right_or_says_why_not(op, dtype, tmp_path, monkeypatch):
     assert all(absent.values())
     assert "gossamer" in errors
     assert ("scipy" in errors) == (op != "sddmm")
-    if c_libraries.find_compiler() is not None and op != "attention":
+    if c_libraries.find_c_compiler() is not None and op != "attention":
         assert "taco_like" in errors
 
 
 def test_every_operator_has_contenders_and_a_goal():
-    for op in OPERATORS:
+    for op in PROBLEMS:
         usual = tasks.Selection((op,)).contenders_of(op)
         assert contenders.OURS in usual
         assert set(goals.main_goal(op).contenders) <= set(usual)
@@ -65,7 +65,7 @@ def test_without_a_compiler_the_c_kernels_are_absent(monkeypatch):
     prepare = contenders.load_prepare("taco_like")
     with pytest.raises(UnavailableError, match="no C compiler"):
         prepare(problem().case(), 1)
-    assert c_libraries.find_compiler() is None
+    assert c_libraries.find_c_compiler() is None
 
 
 @pytest.mark.parametrize("op", ["sddmm", "bsr_spmm", "spmv"])

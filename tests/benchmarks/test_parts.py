@@ -57,7 +57,7 @@ def test_each_file_of_the_folder_is_a_part(root):
 @pytest.mark.parametrize("part", ordered_parts.PARTS.values(), ids=lambda part: part.name)
 def test_a_part_is_selected_by_the_options_that_it_names(part):
     """Its estimate fails if it reads another option."""
-    usual = vars(options.parse([]))
+    usual = vars(options.parse_options([]))
     assert part.estimate(job(quick=False, **{name: usual[name] for name in part.options})) >= 0
     assert part.description in options.part_lines()
 
@@ -149,7 +149,7 @@ def test_the_chosen_format_is_timed_beside_all_others(monkeypatch):
     nodes = sparse.random_array((20, 80), density=0.3, rng=np.random.default_rng(0))
     matrix = sparse.kron(nodes, np.ones((2, 2)), format="csr").astype(np.float32)
     formats = choice_process.StoredFormats(gs.from_scipy(matrix))
-    cases = choice.cases_of(["spmm", "sddmm", "spmv"], [16], None, [1])
+    cases = choice.selected_cases(["spmm", "sddmm", "spmv"], [16], None, [1])
     assert [(case.op, case.features) for case in cases] == [("spmm", 16), ("spmv", 1)]
     times = [ChoiceTime(matrix="tiny", **choice_process.time_case(formats, case)) for case in cases]
     product, vector = times
@@ -193,7 +193,7 @@ def test_a_wrong_program_is_refused():
         programs={"fused": lambda inputs: lambda: np.ones(inputs.q.shape, np.float32)},
     )
     with pytest.raises(ValueError, match="error of 'fused'"):
-        program_process.prepare(wrong, "random", "fused")
+        program_process.verified_call(wrong, "random", "fused")
 
 
 def test_programs_are_reported_beside_the_fastest_baseline():

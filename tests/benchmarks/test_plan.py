@@ -10,7 +10,7 @@ from scipy import sparse
 
 from benchmarks import contenders, matrices, options, ordered_parts
 from benchmarks.harness import tasks
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from tests.support.benchmark_cases import QUICK, problem, task
 
 pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
@@ -40,7 +40,7 @@ def test_patterns_get_values_that_differ(tmp_path, monkeypatch):
 
 
 def test_a_selection_is_what_was_chosen():
-    chosen = options.parse(
+    chosen = options.parse_options(
         ["--quick", "--op", "sddmm", "spmv", "--features", "8", "--threads", "1"]
     )
     selection = options.selection_of(chosen)
@@ -49,10 +49,10 @@ def test_a_selection_is_what_was_chosen():
     assert selection.features_of("spmv") == (1,)
     assert selection.matrices_of("bsr_spmm") == ("blocks_4096",)
     assert "power_law_170k" not in selection.matrices_of("spmm")
-    quick = options.selection_of(options.parse(["--quick"]))
+    quick = options.selection_of(options.parse_options(["--quick"]))
     assert quick.features_of("spmm") == (32, 512)
     assert quick.features_of("attention") == (32,)
-    everything = options.selection_of(options.parse([]))
+    everything = options.selection_of(options.parse_options([]))
     assert everything.features_of("spmm") == (16, 32, 64, 128, 256, 512, 1024)
     assert everything.features_of("sddmm") == (16, 32, 64, 128, 256, 512)
     assert everything.dtypes_of("spmm") == ("float32", "float64")
@@ -60,49 +60,49 @@ def test_a_selection_is_what_was_chosen():
     assert 8 <= len(everything.matrices_of("spmm")) <= 12
     assert {"mkl", "scipy", "numba", "torch"} < set(everything.contenders_of("spmv"))
     rare = options.selection_of(
-        options.parse(["--matrix", "web_cnr2000", "--contenders", "mkl_bsr"])
+        options.parse_options(["--matrix", "web_cnr2000", "--contenders", "mkl_bsr"])
     )
     assert rare.matrices_of("spmm") == ("web_cnr2000",)
     assert rare.contenders_of("spmm") == ()
 
 
 def test_a_contender_has_the_interpreter_that_was_named(capsys):
-    chosen = options.parse(["--python", "mkl=/a/python", "--python", "mkl_bsr=/b/python"])
+    chosen = options.parse_options(["--python", "mkl=/a/python", "--python", "mkl_bsr=/b/python"])
     pythons = [options.python_of(chosen, name) for name in ("mkl", "mkl_plain", "mkl_bsr", "numba")]
     assert pythons == ["/a/python", "/a/python", "/b/python", sys.executable]
     assert options.settings(chosen) == {}
     for wrong in ("mkl", "nobody=/a"):
         with pytest.raises(SystemExit):
-            options.parse(["--python", wrong])
+            options.parse_options(["--python", wrong])
     assert "expected CONTENDER=PATH" in capsys.readouterr().err
 
 
 def test_every_part_can_be_chosen():
     parts = tuple(ordered_parts.PARTS.values())
-    assert options.parts_of(options.parse([])) == parts
-    quick = [part.name for part in options.parts_of(options.parse(["--quick"]))]
+    assert options.selected_parts(options.parse_options([])) == parts
+    quick = [part.name for part in options.selected_parts(options.parse_options(["--quick"]))]
     assert quick == ["roofline", "kernels", "calls", "startup"]
-    (chosen,) = options.parts_of(options.parse(["--parts", "first", "--quick"]))
+    (chosen,) = options.selected_parts(options.parse_options(["--parts", "first", "--quick"]))
     assert chosen.name == "first"
 
 
 def test_batches_hold_what_fits_in_memory_and_in_a_turn():
     names = ("gossamer", "scipy")
     small = [tasks.Task("spmm", problem().matrix, size, (1, 2), names) for size in range(1, 41)]
-    batches = tasks.batches_of(small, tasks.MAX_BYTES)
+    batches = tasks.batches_of(small, tasks.MAX_CASE_BYTES)
     assert [one for batch in batches for one in batch.tasks] == small
     assert max(len(batch.tasks) for batch in batches) == tasks.MAX_ENTRIES // 2
     few = tasks.batches_of(4 * small[:1], 3 * small[0].bytes)
     assert [len(batch.tasks) for batch in few] == [3, 1]
-    assert len(tasks.batches_of([task("spmm"), task("spmv")], tasks.MAX_BYTES)) == 2
-    assert tasks.too_large(small[:1], tasks.MAX_BYTES) == {}
+    assert len(tasks.batches_of([task("spmm"), task("spmv")], tasks.MAX_CASE_BYTES)) == 2
+    assert tasks.too_large(small[:1], tasks.MAX_CASE_BYTES) == {}
     assert list(tasks.too_large(small[:2], 1)) == ["spmm tiny float32 K=1 2"]
 
 
-@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("op", PROBLEMS)
 def test_sizes_are_estimated_from_shapes(op):
     given = problem(op, features=64)
-    estimated = OPERATORS[op].estimated_bytes(given.matrix, given.features)
+    estimated = PROBLEMS[op].estimated_bytes(given.matrix, given.features)
     assert 0.5 < estimated / given.working_bytes() < 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import goals, run_files
-from benchmarks.operators import OPERATORS
+from benchmarks.operators import PROBLEMS
 from benchmarks.report import (
     cell_tables,
     goal_tables,
@@ -82,11 +82,11 @@ def test_goals_of_prepared_matrices_are_about_groups_of_matrices():
 
 def test_a_run_is_the_same_after_it_was_stored(tmp_path):
     run = run_of(cell(), cell(threads=1, bound_ms=None))
-    path = run_files.save(run, tmp_path)
+    path = run_files.save_run(run, tmp_path)
     assert path.name == "some-machine.json"
-    assert run_files.load(path) == run
+    assert run_files.load_run(path) == run
     quick = msgspec.structs.replace(run, name="quick")
-    assert run_files.save(quick, tmp_path).name == "some-machine-quick.json"
+    assert run_files.save_run(quick, tmp_path).name == "some-machine-quick.json"
     assert list(run_files.stored_runs(tmp_path).values()) == [run, quick]
 
 
@@ -147,7 +147,7 @@ def test_ratios_to_the_fastest_other_contender_are_apart_for_dtypes_threads_and_
 
 
 def test_the_picture_has_a_point_for_each_cell_and_the_roofs():
-    shown = [cell(op=op, threads=threads, least_bytes=10) for op in OPERATORS for threads in (1, 2)]
+    shown = [cell(op=op, threads=threads, least_bytes=10) for op in PROBLEMS for threads in (1, 2)]
     hidden = cell(figures={"mkl": figure(3.0)})
     picture_text = roofline_picture.draw(run_of(*shown, hidden))
     root = ElementTree.fromstring(picture_text)
@@ -159,8 +159,8 @@ def test_the_picture_has_a_point_for_each_cell_and_the_roofs():
 
 
 def test_every_operator_has_a_shape_and_a_color_of_its_own():
-    assert {kind.marker for kind in OPERATORS.values()} == set(roofline_picture.SHAPES)
-    assert len({kind.color for kind in OPERATORS.values()}) == len(OPERATORS)
+    assert {kind.marker for kind in PROBLEMS.values()} == set(roofline_picture.SHAPES)
+    assert len({kind.color for kind in PROBLEMS.values()}) == len(PROBLEMS)
 
 
 def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
@@ -172,11 +172,11 @@ def test_the_page_shows_one_run_of_each_processor_between_the_marks(tmp_path):
     chosen = {"machine": amd, "name": "quick"}
     for changes in ({"machine": amd}, chosen):
         run = msgspec.structs.replace(found, **changes)
-        run_report.write_report(run_files.save(run, results), run)
+        run_report.write_report(run_files.save_run(run, results), run)
     stored_runs.show_in_readme(readme, results)
     assert "### Intel\n\nNo run is stored yet." in readme.read_text()
     run = msgspec.structs.replace(found, machine=intel)
-    run_report.write_report(run_files.save(run, results), run)
+    run_report.write_report(run_files.save_run(run, results), run)
     stored_runs.show_in_readme(readme, results)
     text = readme.read_text()
     assert text.startswith("before\n")
@@ -193,7 +193,7 @@ def test_the_page_shows_what_is_stored():
     text = stored_runs.README.read_text()
     shown = text.partition(stored_runs.BEGIN)[2].partition(stored_runs.END)[0]
     runs = run_files.stored_runs()
-    assert shown.strip() == stored_runs.shown(runs, stored_runs.README.parent).strip()
+    assert shown.strip() == stored_runs.stored_runs_text(runs, stored_runs.README.parent).strip()
     for path, run in runs.items():
         if run.name is None:
             assert path.with_suffix(".svg").read_text() == roofline_picture.draw(run)
@@ -201,7 +201,7 @@ def test_the_page_shows_what_is_stored():
 
 def test_stored_runs_have_one_file_for_each_processor_and_options():
     for path in run_files.RESULTS.glob("*.json"):
-        run = run_files.load(path)
+        run = run_files.load_run(path)
         assert path.name == run_files.file_name(run)
         assert run.machine.vendor in stored_runs.VENDORS
 

@@ -62,7 +62,7 @@ ENTRIES = [("0", 1), ("0", 2), ("1", 1)]
 def test_each_contender_has_a_turn_with_all_cases_in_every_round():
     log = []
     contestants = {name: Contestant(log, name) for name in ("a", "b")}
-    samples = rounds.measure(contestants, dict.fromkeys(contestants, ENTRIES), QUICK)
+    samples = rounds.measure_rounds(contestants, dict.fromkeys(contestants, ENTRIES), QUICK)
     turns = [name for name, _ in log]
     assert turns[:4] == ["a", "a", "b", "b"]  # they warm up
     assert turns[4:8] == ["a", "b", "b", "a"]  # the order rotates
@@ -81,14 +81,14 @@ def test_each_contender_has_a_turn_with_all_cases_in_every_round():
 def test_a_contender_whose_process_ends_is_given_up_and_the_others_go_on():
     log = []
     contestants = {"a": Contestant(log, "a"), "b": Contestant(log, "b", fails_after=3)}
-    samples = rounds.measure(contestants, dict.fromkeys(contestants, ENTRIES), QUICK)
+    samples = rounds.measure_rounds(contestants, dict.fromkeys(contestants, ENTRIES), QUICK)
     assert samples.ended == {"b": "it ended"}
     assert list(samples.by_name) == ["a"]
     assert len(samples.by_name["a"]["0", 1]) >= QUICK.rounds
 
 
 def test_nobody_takes_part_without_contenders():
-    assert rounds.measure({}, {}, QUICK).by_name == {}
+    assert rounds.measure_rounds({}, {}, QUICK).by_name == {}
 
 
 def test_disturbed_samples_count_only_where_quiet_ones_are_missing():

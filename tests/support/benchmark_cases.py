@@ -9,8 +9,8 @@ from benchmarks import matrices, records
 from benchmarks.harness import tasks
 from benchmarks.harness.rounds import SamplingPlan
 from benchmarks.machine import machine_description
-from benchmarks.machine.roofline import Bandwidth, Roofline
-from benchmarks.operators import OPERATORS
+from benchmarks.machine.roofline import ReadBandwidth, Roofline
+from benchmarks.operators import PROBLEMS
 from benchmarks.parts.call_overhead import CallCost
 from benchmarks.parts.compile_time import CompileTime
 from benchmarks.parts.mini_batches import MiniBatches
@@ -27,8 +27,8 @@ def problem(op="spmm", features=3, dense=CSR, dtype="float32"):
     if op == "bsr_spmm":
         matrix = matrices.random_blocks("blocks_tiny", 12, 4, 0.4, dtype=dtype)
     else:
-        matrix = matrices.matrix_of("tiny", sparse.csr_matrix(dense), dtype)
-    return OPERATORS[op](matrix, 1 if op == "spmv" else features)
+        matrix = matrices.canonical_matrix("tiny", sparse.csr_matrix(dense), dtype)
+    return PROBLEMS[op](matrix, 1 if op == "spmv" else features)
 
 
 def exact(given):
@@ -60,7 +60,7 @@ def cell(**changes):
 
 
 def run_of(*found):
-    read = (Bandwidth(1 << 16, 200.0), Bandwidth(1 << 28, 40.0))
+    read = (ReadBandwidth(1 << 16, 200.0), ReadBandwidth(1 << 28, 40.0))
     peaks = {"float32": 250.0, "float64": 125.0}
     return records.Run(
         date="2026-11-21T21:15+00:00",

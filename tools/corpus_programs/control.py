@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tools.corpus_programs.every_operation import FLOATS, NUMBERS
-from tools.corpus_programs.program_source import Source, flat, function
+from tools.corpus_programs.program_source import CorpusProgram, flat, function
 
 X_TO_Y = {"x": ["small", "int64"], "y": ["untouched", "int64"]}
 """The arrays of programs that compute an integer from another."""
@@ -33,7 +33,7 @@ TRANSPOSED = (
 )  # fmt: skip
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     yield from _lets_and_branches()
     yield from _loops()
@@ -52,7 +52,7 @@ def sources() -> Iterator[Source]:
         yield _fma(dtype)
 
 
-def _lets_and_branches() -> Iterator[Source]:
+def _lets_and_branches() -> Iterator[CorpusProgram]:
     yield over_vectors(
         "lets", "Lets of lets, and lets in loops.", "scaled", X_TO_Y, """
 one: T.int64 = T.int64(1)
@@ -78,7 +78,7 @@ for i in T.serial(n):
 """)  # fmt: skip
 
 
-def _loops() -> Iterator[Source]:
+def _loops() -> Iterator[CorpusProgram]:
     """Yield loops whose iterations, ends or extents depend on others."""
     yield over_vectors(
         "prefix_sums", "Each iteration reads what the one before it wrote.", "prefix_sums", X_TO_Y, """
@@ -107,7 +107,7 @@ for i in T.serial(n):
 """, shapes={"y": "(n, n)"}, sizes=[0, 1, 2, 9])  # fmt: skip
 
 
-def _loops_without_results() -> Iterator[Source]:
+def _loops_without_results() -> Iterator[CorpusProgram]:
     """Yield loops that do nothing, or of which some statements do nothing."""
     yield over_vectors(
         "empty_loops", "Loops of no iterations, also of negative extent.", "unchanged", X_TO_Y, """
@@ -127,7 +127,7 @@ for i in T.serial(n):
 """)  # fmt: skip
 
 
-def _searches() -> Iterator[Source]:
+def _searches() -> Iterator[CorpusProgram]:
     """Yield binary searches as loops, the lowered form of lookups."""
     for dtype in ("int32", "int64"):
         for name, (oracle, condition) in SEARCHES.items():
@@ -139,7 +139,7 @@ def _searches() -> Iterator[Source]:
         yield _search("exact", dtype, "exact_positions", SEARCHES["lower"][1], exact)
 
 
-def _search(name: str, dtype: str, oracle: str, condition: str, result: str) -> Source:
+def _search(name: str, dtype: str, oracle: str, condition: str, result: str) -> CorpusProgram:
     body = f"""
 for i in T.serial(m):
     LOW = T.alloc_buffer((1,), "int64", scope="local")
@@ -160,11 +160,11 @@ for i in T.serial(m):
         buffers=f"KEYS = keys (n,) {dtype}\nV = v (m,) {dtype}\nY = y (m,) int64",
         body=body,
     )
-    return Source(f"search_{name}_{dtype}", f"A binary search ({name}) as a loop.", flat(text),
+    return CorpusProgram(f"search_{name}_{dtype}", f"A binary search ({name}) as a loop.", flat(text),
                   "search_cases", oracle, {"dtype": dtype})  # fmt: skip
 
 
-def _guards_and_facts() -> Iterator[Source]:
+def _guards_and_facts() -> Iterator[CorpusProgram]:
     params = "x: handle, p: handle, y: handle, n: int64, m: int64"
     buffers = "X = x (n,) float32\nP = p (m,) int64\nY = y (m,) float32"
     loop = "for i in T.serial(m):\n"
@@ -177,7 +177,7 @@ def _guards_and_facts() -> Iterator[Source]:
     }
     for name, body in bodies.items():
         text = function("take", params, buffers=buffers, body=body)
-        yield Source(name, "Guards that hold and guards that fail.", flat(text), "guard_cases",
+        yield CorpusProgram(name, "Guards that hold and guards that fail.", flat(text), "guard_cases",
                      "gathered", {"buffer": "X"})  # fmt: skip
     for dtype in ("int32", "int64"):
         text = function(
@@ -190,14 +190,14 @@ def _guards_and_facts() -> Iterator[Source]:
             "sorted_segments(Q, P, unique=True)",
             body=ROW_SUMS,
         )
-        yield Source(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
+        yield CorpusProgram(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
                      flat(text), "fact_cases", "row_sums", {"index_dtype": dtype})  # fmt: skip
     yield _distinct_positions()
     yield _products_of_lengths()
     yield _related_rows()
 
 
-def _distinct_positions() -> Source:
+def _distinct_positions() -> CorpusProgram:
     """Return a program with a fact about all values of an array."""
     text = function(
         "permute",
@@ -206,11 +206,11 @@ def _distinct_positions() -> Source:
         facts="in_range(P, 0, n)\ndistinct(P)",
         body="for i in T.serial(n):\n    Y[P[i]] = X[i]",
     )
-    return Source("facts_distinct", "Elements are stored where no other element is.", flat(text),
+    return CorpusProgram("facts_distinct", "Elements are stored where no other element is.", flat(text),
                   "distinct_cases", "scattered", {})  # fmt: skip
 
 
-def _products_of_lengths() -> Source:
+def _products_of_lengths() -> CorpusProgram:
     """Return a program with a fact about three arrays of offsets."""
     text = function(
         "sums",
@@ -221,11 +221,11 @@ def _products_of_lengths() -> Source:
         "product_steps(P, L, R)",
         body=ROW_SUMS,
     )
-    return Source("facts_products", "Sums over matrices of different sizes, stored one after another.",
+    return CorpusProgram("facts_products", "Sums over matrices of different sizes, stored one after another.",
                   flat(text), "product_cases", "segment_sums", {})  # fmt: skip
 
 
-def _related_rows() -> Source:
+def _related_rows() -> CorpusProgram:
     """Return a program with facts about the rows of three matrices."""
     others = {"W": "wide", "D": "apart"}
     text = function(
@@ -241,19 +241,19 @@ def _related_rows() -> Source:
         "sorted_segments(QW, PW, unique=True)\nsorted_segments(QD, PD, unique=True)\n"
         "subset(Q, QW)\ndisjoint(Q, QD)", body=ROW_SUMS,
     )  # fmt: skip
-    return Source("facts_relations", "Rows within the rows of one matrix and beside those of another.",
+    return CorpusProgram("facts_relations", "Rows within the rows of one matrix and beside those of another.",
                   flat(text), "relation_cases", "row_sums", {})  # fmt: skip
 
 
-def _scalar(dtype: str) -> Source:
+def _scalar(dtype: str) -> CorpusProgram:
     text = function(
         "scalar", f"y: handle, s: {dtype}", buffers=f"Y = y (1,) {dtype}", body="Y[0] = s"
     )
-    return Source(f"scalar_{dtype}", f"A scalar parameter of {dtype}.", flat(text), "scalar_values",
+    return CorpusProgram(f"scalar_{dtype}", f"A scalar parameter of {dtype}.", flat(text), "scalar_values",
                   "scalar_stored", {"dtype": dtype})  # fmt: skip
 
 
-def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
+def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> CorpusProgram:
     recipe = "rows of flags" if dtype == "bool" else "small"
     run = f"X[T.ramp(i * {lanes}, 1, {lanes})]"
     stores = [f'Y[{row}, i] = T.lane_reduce("{op}", {run})' for row, op in enumerate(ops)]
@@ -269,7 +269,7 @@ def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
     )
 
 
-def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
+def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> CorpusProgram:
     """Return a program over rows of `lanes` elements, `count` at a time, each reduced to one element."""
     recipe = "rows of flags" if dtype == "bool" else "small"
     rows = [f"X[T.ramp((i * {count} + {row}) * {lanes}, 1, {lanes})]" for row in range(count)]
@@ -286,7 +286,7 @@ def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
     )
 
 
-def _fma(dtype: str) -> Source:
+def _fma(dtype: str) -> CorpusProgram:
     recipe = "above one" if dtype == "float32" else "just above one"
     return over_vectors(
         f"fma_{dtype}",
@@ -301,7 +301,7 @@ def over_vectors(
     name: str, says: str, oracle: str, arrays: Mapping[str, Sequence[object]], body: str, *,
     shapes: dict[str, str] | None = None, options: dict[str, object] | None = None,
     sizes: list[int] | None = None,
-) -> Source:  # fmt: skip
+) -> CorpusProgram:  # fmt: skip
     """Return a program over arrays of n elements, whose inputs the generator `vectors` makes."""
     buffers = "\n".join(
         f"{key.upper()} = {key} {(shapes or {}).get(key, '(n,)')} {recipe[1]}"
@@ -310,4 +310,4 @@ def over_vectors(
     params = ", ".join([*(f"{key}: handle" for key in arrays), "n: int64"])
     text = function("program", params, buffers=buffers, body=body)
     parameters = {"arrays": arrays, **({"sizes": sizes} if sizes else {}), **(options or {})}
-    return Source(name, says, flat(text), "vectors", oracle, parameters)
+    return CorpusProgram(name, says, flat(text), "vectors", oracle, parameters)

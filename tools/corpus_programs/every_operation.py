@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Unary,
     UnaryOp,
 )
-from tools.corpus_programs.program_source import Source
+from tools.corpus_programs.program_source import CorpusProgram
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -68,7 +68,7 @@ CAST_LANES = (
 REINTERPRETED = (("float32", "uint32", 1), ("int64", "float64", 1), ("float32", "int32", 16))
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     for dtype in NUMBERS:
         yield _rows("arithmetic", dtype, _arithmetic(dtype, lanes=1))
@@ -107,7 +107,7 @@ def _arithmetic(dtype: str, *, lanes: int) -> tuple[str, ...]:
 
 def _rows(
     family: str, dtype: str, rows: tuple[str, ...], *, output: str = "", lanes: int = 1
-) -> Source:
+) -> CorpusProgram:
     """Return a program in which OUT[r, i] is the operation rows[r] of X[i] and Z[i]."""
     kind = output or dtype
     n, where, steps = _positions(lanes)
@@ -125,7 +125,7 @@ def _rows(
     loop = For("i", index(0), steps, stores)
     params = (*(Param(name, "handle") for name in ("x", "z", "out")), Param("n", "int64"))
     suffix = "" if lanes == 1 else f"x{lanes}"
-    return Source(
+    return CorpusProgram(
         f"{family}_{dtype}{suffix}",
         f"Each row of the output is an operation on X and Z: {', '.join(rows)}.",
         Module("flat", (Function("rows", params, (loop,), buffers=buffers),), "rows"),
@@ -174,7 +174,7 @@ def _bits(dtype: str) -> int:
     return int("".join(filter(str.isdigit, dtype.partition("x")[0])))
 
 
-def _casts(source: str, targets: tuple[str, ...], name: str, *, lanes: int = 1) -> Source:
+def _casts(source: str, targets: tuple[str, ...], name: str, *, lanes: int = 1) -> CorpusProgram:
     n, where, steps = _positions(lanes)
 
     def kind(dtype: str) -> str:
@@ -186,7 +186,7 @@ def _casts(source: str, targets: tuple[str, ...], name: str, *, lanes: int = 1) 
     buffers = (Buffer("X", (n,), source, "x"), *outputs)
     params = (*(Param(buffer.handle or "", "handle") for buffer in buffers), Param("n", "int64"))
     loop = For("i", index(0), steps, stores)
-    return Source(
+    return CorpusProgram(
         name,
         f"Each output holds X converted from {source} to its own dtype.",
         Module("flat", (Function("casts", params, (loop,), buffers=buffers),), "casts"),

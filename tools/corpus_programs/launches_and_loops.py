@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.corpus_programs.program_source import Source, flat, function
+from tools.corpus_programs.program_source import CorpusProgram, flat, function
 
-NUMBERS = ("int8", "uint16", "int32", "int64", "float32", "float64")
-COMBINED = {"add": NUMBERS, "min": (*NUMBERS, "float16"), "max": (*NUMBERS, "float16")}
+COMBINED_DTYPES = ("int8", "uint16", "int32", "int64", "float32", "float64")
+COMBINED = {
+    "add": COMBINED_DTYPES,
+    "min": (*COMBINED_DTYPES, "float16"),
+    "max": (*COMBINED_DTYPES, "float16"),
+}
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     for name, start, weight, grain in (
         ("parallel", 0, "", ""),
@@ -29,7 +33,7 @@ def sources() -> Iterator[Source]:
     yield _launches()
 
 
-def _counting(name: str, start: int, weight: str, grain: str) -> Source:
+def _counting(name: str, start: int, weight: str, grain: str) -> CorpusProgram:
     """Return a program with OUT[i] += i + 1, which is wrong for iterations that run twice or never."""
     weights = f"W = w (n + {start + 1},) int64" if weight else ""
     handles = "out: handle, w: handle" if weight else "out: handle"
@@ -48,11 +52,11 @@ def _counting(name: str, start: int, weight: str, grain: str) -> Source:
         buffers=buffers,
         body="for i in T.serial(begin, end):\n    OUT[i] = OUT[i] + i + 1",
     )
-    return Source(name, "Each iteration runs once, however the loop is cut.", flat(entry, inner),
+    return CorpusProgram(name, "Each iteration runs once, however the loop is cut.", flat(entry, inner),
                   "weight_cases", "counted", {"start": start, "weighted": bool(weight)})  # fmt: skip
 
 
-def _allocating() -> Source:
+def _allocating() -> CorpusProgram:
     """Return a program in which each chunk has a buffer of its own, and all share a buffer of the caller."""
     entry = function(
         "twice",
@@ -78,11 +82,11 @@ for j in T.serial(begin, end):
 """,
     )
     arrays = {"x": ["counting", "float32"], "y": ["untouched", "float32"]}
-    return Source("parallel_allocate", "Buffers of the caller and of each chunk.", flat(entry, inner),
+    return CorpusProgram("parallel_allocate", "Buffers of the caller and of each chunk.", flat(entry, inner),
                   "vectors", "doubled", {"arrays": arrays})  # fmt: skip
 
 
-def _atomic(op: str, dtype: str) -> Source:
+def _atomic(op: str, dtype: str) -> CorpusProgram:
     buffers = f"X = x (n,) {dtype}\nY = y (7,) {dtype}"
     entry = function(
         "combine",
@@ -98,11 +102,11 @@ def _atomic(op: str, dtype: str) -> Source:
     )
     arrays = {"x": ["small", dtype], "y": ["counting", dtype, [0, 7]]}
     options = {"arrays": arrays, "op": op, "sizes": [0, 1, 20, 20000]}
-    return Source(f"atomic_{op}_{dtype}", "Threads meet in a few elements.", flat(entry, inner),
+    return CorpusProgram(f"atomic_{op}_{dtype}", "Threads meet in a few elements.", flat(entry, inner),
                   "vectors", "combined", options)  # fmt: skip
 
 
-def _guarded() -> Source:
+def _guarded() -> CorpusProgram:
     buffers = "X = x (n,) float32\nP = p (m,) int64\nY = y (m,) float32"
     handles = "x: handle, p: handle, y: handle"
     entry = function(
@@ -121,11 +125,17 @@ for i in T.serial(begin, end):
     Y[i] = X[P[i]]
 """,
     )
-    return Source("parallel_guard", "A guard that fails in a chunk stops the call.", flat(entry, inner),
-                  "guard_cases", "gathered", {"buffer": "X"})  # fmt: skip
+    return CorpusProgram(
+        "parallel_guard",
+        "A guard that fails in a chunk stops the call.",
+        flat(entry, inner),
+        "guard_cases",
+        "gathered",
+        {"buffer": "X"},
+    )
 
 
-def _launches() -> Source:
+def _launches() -> CorpusProgram:
     """Return the second launch reads what the first wrote."""
     entry = function(
         "steps",
@@ -146,5 +156,5 @@ def _launches() -> Source:
         body="for i in T.serial(n):\n    Y[i] = Y[i] + addend",
     )
     arrays = {"x": ["small", "float32"], "y": ["untouched", "float32"]}
-    return Source("launches", "Two launches, one after the other.", flat(entry, times, plus),
+    return CorpusProgram("launches", "Two launches, one after the other.", flat(entry, times, plus),
                   "vectors", "scaled", {"arrays": arrays})  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tools.corpus_programs.program_source import Source, flat, function
+from tools.corpus_programs.program_source import CorpusProgram, flat, function
 
 LANES = (
     ("float32", 4),
@@ -18,7 +18,7 @@ LANES = (
 PLAIN = ("float32", "float64", "int32")
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     for dtype, lanes in LANES:
         yield from _with_lanes(dtype, lanes)
@@ -28,7 +28,7 @@ def sources() -> Iterator[Source]:
     yield _bools()
 
 
-def _with_lanes(dtype: str, lanes: int) -> Iterator[Source]:
+def _with_lanes(dtype: str, lanes: int) -> Iterator[CorpusProgram]:
     """Yield vector programs whose last lanes are masked, so that they work for any size."""
     run = f"T.ramp(i * {lanes}, 1, {lanes})"
     mask = f"{run} < T.broadcast(n, {lanes})"
@@ -55,7 +55,7 @@ def _with_lanes(dtype: str, lanes: int) -> Iterator[Source]:
     yield from _strided(dtype, lanes)
 
 
-def _strided(dtype: str, lanes: int) -> Iterator[Source]:
+def _strided(dtype: str, lanes: int) -> Iterator[CorpusProgram]:
     run, mask = (
         f"T.ramp(i * {lanes}, 1, {lanes})",
         f"T.ramp(i * {lanes}, 1, {lanes}) < T.broadcast(n, {lanes})",
@@ -81,7 +81,7 @@ def _strided(dtype: str, lanes: int) -> Iterator[Source]:
     )  # fmt: skip
 
 
-def _scalar(dtype: str) -> Iterator[Source]:
+def _scalar(dtype: str) -> Iterator[CorpusProgram]:
     loop = "for i in T.serial(n):\n    "
     flags = "FLAGS = flags (n,) bool\nP = p (n,) int64"
     far = {"p": "far"}
@@ -110,7 +110,7 @@ def _scalar(dtype: str) -> Iterator[Source]:
     )  # fmt: skip
 
 
-def _allocating(dtype: str) -> Iterator[Source]:
+def _allocating(dtype: str) -> Iterator[CorpusProgram]:
     yield _over(
         f"allocate_constant_{dtype}",
         "A buffer of constant size in each iteration.",
@@ -152,7 +152,7 @@ for j in T.serial(n):
     )
 
 
-def _bools() -> Source:
+def _bools() -> CorpusProgram:
     text = function(
         "bools",
         "flags: handle, y: handle, n: int64",
@@ -160,7 +160,7 @@ def _bools() -> Source:
         body="for i in T.serial(n):\n    Y[i] = not FLAGS[i]",
     )
     arrays = {"flags": ["flags", "bool"], "y": ["zeros", "bool"]}
-    return Source("bools", "Bools are loaded and stored.", flat(text), "vectors", "negated_flags",
+    return CorpusProgram("bools", "Bools are loaded and stored.", flat(text), "vectors", "negated_flags",
                   {"arrays": arrays})  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def _over(
     name: str, says: str, oracle: str, dtype: str, *,
     body: str, more: str = "", recipes: dict[str, str] | None = None,
     shapes: dict[str, list[int]] | None = None,
-) -> Source:  # fmt: skip
+) -> CorpusProgram:  # fmt: skip
     """Return a program over X and Y of n elements and the buffers `more`."""
     sizes = {
         key: "n" if key not in (shapes or {}) else f"n * {(shapes or {})[key][0]}" for key in "xy"
@@ -193,7 +193,7 @@ def _over(
     }
     params = ", ".join([*(f"{key}: handle" for key in ("x", "y", *extra)), "n: int64"])
     text = function("program", params, buffers=buffers, body=body)
-    return Source(name, says, flat(text), "vectors", oracle, {"arrays": arrays})
+    return CorpusProgram(name, says, flat(text), "vectors", oracle, {"arrays": arrays})
 
 
 def _literal(text: str, dtype: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tools.corpus_programs.control import over_vectors
 from tools.corpus_programs.every_operation import FLOATS
-from tools.corpus_programs.program_source import Source
+from tools.corpus_programs.program_source import CorpusProgram
 
 FUNCTIONS = ("exp", "log", "tanh", "erf", "sin", "cos", "round")
 
@@ -17,7 +17,7 @@ ZERO = f"T.broadcast(T.float32(0), {LANES})"
 LOAD = f"T.load(X, {RUN}, predicate={MASK}, passthrough={ZERO})"
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     for dtype in FLOATS:
         for name in FUNCTIONS:

@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit import retyped, script
-from tools.corpus_programs.program_source import Source
+from tools.corpus_programs.program_source import CorpusProgram
 from tools.corpus_programs.scheduled_operators import scheduled
 
 CSR = """
@@ -67,8 +67,8 @@ SEGMENTS = """
 """
 PLAIN = "m n nnz"
 
-Row: TypeAlias = tuple[str, str, str, str, str, str, dict[str, int]]
-ROWS: tuple[Row, ...] = (
+ProgramRow: TypeAlias = tuple[str, str, str, str, str, str, dict[str, int]]
+ROWS: tuple[ProgramRow, ...] = (
     ("sddmm", SDDMM.replace("AXES", "I, J"), "x y out indptr indices", PLAIN, "float32", "int32",
      {"features": 33}),
     ("sddmm", SDDMM.replace("AXES", "I, J"), "x y out indptr indices", PLAIN, "float64", "int64",
@@ -98,7 +98,7 @@ SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
 """Formats whose product is a script of the testkit, and the options of each."""
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     for name, body, handles, sizes, dtype, index_dtype, constants in ROWS:
         params = [f"{handle}: T.handle" for handle in handles.split()]
@@ -122,10 +122,10 @@ def _product(name: str, options: dict[str, Any]) -> Module:
     return specialize(module, {p: options[word] for p, word in params.items() if word in options})
 
 
-def _source(name: str, module: Module, options: dict[str, Any]) -> Source:
+def _source(name: str, module: Module, options: dict[str, Any]) -> CorpusProgram:
     dtype, index_dtype, *numbers = (options[word] for word in options if word != "most")
     family = name.removesuffix("_fused")
-    return Source(
+    return CorpusProgram(
         "_".join(map(str, (name, dtype, index_dtype, *numbers))),
         f"{name.replace('_', ' ')}, as the default rules schedule it.",
         scheduled(module),

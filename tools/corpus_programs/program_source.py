@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 
 
-class Source(NamedTuple):
+class CorpusProgram(NamedTuple):
     """A flat module with the fields of its manifest, except the capabilities, which are derived."""
 
     name: str

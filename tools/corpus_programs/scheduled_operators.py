@@ -10,7 +10,7 @@ from gossamer.pipeline import lower_by_stage
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules import default_schedule
-from tools.corpus_programs.program_source import Source
+from tools.corpus_programs.program_source import CorpusProgram
 
 TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A fixed target, so that the corpus does not depend on the machine that generates it."""
@@ -26,7 +26,7 @@ SPMV = (("float32", "int32"), ("float32", "int64"), ("float64", "int32"), ("floa
 SYMBOLIC = [0, 1, 17]
 
 
-def sources() -> Iterator[Source]:
+def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
     for dtype, index_dtype, features in SPMM:
         yield _spmm(dtype, index_dtype, features, is_scheduled=True)
@@ -36,13 +36,15 @@ def sources() -> Iterator[Source]:
     yield _spmv("float64", "int32", is_scheduled=False)
 
 
-def _spmm(dtype: str, index_dtype: str, features: int | None, *, is_scheduled: bool) -> Source:
+def _spmm(
+    dtype: str, index_dtype: str, features: int | None, *, is_scheduled: bool
+) -> CorpusProgram:
     module = _flat(
         "spmm", Variant(dtype, index_dtype, index_dtype, features), is_scheduled=is_scheduled
     )
     width = "symbolic" if features is None else f"{features}"
     suffix = width if is_scheduled else "as_written"
-    return Source(
+    return CorpusProgram(
         f"spmm_{dtype}_{index_dtype}_{suffix}",
         f"CSR times dense, {width} features, {_how(is_scheduled=is_scheduled)}.",
         module,
@@ -57,10 +59,10 @@ def _spmm(dtype: str, index_dtype: str, features: int | None, *, is_scheduled: b
     )
 
 
-def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> Source:
+def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> CorpusProgram:
     module = _flat("spmv", Variant(dtype, index_dtype, index_dtype), is_scheduled=is_scheduled)
     suffix = "" if is_scheduled else "_as_written"
-    return Source(
+    return CorpusProgram(
         f"spmv_{dtype}_{index_dtype}{suffix}",
         f"CSR times a vector, {_how(is_scheduled=is_scheduled)}.",
         module,

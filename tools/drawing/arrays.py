@@ -19,7 +19,7 @@ from gossamer_formats.conversion.elements.stored_elements import (
 from gossamer_formats.storage import Storage, axes_by_name, evaluate, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
-from tools.drawing.svg import CELL, GAP, MARGIN, Cell, box, drawing, text
+from tools.drawing.svg import CELL, GAP, MARGIN, BoxContent, box, drawing, text
 
 LETTER = 8
 """The width of a letter of an array's name."""
@@ -27,7 +27,7 @@ LETTER = 8
 BETWEEN = 8
 """The room between two blocks of an array."""
 
-Block: TypeAlias = Sequence[Sequence[Cell]]
+BoxGrid: TypeAlias = Sequence[Sequence[BoxContent]]
 """Some lines of cells, below each other."""
 
 
@@ -35,7 +35,7 @@ class Drawn(NamedTuple):
     """An array: its name, and blocks of cells, side by side. A heading has no blocks."""
 
     name: str
-    blocks: Sequence[Block] = ()
+    blocks: Sequence[BoxGrid] = ()
 
     @property
     def width(self) -> int:
@@ -82,7 +82,7 @@ def picture_of_arrays(tensor: SparseTensor | Decomposition, title: str) -> str:
     return drawing(left + widest + MARGIN, max(y, bottom) + MARGIN, title, parts)
 
 
-def _cells(x: float, y: float, block: Block) -> list[str]:
+def _cells(x: float, y: float, block: BoxGrid) -> list[str]:
     return [
         box(x + across * CELL, y + down * CELL, cell)
         for down, line in enumerate(block)
@@ -90,7 +90,7 @@ def _cells(x: float, y: float, block: Block) -> list[str]:
     ]
 
 
-def _element(row: int, value: float) -> Cell:
+def _element(row: int, value: float) -> BoxContent:
     return (str(int(value)), f"row{row}") if value else ("", "cell")
 
 
@@ -142,7 +142,7 @@ def _is_mask(axis: Axis) -> bool:
     return indices is not None and indices.is_mask
 
 
-def _bits(storage: Storage, axis: Axis, words: Array) -> Iterator[list[Cell]]:
+def _bits(storage: Storage, axis: Axis, words: Array) -> Iterator[list[BoxContent]]:
     """Yield a line for each word: the bits of the columns that there are, the lowest first."""
     slots = _slots(storage)
     rows = coordinates_of_slots(storage, slots, len(storage.shape) - 2)
@@ -167,10 +167,10 @@ def _slots(storage: Storage) -> Slots:
     return slots.select(np.flatnonzero(inside))
 
 
-def _values(storage: Storage) -> list[Cell]:
+def _values(storage: Storage) -> list[BoxContent]:
     """Return the cells of the values; those of slots without an element are padding."""
     elements = stored_elements(storage)
-    cells: list[Cell] = [("0", "pad")] * storage.values.size
+    cells: list[BoxContent] = [("0", "pad")] * storage.values.size
     for row, at in zip(elements.coordinates[-2], elements.value_indices, strict=True):
         value = storage.values[at]
         if value:
@@ -178,7 +178,7 @@ def _values(storage: Storage) -> list[Cell]:
     return cells
 
 
-def _entries(array: Array, elements: Array, rows: Array) -> Iterator[Cell]:
+def _entries(array: Array, elements: Array, rows: Array) -> Iterator[BoxContent]:
     """Yield the cells of stored coordinates: the color of the row, if all elements below are in one."""
     for number, entry in enumerate(array):
         own = {int(row) for row in rows[elements == number]}
@@ -186,7 +186,7 @@ def _entries(array: Array, elements: Array, rows: Array) -> Iterator[Cell]:
         yield str(entry), f"row{own.pop()}" if len(own) == 1 else kind
 
 
-def _contents(storage: Storage, handle: str) -> list[Block]:
+def _contents(storage: Storage, handle: str) -> list[BoxGrid]:
     """Return the cells of an index array of the map. An array of rows has their colors."""
     buffer = next(found for found in storage.description.index_arrays if found.handle == handle)
     shape = [evaluate(size, storage.sizes) for size in buffer.shape]
@@ -220,7 +220,7 @@ def _dimensions(storage: Storage, axes: Sequence[Axis]) -> list[int]:
     return [*reversed(widths)]
 
 
-def _shaped(cells: Sequence[Cell], shape: Sequence[int]) -> list[Block]:
+def _shaped(cells: Sequence[BoxContent], shape: Sequence[int]) -> list[BoxGrid]:
     """Return cells as lines of one block, or as blocks if they have three dimensions and more.
 
     >>> _shaped([("1", ""), ("2", ""), ("3", ""), ("4", "")], [-1, 1, 2])

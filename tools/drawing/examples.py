@@ -92,7 +92,7 @@ EXAMPLES: dict[str, Example] = {
     "ell": Example(
         "For meshes, and other matrices whose rows have about the same number of nonzeros. There are no "
         "offsets, and all rows take the same time.",
-        matrices.mesh(),
+        matrices.mesh_graph(),
     ),
     "ell3d": Example(
         "For graphs of several relations (relational graph convolution): they are one tensor, and a kernel "
@@ -145,7 +145,7 @@ EXAMPLES: dict[str, Example] = {
     "tiled_csr": Example(
         "For pruned weights with many nonzeros in a row. The rows of the dense matrix that belong to a tile "
         "stay in a cache while the tile is multiplied. `gossamer.prepare` chooses it where it pays.",
-        matrices.pruned(),
+        matrices.pruned_weights(),
         {"tile_columns": 12},
     ),
     "v_n_m": Example(

@@ -64,7 +64,7 @@ def stencil() -> Array:
     return dense
 
 
-def mesh() -> Array:
+def mesh_graph() -> Array:
     """Return a mesh: each node has two to four neighbors near to it."""
     source, dense = random.Random(7), np.zeros((ROWS, ROWS))
     for row in range(ROWS):
@@ -80,7 +80,7 @@ def weights() -> Array:
     return np.array([[1 + source.random() for _ in range(COLUMNS)] for _ in range(ROWS)])
 
 
-def pruned() -> Array:
+def pruned_weights() -> Array:
     """Return weights of which 70 percent were pruned, one by one."""
     found = weights()
     return np.where(found > 1.7, found, 0)

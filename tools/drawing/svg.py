@@ -30,7 +30,7 @@ text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2933 }
   .row0 { fill: #1c5d87 } .row1 { fill: #8a5a13 } .row2 { fill: #1d6b4a } .row3 { fill: #8a2f63 }
 }"""
 
-Cell: TypeAlias = tuple[str, str]
+BoxContent: TypeAlias = tuple[str, str]
 """The text of a cell and its class."""
 
 
@@ -41,7 +41,7 @@ def text(x: float, y: float, content: str, kind: str = "", anchor: str = "start"
     return f'<text {place}{attribute} xml:space="preserve">{escape(content)}</text>'
 
 
-def box(x: float, y: float, cell: Cell, width: float = CELL) -> str:
+def box(x: float, y: float, cell: BoxContent, width: float = CELL) -> str:
     """Return a cell with its text in the middle."""
     content, kind = cell
     rectangle = f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{CELL}"/>'

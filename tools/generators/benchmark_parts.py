@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.ordered_parts import PARTS
-from benchmarks.parts.helpers.part import Part
+from benchmarks.parts.helpers.part import RunPart
 from tools import ROOT, with_table
 
 DOCUMENT = ROOT / "benchmarks/README.md"
@@ -14,11 +14,11 @@ HEADER = "| part | measures | options | quick |"
 
 def files() -> dict[Path, str]:
     """Return the document with its table as it should be."""
-    rows = (row_of(part) for part in PARTS.values())
+    rows = (part_row(part) for part in PARTS.values())
     return {DOCUMENT: with_table(DOCUMENT.read_text(), header=HEADER, rows=rows)}
 
 
-def row_of(part: Part) -> str:
+def part_row(part: RunPart) -> str:
     """Return the row of a part."""
     options = " ".join(f"`--{name}`" for name in part.options)
     return f"| `{part.name}` | {part.description} | {options} | {'yes' if part.is_quick else ''} |"

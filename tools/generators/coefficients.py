@@ -84,7 +84,7 @@ def error_near_zero(z: Decimal) -> Decimal:
     return error_function(x) / x - 1
 
 
-class Tail(NamedTuple):
+class ErfTail(NamedTuple):
     """-ln(1 - erf(a)) - a^2 as a polynomial of t where a = middle + radius * t."""
 
     middle: Decimal
@@ -111,7 +111,7 @@ class Wanted(NamedTuple):
     degree: int
 
 
-def evaluate(coefficients: Sequence[Decimal], x: Decimal) -> Decimal:
+def polynomial_value(coefficients: Sequence[Decimal], x: Decimal) -> Decimal:
     """Return the value of a polynomial by Horner's rule."""
     total = Decimal(0)
     for coefficient in reversed(coefficients):
@@ -132,23 +132,30 @@ def solved(rows: list[list[Decimal]]) -> list[Decimal]:
     return [rows[at][-1] / rows[at][at] for at in range(count)]
 
 
-def remez(wanted: Wanted) -> tuple[list[Decimal], Decimal]:
+def remez(all_coefficients: Wanted) -> tuple[list[Decimal], Decimal]:
     """Return the coefficients, and the largest weighted error."""
-    middle, radius = (wanted.low + wanted.high) / 2, (wanted.high - wanted.low) / 2
+    middle, radius = (
+        (all_coefficients.low + all_coefficients.high) / 2,
+        (all_coefficients.high - all_coefficients.low) / 2,
+    )
     spread = [Decimal(-cos(about_pi * i / GRID)) for i in range(GRID + 1)]
     grid = [middle + radius * t for t in spread]
-    values = [wanted.function(x) for x in grid]
-    weights = [wanted.weight(x) for x in grid]
-    count = wanted.degree + 2
+    values = [all_coefficients.function(x) for x in grid]
+    weights = [all_coefficients.weight(x) for x in grid]
+    count = all_coefficients.degree + 2
     chosen = [round(i * GRID / (count - 1)) for i in range(count)]
     for _ in range(ROUNDS):
         rows = [
-            [*(grid[at] ** j for j in range(wanted.degree + 1)), sign / weights[at], values[at]]
+            [
+                *(grid[at] ** j for j in range(all_coefficients.degree + 1)),
+                sign / weights[at],
+                values[at],
+            ]
             for at, sign in zip(chosen, [Decimal((-1) ** i) for i in range(count)], strict=True)
         ]
         *coefficients, _ = solved(rows)
         errors = [
-            (value - evaluate(coefficients, x)) * weight
+            (value - polynomial_value(coefficients, x)) * weight
             for x, value, weight in zip(grid, values, weights, strict=True)
         ]
         peaks = alternating(errors, count)
@@ -173,13 +180,13 @@ def alternating(errors: Sequence[Decimal], count: int) -> list[int]:
     return peaks
 
 
-def wanted() -> list[Wanted]:
+def all_coefficients() -> list[Wanted]:
     """Return all of them; what ends in _32 is exact enough for results of float32."""
     tiny = Decimal("1e-9")
     half = LN2 / 2 + Decimal("1e-6")
     s = (3 - 2 * Decimal(2).sqrt()) ** 2 + Decimal("1e-6")
     quarter = (PI / 4) ** 2 + Decimal("1e-6")
-    wide, narrow = Tail(Decimal("3.5"), Decimal("2.5")), Tail(Decimal("2.5"), Decimal("1.5"))
+    wide, narrow = ErfTail(Decimal("3.5"), Decimal("2.5")), ErfTail(Decimal("2.5"), Decimal("1.5"))
     one = Decimal(1)
 
     def steady(power: int) -> Real:
@@ -223,7 +230,7 @@ def arctangent_to(x: Fraction, digits: int) -> Decimal:
     return total
 
 
-def parts_of(value: Decimal, bits: Sequence[int]) -> list[float]:
+def split_constant(value: Decimal, bits: Sequence[int]) -> list[float]:
     """Return a constant as a sum of floats of so many bits each."""
     parts = []
     for count in bits:
@@ -239,14 +246,14 @@ def splits() -> dict[str, list[float]]:
     """Return constants in parts, the first so short that its products with whole numbers are exact."""
     ten = Decimal(10).ln()
     return {
-        "LN2": parts_of(LN2, (41, 53)),
-        "LN2_SINGLE": parts_of(LN2, (15, 24)),
-        "LOG2_E": parts_of(1 / LN2, (32, 53)),
-        "LOG10_E": parts_of(1 / ten, (32, 53)),
-        "LOG10_2": parts_of(LN2 / ten, (41, 53)),
-        "PI_HALF": parts_of(PI / 2, (33, 33, 33, 53)),
-        "PI_HALF_LONG": parts_of(PI / 2, (53, 53)),
-        "THIRD": parts_of(Decimal(1) / 3, (53, 53)),
+        "LN2": split_constant(LN2, (41, 53)),
+        "LN2_SINGLE": split_constant(LN2, (15, 24)),
+        "LOG2_E": split_constant(1 / LN2, (32, 53)),
+        "LOG10_E": split_constant(1 / ten, (32, 53)),
+        "LOG10_2": split_constant(LN2 / ten, (41, 53)),
+        "PI_HALF": split_constant(PI / 2, (33, 33, 33, 53)),
+        "PI_HALF_LONG": split_constant(PI / 2, (53, 53)),
+        "THIRD": split_constant(Decimal(1) / 3, (53, 53)),
     }
 
 
@@ -258,7 +265,7 @@ def lines(name: str, values: Sequence[str]) -> str:
 def files() -> dict[Path, str]:
     """Return the file with the coefficients, and the error of each polynomial as a comment."""
     parts = [HEAD]
-    for item in wanted():
+    for item in all_coefficients():
         coefficients, error = remez(item)
         values = [repr(float(value)) for value in coefficients]
         bound = f"# Maximum weighted error: 2^{log2(float(error)):.1f}.\n"

@@ -28,15 +28,15 @@ def files() -> dict[Path, str]:
     """Return the whole page."""
     group: Any = get_command(app)
     own = section("gossamer", group)
-    return {PAGE: "\n".join([HEAD, own, *sections_of("gossamer", group.commands)])}
+    return {PAGE: "\n".join([HEAD, own, *command_sections("gossamer", group.commands)])}
 
 
-def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
+def command_sections(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
     """Yield a section for each command, in the order in which `--help` lists them."""
     for name, command in commands.items():
         path = f"{prefix} {name}"
         if hasattr(command, "commands"):
-            yield from sections_of(path, command.commands)
+            yield from command_sections(path, command.commands)
         else:
             yield section(path, command)
 
@@ -50,7 +50,7 @@ def section(path: str, command: Any) -> str:
     words = [path, *map(usage_of, arguments), *(["[OPTIONS]"] if options else [])]
     words += ["COMMAND"] if hasattr(command, "commands") else []
     parts = [f"## {path}", f"```text\n{' '.join(words)}\n```", inspect.cleandoc(command.help or "")]
-    rows = [*map(row_of, arguments), *map(row_of, options)]
+    rows = [*map(parameter_row, arguments), *map(parameter_row, options)]
     if rows:
         parts.append("\n".join(["| parameter | means | default |", "|---|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
@@ -62,7 +62,7 @@ def usage_of(argument: Any) -> str:
     return name if argument.required else f"[{name}]"
 
 
-def row_of(parameter: Any) -> str:
+def parameter_row(parameter: Any) -> str:
     """Return the line of a parameter in the table."""
     is_option = parameter.param_type_name == "option"
     names = [*parameter.opts, *parameter.secondary_opts] if is_option else [usage_of(parameter)]

@@ -33,7 +33,7 @@ EVERYWHERE = ("packages", "plugins", "tests")
 SELECTED = ("-m", "not no_error_examples")
 """The arguments of pytest that select, of some tests, those that may be run for their errors."""
 
-Row: TypeAlias = dict[str, str]
+ExampleRow: TypeAlias = dict[str, str]
 """An example: the code, the test, the text of the message, and for an unsupported construct the program."""
 Shown: TypeAlias = tuple[str, str]
 """The parts of an example that are compared: the message and the program."""
@@ -48,7 +48,7 @@ def files() -> dict[Path, str]:
     return {GOLDEN: json.dumps(rows, indent=1, ensure_ascii=False) + "\n"}
 
 
-def current_examples(folder: Path) -> list[Row]:
+def current_examples(folder: Path) -> list[ExampleRow]:
     """Return an example of each code, sorted by code."""
     stored, patterns = stored_examples(), codes_of_source()
     record = messages_of_tests(folder / "stored", [row["test"] for row in stored.values()])
@@ -57,7 +57,7 @@ def current_examples(folder: Path) -> list[Row]:
         if not is_covered(code, patterns):
             continue
         again = record[code][row["test"]]
-        is_kept = shown(row) in again
+        is_kept = compared_parts(row) in again
         example = row if is_kept else shortest_example(code, {row["test"]: again})
         if example is not None:
             rows[code] = example
@@ -78,7 +78,7 @@ def current_examples(folder: Path) -> list[Row]:
 
 def searched_examples(
     folder: Path, patterns: Iterable[str], tests: Sequence[str]
-) -> dict[str, Row]:
+) -> dict[str, ExampleRow]:
     """Return examples of these codes from tests, if they raise the same message when they run alone."""
     folder.mkdir()
     record = recorded_messages(folder / "found", [*tests, *SELECTED])
@@ -86,7 +86,9 @@ def searched_examples(
     chosen = [shortest_example(code, record[code]) for code in sorted(codes)]
     rows = [row for row in chosen if row is not None]
     again = messages_of_tests(folder / "again", [row["test"] for row in rows])
-    return {row["code"]: row for row in rows if shown(row) in again[row["code"]][row["test"]]}
+    return {
+        row["code"]: row for row in rows if compared_parts(row) in again[row["code"]][row["test"]]
+    }
 
 
 def files_of_tests(tests: Iterable[str]) -> set[str]:
@@ -110,7 +112,7 @@ def files_naming(patterns: Iterable[str]) -> set[str]:
     }
 
 
-def stored_examples() -> dict[str, Row]:
+def stored_examples() -> dict[str, ExampleRow]:
     """Return the stored example of each code."""
     rows = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else []
     return {row["code"]: row for row in rows}
@@ -148,16 +150,16 @@ def recorded_messages(folder: Path, tests: Sequence[str], asked: Path | None = N
     for path in folder.glob("*.jsonl"):
         for line in path.read_text().splitlines():
             row = json.loads(line)
-            record[row["code"]][row["test"]].append(shown(row))
+            record[row["code"]][row["test"]].append(compared_parts(row))
     return record
 
 
-def shown(row: Row) -> Shown:
+def compared_parts(row: ExampleRow) -> Shown:
     """Return the compared parts of an example: the message, and the program of an unsupported construct."""
     return row["text"], row.get("program", "")
 
 
-def shortest_example(code: str, tests: Mapping[str, Iterable[Shown]]) -> Row | None:
+def shortest_example(code: str, tests: Mapping[str, Iterable[Shown]]) -> ExampleRow | None:
     """Return the shortest example whose message does not depend on the machine, one with a program if
     possible."""
     rows = [
@@ -169,8 +171,8 @@ def shortest_example(code: str, tests: Mapping[str, Iterable[Shown]]) -> Row | N
     return min(rows, key=_order, default=None)
 
 
-def _order(row: Row) -> tuple[bool, int, str]:
-    text, program = shown(row)
+def _order(row: ExampleRow) -> tuple[bool, int, str]:
+    text, program = compared_parts(row)
     return not program, len(program) + len(text), row["test"]
 
 

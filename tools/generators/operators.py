@@ -25,7 +25,9 @@ def files() -> dict[Path, str]:
 
 def _package_of_operators() -> dict[Path, str]:
     path = PACKAGE / "__init__.py"
-    imports = [f"    from gossamer.operators.{name} import {name}\n" for name in operator_names()]
+    imports = [
+        f"    from gossamer.operators.{name} import {name}\n" for name in public_operator_names()
+    ]
     text = _IMPORTS.sub("".join(sorted(imports)), path.read_text())
     return {path: text}
 
@@ -43,7 +45,7 @@ def _package_of_oracles() -> dict[Path, str]:
     return {path: text}
 
 
-def operator_names() -> tuple[str, ...]:
+def public_operator_names() -> tuple[str, ...]:
     """Return `NAMES` of `gossamer.operators`, without importing it."""
     tree = ast.parse((PACKAGE / "operators" / "by_name.py").read_text())
     values = [

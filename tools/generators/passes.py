@@ -51,7 +51,7 @@ def by_stage() -> Iterator[str]:
         yield f"| {stage} | {', '.join(passes)} |"
 
 
-def extension_points() -> Iterator[str]:
+def extension_point_rows() -> Iterator[str]:
     """Yield a row for each extension point: its name, the stage there, and what is removed before it."""
     before: tuple[str, ...] = ()
     for point in EXTENSION_POINTS.values():
@@ -67,7 +67,7 @@ TABLES = {
     },
     ROOT / "docs/architecture.md": {"| to stage | passes |": by_stage},
     ROOT / "docs/plugins.md": {
-        "| extension point | stage | must be gone from here on |": extension_points
+        "| extension point | stage | must be gone from here on |": extension_point_rows
     },
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools import ROOT
-from tools.generators.errors import Row, stored_examples
+from tools.generators.errors import ExampleRow, stored_examples
 
 PAGE = ROOT / "docs/unsupported.md"
 NOTE = "<!-- Generated from tests/golden/errors.json by tools/generators/unsupported.py. -->"
@@ -181,7 +181,7 @@ def files() -> dict[Path, str]:
     return {PAGE: "\n".join(lines)}
 
 
-def entry(row: Row) -> Iterator[str]:
+def entry(row: ExampleRow) -> Iterator[str]:
     """Yield the lines of an entry: the code, its program and its message."""
     yield f"### `{row['code']}`\n"
     program = "" if row["code"] in WITHOUT_PROGRAM else row["program"]
@@ -195,7 +195,7 @@ def entry(row: Row) -> Iterator[str]:
     yield ""
 
 
-def message(row: Row) -> str:
+def message(row: ExampleRow) -> str:
     """Return the message and the hint of an error, without the excerpt of the program."""
     sentence, _, _ = row["text"].partition(f" [{row['code']}]")
     return " ".join(sentence.split())

@@ -12,7 +12,7 @@ from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
 from benchmarks.text_tables import Sheet
 
-Record = TypeVar("Record", bound=msgspec.Struct)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class PartError(Exception):
@@ -20,18 +20,18 @@ class PartError(Exception):
 
 
 @dataclass(frozen=True)
-class Series(Generic[Record]):
+class Series(Generic[R]):
     """Results of one type, which the file of a run stores under a name. The report begins with their
     `summary` and ends with the `details` (None: it has none)."""
 
     name: str
-    record: type[Record]
-    summary: Callable[[Sequence[Record]], Sheet] | None = None
-    details: Callable[[Sequence[Record]], Sheet] | None = None
+    record: type[R]
+    summary: Callable[[Sequence[R]], Sheet] | None = None
+    details: Callable[[Sequence[R]], Sheet] | None = None
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """A part of a run. `options` are those of the command that select what it measures. `--quick` includes
     it if it `is_quick`; it needs the processes of contenders if it `runs_contenders`."""
 

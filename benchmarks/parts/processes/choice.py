@@ -43,7 +43,7 @@ TILE_COLUMNS, SLICE_HEIGHTS = (64, 128, 256, 512), (8, 16, 32)
 Clock: TypeAlias = Callable[[], float]
 
 
-class Case(NamedTuple):
+class ProductCase(NamedTuple):
     """An operator, the number of features (1: a vector), a dtype, and a number of threads."""
 
     op: str
@@ -108,7 +108,7 @@ class StoredFormats:
         return self.by_text[estimate.text]
 
 
-def time_case(formats: StoredFormats, case: Case) -> dict[str, Any]:
+def time_case(formats: StoredFormats, case: ProductCase) -> dict[str, Any]:
     """Time the calls of a case with the matrix in all formats, as the fields of a `ChoiceTime`."""
     matrix = formats.matrix
     gs.set_num_threads(case.threads)
@@ -134,7 +134,7 @@ def time_case(formats: StoredFormats, case: Case) -> dict[str, Any]:
     }
 
 
-def operands_of(matrix: SparseTensor, case: Case) -> tuple[Array, Array]:
+def operands_of(matrix: SparseTensor, case: ProductCase) -> tuple[Array, Array]:
     """Return the dense operand and the output of a case."""
     rows, columns = matrix.shape
     width = () if takes_vectors(case.op) else (case.features,)
@@ -151,21 +151,21 @@ def clock_of(threads: int) -> Clock:
 
 def least_milliseconds(calls: dict[str, partial[Array]], clock: Clock) -> dict[str, float]:
     """Return the least time of each call over samples that are taken in turns."""
-    counts = {name: calls_per_sample(call, clock) for name, call in calls.items()}
+    counts = {name: calls_to_fill_sample(call, clock) for name, call in calls.items()}
     least = dict.fromkeys(calls, float("inf"))
     for _ in range(SAMPLES):
         for name, call in calls.items():
-            least[name] = min(least[name], seconds_of(call, counts[name], clock))
+            least[name] = min(least[name], timed_seconds(call, counts[name], clock))
     return {name: float(f"{1e3 * seconds:.4g}") for name, seconds in least.items()}
 
 
-def calls_per_sample(call: partial[Array], clock: Clock) -> int:
+def calls_to_fill_sample(call: partial[Array], clock: Clock) -> int:
     """Return the number of calls in a sample; the first call compiles."""
     call()
-    return max(1, int(SAMPLE_SECONDS / max(seconds_of(call, 1, clock), 1e-7)))
+    return max(1, int(SAMPLE_SECONDS / max(timed_seconds(call, 1, clock), 1e-7)))
 
 
-def seconds_of(call: partial[Array], count: int, clock: Clock) -> float:
+def timed_seconds(call: partial[Array], count: int, clock: Clock) -> float:
     """Return the seconds of a call over some calls in a row."""
     begin = clock()
     for _ in range(count):
@@ -173,7 +173,7 @@ def seconds_of(call: partial[Array], count: int, clock: Clock) -> float:
     return (clock() - begin) / count
 
 
-def time_matrix(name: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
+def time_matrix(name: str, cases: Sequence[ProductCase]) -> list[dict[str, Any]]:
     """Time all cases of a matrix."""
     found = []
     for dtype in dict.fromkeys(case.dtype for case in cases):
@@ -187,7 +187,7 @@ def time_matrix(name: str, cases: Sequence[Case]) -> list[dict[str, Any]]:
 
 def main(name: str, cases: str) -> None:
     """Print what was measured as JSON."""
-    print(json.dumps(time_matrix(name, [Case(*case) for case in json.loads(cases)])))
+    print(json.dumps(time_matrix(name, [ProductCase(*case) for case in json.loads(cases)])))
 
 
 if __name__ == "__main__":

@@ -173,15 +173,15 @@ def interleaved_medians(
     """Return the median milliseconds of two functions that take turns, each first in half of them."""
     samples: tuple[list[float], list[float]] = ([], [])
     least, most = SAMPLES
-    count = int(seconds / max(duration(ours) + duration(theirs), 1e-6))
+    count = int(seconds / max(seconds_of_step(ours) + seconds_of_step(theirs), 1e-6))
     for turn in range(min(max(count, least), most)):
         for number in (0, 1) if turn % 2 else (1, 0):
-            samples[number].append(duration((ours, theirs)[number]))
+            samples[number].append(seconds_of_step((ours, theirs)[number]))
     gossamer, scipy = (1e3 * statistics.median(taken) for taken in samples)
     return gossamer, scipy
 
 
-def duration(step: Callable[[], object]) -> float:
+def seconds_of_step(step: Callable[[], object]) -> float:
     """Return the seconds of a call; its result is freed afterwards, as by a caller."""
     start = time.perf_counter()
     result = step()
@@ -193,22 +193,22 @@ def duration(step: Callable[[], object]) -> float:
 def time_builds(rows: int) -> list[dict[str, Any]]:
     """Time the building of formats; the first call may compile."""
     gs.set_num_threads(2)
-    tensor = gs.from_scipy(mesh(rows))
+    tensor = gs.from_scipy(mesh_of_groups(rows))
     found = []
     for name, build in BUILDS.items():
         step = partial(build, tensor)
-        first = duration(step)
-        seconds = statistics.median(duration(step) for _ in range(BUILD_SAMPLES))
+        first = seconds_of_step(step)
+        seconds = statistics.median(seconds_of_step(step) for _ in range(BUILD_SAMPLES))
         found.append(
             {"format": name, "nnz": tensor.nnz, "seconds": seconds, "first_seconds": first}
         )
     return found
 
 
-def mesh(rows: int) -> Any:
+def mesh_of_groups(rows: int) -> Any:
     """Return a square matrix whose rows share columns in groups of 4.
 
-    >>> mesh(40).nnz
+    >>> mesh_of_groups(40).nnz
     800
     """
     rng, groups = np.random.default_rng(0), rows // BLOCK

@@ -43,7 +43,7 @@ def main(graph: str, batches: int, rows: int) -> None:
         bound = gs.spmm.bind(batch, dense, out=np.empty((rows, FEATURES), np.float32))
         steps: tuple[Callable[[], object], ...]
         steps = (bound, partial(gs.spmm, batch, dense), partial(matmul, batch, dense))
-        kernel, call, product = [duration(step) for step in steps]
+        kernel, call, product = [seconds_of_second_call(step) for step in steps]
         overheads.append(call - kernel)
         products.append(product)
     print(
@@ -58,7 +58,7 @@ def main(graph: str, batches: int, rows: int) -> None:
     )
 
 
-def duration(step: Callable[[], object]) -> float:
+def seconds_of_second_call(step: Callable[[], object]) -> float:
     """Return the seconds of the second of two calls: the first loads the caches."""
     step()
     start = time.perf_counter()

@@ -17,7 +17,7 @@ def main(example: str, case: str, name: str, threads: str) -> None:
     """Prepare and verify a program or baseline, and take a sample for each line of the input."""
     gs.set_num_threads(int(threads))
     try:
-        call, prepared = prepare(EXAMPLES[example], case, name)
+        call, prepared = verified_call(EXAMPLES[example], case, name)
     except UnavailableError as error:
         print(json.dumps({"unavailable": str(error)}), flush=True)
         return
@@ -26,7 +26,7 @@ def main(example: str, case: str, name: str, threads: str) -> None:
         print(json.dumps({"ms": sample(call) * 1e3}), flush=True)
 
 
-def prepare(example: Example, case: str, name: str) -> tuple[Call, dict[str, float]]:
+def verified_call(example: Example, case: str, name: str) -> tuple[Call, dict[str, float]]:
     """Return a verified call, with the seconds of its preparation and its error.
 
     Raises `UnavailableError`, and `ValueError` for a wrong result.

@@ -23,19 +23,19 @@ from gossamer_schedule import replay
 FEATURES = 64
 LAYERS = 5
 STATS = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)
-Times: TypeAlias = tuple[float, float]
+PythonAndLlvm: TypeAlias = tuple[float, float]
 """Milliseconds of Python, and of LLVM."""
 
 
-def whole_kernel(op: str) -> Times:
+def whole_kernel(op: str) -> PythonAndLlvm:
     """Return an operator's kernel from its script to object code."""
     start = time.perf_counter()
-    module = operator_module(op)
+    module = default_module(op)
     llvm = llvm_ms(flat_of(module, default_schedule(module, machine()[1], STATS)))
     return since(start) - llvm, llvm
 
 
-def lowering_of_layers() -> Times:
+def lowering_of_layers() -> PythonAndLlvm:
     """Return a program of about 200 nodes from its module to the flat stage."""
     module = parse_module(layers_script(LAYERS))
     start = time.perf_counter()
@@ -43,9 +43,9 @@ def lowering_of_layers() -> Times:
     return since(start), llvm_ms(flat)
 
 
-def replaying_steps() -> Times:
+def replaying_steps() -> PythonAndLlvm:
     """Return a long trace on the loop stage of SpMM."""
-    module = operator_module("spmm")
+    module = default_module("spmm")
     loops = lower_buffers(lower_iterations(module))
     start = time.perf_counter()
     replay(loops, STEPS)
@@ -57,7 +57,7 @@ def machine() -> tuple[ValidatingBackend, Target]:
     return resolve_target("generic-cpu")
 
 
-def operator_module(op: str) -> Module:
+def default_module(op: str) -> Module:
     program = operator_named(op).program
     return module_of(program, Variant(features=FEATURES if program.features else None))
 
@@ -108,7 +108,7 @@ def layers_script(layers: int) -> str:
     return "\n".join(lines)
 
 
-def tiles_of(outer: str, inner: str) -> Trace:
+def two_level_tiles(outer: str, inner: str) -> Trace:
     """Return loops over 4 tiles of 16 features as 2 times 2 tiles of 2 vectors of 8."""
     return (
         Step("split", {"loop": outer, "factors": (2, 2)}),
@@ -127,9 +127,9 @@ STEPS: Trace = (
     Step("reverse_compute_at", {"block": "csrmm_C_data_local", "loop": "i"}),
     Step("decompose_reduction", {"block": "csrmm", "loop": "j"}),
     Step("split", {"loop": "k_c", "factors": (4, 16)}),
-    *tiles_of("k_0", "k_1"),
-    *tiles_of("k_c_0", "k_c_1"),
-    *tiles_of("k_0_init", "k_1_init"),
+    *two_level_tiles("k_0", "k_1"),
+    *two_level_tiles("k_c_0", "k_c_1"),
+    *two_level_tiles("k_0_init", "k_1_init"),
     Step("prefetch", {"block": "csrmm", "buffer": "B_data", "loop": "j", "distance": 8}),
     Step("split", {"loop": "i", "factors": (None, 16)}),
     Step("split", {"loop": "i_1", "factors": (4, 4)}),
@@ -140,7 +140,7 @@ STEPS: Trace = (
 class Subject(NamedTuple):
     """A measurement, and the operator whose kernel is compiled `before`."""
 
-    measure: Callable[[], Times]
+    measure: Callable[[], PythonAndLlvm]
     before: str = "spmv"
 
 

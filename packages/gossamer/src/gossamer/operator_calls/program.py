@@ -52,7 +52,7 @@ class Variant(msgspec.Struct, frozen=True):
 MATRIX_AXES = ("I", "J")
 """The axes of the matrix in the programs of operators."""
 
-PART = "part"
+PART_SUFFIX = "part"
 """The end of the names of a part's arrays and sizes, as parameters of its kernel."""
 
 
@@ -112,13 +112,13 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
         for buffer in module.functions[0].buffers
         if isinstance(buffer, SparseBuffer) and buffer.axes == MATRIX_AXES
     )
-    sizes = {PART: dict(format.sizes)}
-    rows = RowsOfParts() if format.is_whole else RowsOfParts((PART,), are_all=True)
+    sizes = {PART_SUFFIX: dict(format.sizes)}
+    rows = RowsOfParts() if format.is_whole else RowsOfParts((PART_SUFFIX,), are_all=True)
     try:
         rewritten = program_in_parts(
             module,
             buffers,
-            {PART: format.description},
+            {PART_SUFFIX: format.description},
             fixed_sizes=sizes,
             rows=lambda _dimension: rows,
         )

@@ -42,7 +42,7 @@ class At(msgspec.Struct, frozen=True, gc=False):
         return tuple(reversed(parts))
 
 
-ROOT = At(None, "", None, 1)
+AT_ROOT = At(None, "", None, 1)
 
 
 IndexShape: TypeAlias = tuple[tuple[object, ...], int]

@@ -7,7 +7,7 @@ from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.nodes import Distinct, FormatDescription, IndexMap, InRange
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.names import is_identifier
-from gossamer_ir.verify.context import ROOT, At, VerifyContext
+from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.declarations.axes import check_axes
 from gossamer_ir.verify.declarations.params_and_buffers import check_params
 from gossamer_ir.verify.expressions.operand_dtypes import check_size
@@ -29,13 +29,13 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
     """
     ctx = VerifyContext(RULES_BY_STAGE["position"], {}, [])
     if not is_identifier(description.name):
-        ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", ROOT)
-    check_params(ctx, description.params, ROOT)
-    check_axes(ctx, description.axes, ROOT)
+        ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", AT_ROOT)
+    check_params(ctx, description.params, AT_ROOT)
+    check_axes(ctx, description.axes, AT_ROOT)
     values = (description.buffer, *description.more_buffers)
-    check_buffers(ctx, (*values, *description.index_arrays), ROOT)
+    check_buffers(ctx, (*values, *description.index_arrays), AT_ROOT)
     if description.map is not None:
-        _check_map(ctx, description.map, len(description.buffer.axes), ROOT.down("map"))
+        _check_map(ctx, description.map, len(description.buffer.axes), AT_ROOT.down("map"))
     _check_facts(ctx, description)
     _check_shape(ctx, description)
     return tuple(ctx.diagnostics)
@@ -70,7 +70,7 @@ def _check_facts(ctx: VerifyContext, description: FormatDescription) -> None:
                 "verify.format.fact",
                 "A fact of a format says something else than that the values of an index array are distinct, "
                 "or in a range.",
-                ROOT.down("facts", count),
+                AT_ROOT.down("facts", count),
                 hint="Expected T.assume(distinct(X)) or T.assume(in_range(X, low, high)); the axes say the "
                 "rest.",
             )
@@ -86,7 +86,7 @@ def _check_shape(ctx: VerifyContext, description: FormatDescription) -> None:
             "verify.format.shape",
             f"The shape has {counted(len(description.shape), 'size')}, but the tensor has "
             f"{counted(rank, 'dimension')}.",
-            ROOT.down("map"),
+            AT_ROOT.down("map"),
         )
     for count, size in enumerate(description.shape):
-        check_size(ctx, size, ROOT.down("shape", count))
+        check_size(ctx, size, AT_ROOT.down("shape", count))

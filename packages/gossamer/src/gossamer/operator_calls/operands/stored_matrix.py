@@ -12,7 +12,7 @@ import numpy as np
 from gossamer.operator_calls.kernels import KernelRequest, default_check
 from gossamer.operator_calls.operands.long_rows import MAX_SUM
 from gossamer.operator_calls.program import (
-    PART,
+    PART_SUFFIX,
     OperatorProgram,
     StoredFormat,
     Variant,
@@ -153,7 +153,7 @@ def format_key(
     """Return the key of plans for a matrix in this format. Rules choose schedules by the class of the
     sizes."""
     rows, columns = storage.shape
-    return PART, format, size_class(rows, columns, storage.values.size)
+    return PART_SUFFIX, format, size_class(rows, columns, storage.values.size)
 
 
 @lru_cache(maxsize=KEPT_FORMATS)
@@ -175,7 +175,7 @@ def structure_names(format: StoredFormat) -> tuple[tuple[str, ...], tuple[str, .
     """Return the parameters of kernels for the arrays of a matrix in this format, and for its sizes, both in
     the order of the description."""
     pointers, sizes = _handles_and_sizes(format)
-    suffixed = partial(part_parameter, part=PART)
+    suffixed = partial(part_parameter, part=PART_SUFFIX)
     return tuple(map(suffixed, pointers)), (*SHAPE, *map(suffixed, sizes))
 
 

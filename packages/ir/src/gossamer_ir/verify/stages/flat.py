@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.counted import counted
-from gossamer_ir.verify.context import ROOT, At, VerifyContext
+from gossamer_ir.verify.context import AT_ROOT, At, VerifyContext
 from gossamer_ir.verify.expressions.buffer_accesses import declared_buffer
 from gossamer_ir.verify.expressions.operand_dtypes import check_condition, check_expr, check_size
 from gossamer_ir.verify.statements.statement_checks import (
@@ -146,7 +146,7 @@ def _check_bound(entry: VerifyContext, module: Module) -> None:
             entry.report(
                 "verify.handle.unbound",
                 f"No buffer is bound to the pointer parameter '{handle}' of the entry.",
-                ROOT.down("functions", index),
+                AT_ROOT.down("functions", index),
                 hint="Remove the parameter, or bind a buffer to it.",
             )
 
