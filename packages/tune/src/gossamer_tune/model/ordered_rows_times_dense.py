@@ -24,11 +24,12 @@ SCATTERED_CYCLES = 1.0
 """Cycles that a vector of the result takes longer if rows are in any order (fitted to graphs on Emerald
 Rapids: 0 to 1.2)."""
 
-SHARED_RESULT_CYCLES = 36.0
+SHARED_RESULT_CYCLES = 18.0
 """Cycles by which a row of the result delays a call on several threads if a private cache still has it from
-the last call (fitted to two threads of Emerald Rapids: 20 to 40 microseconds for 2,700 rows of 128 to 2,048
-bytes, 80 for 20,000 rows of 128 bytes and 13 for those of 1 KB). The row after it is often stored by another
-thread; a prefetch beyond its end may take lines from there, which was not measured."""
+the last call (fitted to 12 graphs and meshes with 32 to 512 features on two threads of Emerald Rapids: the
+ratio to the time of CSR has a mean error of 10 percent, and of 14 with twice the cycles; two of them took 12
+to 44). The row after it is often stored by another thread; a prefetch beyond its end may take lines from
+there, which was not measured."""
 
 KEPT_RESULT = 0.5
 """The fraction of the private caches that holds the result from the last call; the operand has the rest."""
@@ -83,7 +84,7 @@ def shared_result_cycles(rows: int, workload: Workload) -> float:
     """Return the cycles by which threads delay each other that store rows of a result in any order.
 
     >>> [shared_result_cycles(1000, Workload(features=64, threads=threads)) for threads in (1, 2)]
-    [0.0, 36000.0]
+    [0.0, 18000.0]
     """
     if workload.threads == 1:
         return 0.0
