@@ -69,14 +69,13 @@ def assemble(target: ConversionTarget, logical: Sequence[Array], shape: Sequence
     builder = _Builder(description, logical, known, coordinates)
     for name in description.buffer.axes:
         builder.build(name)
-    arrays = builder.arrays
+    more_arrays = {}
     for item in contents:
         buffer = next(array for array in description.index_arrays if array.name == item.buffer)
-        arrays[buffer.handle or buffer.name] = _contents(
+        more_arrays[buffer.handle or buffer.name] = _contents(
             description, buffer, item=item, known=known, coordinates=coordinates
         )
-    value_count = builder.value_count + description.buffer.extra_storage
-    return Assembly(known.known, arrays, builder.value_indices, value_count)
+    return builder.assembly(more_arrays)
 
 
 def _contents(
@@ -121,21 +120,21 @@ class _Builder:
         sizes: KnownSizes,
         coordinates: dict[str, Array],
     ) -> None:
-        self.description = description
-        self.axes = axes_by_name(description)
-        self.logical = logical
-        self.sizes = sizes
-        self.coordinates = coordinates
-        self.levels: dict[str, _Level] = {}
-        self.arrays: dict[str, Array] = {}
-        self.value_indices = np.zeros(logical[0].size, np.int64)
-        self.value_count = 1
+        self._description = description
+        self._axes = axes_by_name(description)
+        self._logical = logical
+        self._sizes = sizes
+        self._coordinates = coordinates
+        self._levels: dict[str, _Level] = {}
+        self._arrays: dict[str, Array] = {}
+        self._value_indices = np.zeros(logical[0].size, np.int64)
+        self._value_count = 1
 
     def build(self, name: str) -> None:
         """Build an axis whose ancestors have been built."""
-        axis = self.axes[name]
-        if name not in self.coordinates:
-            self.coordinates[name] = self._slot_coordinates(axis)
+        axis = self._axes[name]
+        if name not in self._coordinates:
+            self._coordinates[name] = self._slot_coordinates(axis)
         self._check_range(axis)
         indptr, indices = indptr_of(axis), indices_of(axis)
         if indices is not None:
@@ -143,46 +142,54 @@ class _Builder:
         elif indptr is not None:
             self._build_ragged(axis, indptr)
         else:
-            width = self.sizes.value(axis.length)
-            self._add_fixed(axis, self.coordinates[name], width)
+            width = self._sizes.value(axis.length)
+            self._add_fixed(axis, self._coordinates[name], width)
+
+    def assembly(self, more_arrays: Mapping[str, Array]) -> Assembly:
+        """Return the storage after all axes have been built, with further arrays by handle."""
+        count = self._value_count + self._description.buffer.extra_storage
+        arrays = {**self._arrays, **more_arrays}
+        return Assembly(self._sizes.known, arrays, self._value_indices, count)
 
     def _parent(self, axis: Axis) -> _Level:
         if axis.parent is None:
-            return _Level(np.zeros(self.value_indices.size, np.int64), 1)
-        return self.levels[axis.parent]
+            return _Level(np.zeros(self._value_indices.size, np.int64), 1)
+        return self._levels[axis.parent]
 
     def _add_fixed(self, axis: Axis, positions: Array, width: int) -> None:
         """Add an axis with `width` slots in every fiber, of which each element takes one."""
         parent = self._parent(axis)
-        self.levels[axis.name] = _Level(parent.slots * width + positions, parent.slot_count * width)
-        self.value_indices = self.value_indices * width + positions
-        self.value_count *= width
+        self._levels[axis.name] = _Level(
+            parent.slots * width + positions, parent.slot_count * width
+        )
+        self._value_indices = self._value_indices * width + positions
+        self._value_count *= width
 
     def _add_varied(self, axis: Axis, indptr: Indptr, lengths: Array, slots: Array) -> None:
         """Add an axis whose fibers have these lengths, of which each element takes a slot."""
         offsets = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        self.arrays[indptr.handle] = offsets
+        self._arrays[indptr.handle] = offsets
         total = int(offsets[-1])
         if indptr.nnz is not None:
-            self.sizes.bind(indptr.nnz, total)
-        self.levels[axis.name] = _Level(slots, total)
-        self.value_indices, self.value_count = slots, total
+            self._sizes.bind(indptr.nnz, total)
+        self._levels[axis.name] = _Level(slots, total)
+        self._value_indices, self._value_count = slots, total
 
     def _build_ragged(self, axis: Axis, indptr: Indptr) -> None:
         parent = self._parent(axis)
         lengths = np.zeros(parent.slot_count, np.int64)
-        np.maximum.at(lengths, parent.slots, self.coordinates[axis.name] + 1)
-        self.sizes.bind(axis.length, int(lengths.max(initial=0)))
+        np.maximum.at(lengths, parent.slots, self._coordinates[axis.name] + 1)
+        self._sizes.bind(axis.length, int(lengths.max(initial=0)))
         self._check_range(axis)
         # Fibers are as long as their last element needs: coordinates are positions here.
         starts = np.cumsum(lengths) - lengths
-        slots = starts[parent.slots] + self.coordinates[axis.name]
+        slots = starts[parent.slots] + self._coordinates[axis.name]
         self._add_varied(axis, indptr, lengths, slots)
 
     def _build_compressed(self, axis: Axis, indptr: Indptr | None, indices: Indices) -> None:
         parent = self._parent(axis)
-        coordinates = self.coordinates[axis.name]
+        coordinates = self._coordinates[axis.name]
         columns = [parent.slots, coordinates]
         if not indices.unique:
             columns.append(self._repetitions(axis, columns))
@@ -194,24 +201,24 @@ class _Builder:
             stored = coordinates[found.firsts]
             if indices.is_mask:
                 stored = self._words(axis, indices, stored, parents=parents, size=parent.slot_count)
-            self.arrays[indices.handle] = stored
+            self._arrays[indices.handle] = stored
             self._add_varied(axis, indptr, lengths, found.ranks)
             return
-        width = self.sizes.bind(width_of(axis), int(lengths.max(initial=0)))
+        width = self._sizes.bind(width_of(axis), int(lengths.max(initial=0)))
         if np.any(lengths > width):
             raise self._overflow_error(axis, lengths, width)
-        length = self.sizes.value(axis.length)
+        length = self._sizes.value(axis.length)
         stored = np.full(parent.slot_count * width, length, np.int64)
         positions = np.arange(found.firsts.size) - starts[parents]
         stored[parents * width + positions] = coordinates[found.firsts]
-        self.arrays[indices.handle] = stored
+        self._arrays[indices.handle] = stored
         self._add_fixed(axis, positions[found.ranks], width)
 
     def _words(
         self, axis: Axis, indices: Indices, coordinates: Array, *, parents: Array, size: int
     ) -> Array:
         """Return the words of all fibers, in which the bits at the coordinates are set."""
-        require_word(axis, indices, length=self.sizes.value(axis.length))
+        require_word(axis, indices, length=self._sizes.value(axis.length))
         bits = np.left_shift(np.uint64(1), coordinates.astype(np.uint64))
         words = np.zeros(size, np.uint64)
         # Coordinates are sorted by fibers, so the bits of a word are together.
@@ -230,15 +237,15 @@ class _Builder:
         if below is None:
             return occurrences(columns)
         width = width_of(below)
-        if not self.sizes.is_known(width):
-            return np.zeros(self.value_indices.size, np.int64)
-        between = [self.coordinates[name] for name in axes_between(self.axes, axis, below)]
+        if not self._sizes.is_known(width):
+            return np.zeros(self._value_indices.size, np.int64)
+        between = [self._coordinates[name] for name in axes_between(self._axes, axis, below)]
         groups = [*columns, *between]
-        return self._slot_ranks(below, groups) // max(self.sizes.value(width), 1)
+        return self._slot_ranks(below, groups) // max(self._sizes.value(width), 1)
 
     def _slot_ranks(self, axis: Axis, groups: list[Array]) -> Array:
         """Return the rank of each element's slot of an axis among those of its group."""
-        columns = [self.coordinates[axis.name]]
+        columns = [self._coordinates[axis.name]]
         if not _is_unique(axis):
             columns.append(self._repetitions(axis, [*groups, *columns]))
         return ranks_within(groups, columns)
@@ -246,42 +253,42 @@ class _Builder:
     def _slot_coordinates(self, axis: Axis) -> Array:
         """Return the coordinates of a slot axis."""
         if integer_value(axis.length) == 1:
-            return np.zeros(self.value_indices.size, np.int64)
+            return np.zeros(self._value_indices.size, np.int64)
         below = self._compressed_below(axis)
         if below is None:
             raise UnsupportedError(
                 "format.inverse",
-                f"The axis '{axis.name}' of the format '{self.description.name}' does not occur in the map, "
+                f"The axis '{axis.name}' of the format '{self._description.name}' does not occur in the map, "
                 "and no compressed axis of fixed width is below it.",
             )
         groups = [] if axis.parent is None else [self._parent(axis).slots]
-        groups += [self.coordinates[name] for name in axes_between(self.axes, axis, below)]
-        return self._slot_ranks(below, groups) // max(self.sizes.value(width_of(below)), 1)
+        groups += [self._coordinates[name] for name in axes_between(self._axes, axis, below)]
+        return self._slot_ranks(below, groups) // max(self._sizes.value(width_of(below)), 1)
 
     def _compressed_below(self, axis: Axis) -> Axis | None:
         """Return the next compressed axis of fixed width in the tree below an axis."""
-        for name in self.description.buffer.axes:
-            other = self.axes[name]
-            is_below = axis.name in ancestors(self.axes, name)
+        for name in self._description.buffer.axes:
+            other = self._axes[name]
+            is_below = axis.name in ancestors(self._axes, name)
             if is_below and indices_of(other) is not None and not is_varied(other):
                 return other
         return None
 
     def _check_range(self, axis: Axis) -> None:
-        if not self.sizes.is_known(axis.length):
+        if not self._sizes.is_known(axis.length):
             return
-        length, coordinates = self.sizes.value(axis.length), self.coordinates[axis.name]
+        length, coordinates = self._sizes.value(axis.length), self._coordinates[axis.name]
         outside = (coordinates < 0) | (coordinates >= length)
         if np.any(outside):
             at = int(np.argmax(outside))
             raise FormatError(
                 "format.coordinate",
                 f"The element {self._element(at)} has the coordinate {coordinates[at]} along the axis "
-                f"'{axis.name}' of the format '{self.description.name}', whose length is {length}.",
+                f"'{axis.name}' of the format '{self._description.name}', whose length is {length}.",
             )
 
     def _element(self, at: int) -> str:
-        return f"({', '.join(str(array[at]) for array in self.logical)})"
+        return f"({', '.join(str(array[at]) for array in self._logical)})"
 
     def _overflow_error(self, axis: Axis, lengths: Array, width: int) -> FormatError:
         fiber = int(np.argmax(lengths > width))
@@ -289,7 +296,7 @@ class _Builder:
         elements = ", ".join(self._element(int(member)) for member in members[:8])
         return FormatError(
             "format.width",
-            f"A fiber of axis '{axis.name}' of the format '{self.description.name}' has "
+            f"A fiber of axis '{axis.name}' of the format '{self._description.name}' has "
             f"{counted(width, 'slot')}, but {counted(int(lengths[fiber]), 'element')}: {elements}, ...",
         )
 

@@ -33,8 +33,8 @@ from gossamer_formats.conversion.source.solved_axis import (
     add_solved_axis,
     ascending_axis,
 )
-from gossamer_formats.conversion.source.source_axes import (
-    SourceAxes,
+from gossamer_formats.conversion.source.source_loops import (
+    SourceLoopBuilder,
     axis_of,
     length_in,
     value_index_of,
@@ -61,7 +61,7 @@ class ElementLoop(NamedTuple):
     value indices ascend. `visits_all`: every value is that of an element. `loaded`: the handles of index
     arrays that have a logical coordinate at `p`, by dimension. `size`: the number of values; `value`: that
     of the element. `condition` is true for the elements that are wanted; None: all are. `whole` is that of
-    `SourceAxes`.
+    `SourceLoopBuilder`.
     """
 
     nest: tuple[Stmt, ...]
@@ -118,26 +118,26 @@ def element_loop(
     """
     own_order = _Visit(storage.description.buffer.axes)
     found = own_order if in_storage_order else _sorted_visit(arguments, storage)
-    axes = SourceAxes(storage, arguments, sorted_slots)
-    _open_loops(axes, found)
-    value_index, size = value_index_of(axes)
-    axes.nest.append(let(VALUE_INDEX.name, value_index))
-    _bind_logical(axes, found.solved)
-    value = _value_of(axes, found.solved, size)
+    builder = SourceLoopBuilder(storage, arguments, sorted_slots)
+    _open_loops(builder, found)
+    value_index, size = value_index_of(builder)
+    builder.nest.append(let(VALUE_INDEX.name, value_index))
+    _bind_logical(builder, found.solved)
+    value = _value_of(builder, found.solved, size)
     is_zero = zero_of(storage.description.buffer.dtype)
     return ElementLoop(
-        tuple(axes.nest),
+        tuple(builder.nest),
         arguments,
         axis_names=found.loops,
         solved=found.solved,
         listed=found.listed,
         is_in_order=not sorted_slots and found == own_order,
-        visits_all=axes.visits_all and not drop_zeros,
-        loaded=_loaded_coordinates(axes, value_index),
+        visits_all=builder.visits_all and not drop_zeros,
+        loaded=_loaded_coordinates(builder, value_index),
         size=size,
         value=value,
         condition=compare("ne", value, is_zero) if drop_zeros else None,
-        whole=axes.whole,
+        whole=builder.whole,
     )
 
 
@@ -152,66 +152,64 @@ def _sorted_visit(arguments: SharedArguments, storage: RecordedStorage) -> _Visi
     return _Visit(loops if listed is None else listed.loops, solved, listed)
 
 
-def _loaded_coordinates(source_axes: SourceAxes, value_index: Expr) -> dict[int, str]:
+def _loaded_coordinates(builder: SourceLoopBuilder, value_index: Expr) -> dict[int, str]:
     """Return the handles of the index arrays that have a logical coordinate at each value, by dimension."""
-    description = source_axes.storage.description
+    description = builder.storage.description
     return {
-        dimension: source_axes.at_value_index[name]
+        dimension: builder.at_value_index[name]
         for dimension, result in enumerate(map_results(description))
-        if (name := axis_of(description, result)) in source_axes.at_value_index
-        and value_index == source_axes.slots[name]
+        if (name := axis_of(description, result)) in builder.at_value_index
+        and value_index == builder.slots[name]
     }
 
 
-def _open_loops(source_axes: SourceAxes, visit: _Visit) -> None:
+def _open_loops(builder: SourceLoopBuilder, visit: _Visit) -> None:
     """Add the loops over the axes, from the outermost."""
-    for dimension, length in enumerate(source_axes.storage.shape):
-        source_axes.arguments.integer(f"d{dimension}", length)
+    for dimension, length in enumerate(builder.storage.shape):
+        builder.arguments.integer(f"d{dimension}", length)
     if visit.listed is not None:
-        add_contents(source_axes, visit.listed)
+        add_contents(builder, visit.listed)
     solved = visit.solved
     if solved is None:
         for name in visit.loops:
-            add_axis(source_axes, source_axes.by_name[name])
+            add_axis(builder, builder.by_name[name])
         return
     end = index_var(f"d{solved.dimension}")
-    source_axes.nest.append(loop(logical_variable(solved.dimension).name, ZERO, end, []))
-    add_axis(source_axes, source_axes.by_name[solved.outer])
-    add_solved_axis(source_axes, solved)
+    builder.nest.append(loop(logical_variable(solved.dimension).name, ZERO, end, []))
+    add_axis(builder, builder.by_name[solved.outer])
+    add_solved_axis(builder, solved)
 
 
-def _value_of(source_axes: SourceAxes, solved: SolvedAxis | None, size: Size) -> Expr:
+def _value_of(builder: SourceLoopBuilder, solved: SolvedAxis | None, size: Size) -> Expr:
     """Add the array of values, and return the value of an element."""
-    dtype = source_axes.storage.description.buffer.dtype
+    dtype = builder.storage.description.buffer.dtype
     indices: tuple[Expr, ...] = (VALUE_INDEX,)
     shape: tuple[Expr, ...] = (size.expr,)
     if solved is not None:
         # Both coordinates are known to be in bounds, but not the value index that is made of them.
         names = solved.outer, solved.axis
-        indices = tuple(source_axes.coordinates[name] for name in names)
-        shape = tuple(length_in(source_axes, source_axes.by_name[name]).expr for name in names)
-    source_axes.arguments.by_name[VALUES] = ArrayArgument(source_axes.storage.values, dtype, shape)
+        indices = tuple(builder.coordinates[name] for name in names)
+        shape = tuple(length_in(builder, builder.by_name[name]).expr for name in names)
+    builder.arguments.by_name[VALUES] = ArrayArgument(builder.storage.values, dtype, shape)
     return Load(VALUES, indices, dtype)
 
 
-def _bind_logical(source_axes: SourceAxes, solved: SolvedAxis | None) -> None:
+def _bind_logical(builder: SourceLoopBuilder, solved: SolvedAxis | None) -> None:
     """Bind the logical coordinates, and skip slots that are beyond the shape."""
     results = {
         dimension: result
-        for dimension, result in enumerate(map_results(source_axes.storage.description))
+        for dimension, result in enumerate(map_results(builder.storage.description))
         if solved is None or dimension != solved.dimension
     }
     for dimension, result in results.items():
-        source_axes.nest.append(
-            let(logical_variable(dimension).name, in_kernel(source_axes, result))
-        )
+        builder.nest.append(let(logical_variable(dimension).name, in_kernel(builder, result)))
     for dimension, result in results.items():
         coordinate = logical_variable(dimension)
-        low, high = bounds_of(source_axes, result)
+        low, high = bounds_of(builder, result)
         conditions = []
         if low is None or low < 0:
             conditions.append(compare("ge", coordinate, ZERO))
-        if high is None or high >= source_axes.storage.shape[dimension]:
+        if high is None or high >= builder.storage.shape[dimension]:
             conditions.append(compare("lt", coordinate, index_var(f"d{dimension}")))
-        source_axes.nest += [when(condition, []) for condition in conditions]
-        source_axes.visits_all &= not conditions
+        builder.nest += [when(condition, []) for condition in conditions]
+        builder.visits_all &= not conditions

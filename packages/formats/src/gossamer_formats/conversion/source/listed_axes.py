@@ -18,7 +18,7 @@ from gossamer_formats.conversion.kernels.statements import let, load, loop
 from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
-from gossamer_formats.conversion.source.source_axes import SourceAxes, content_of, length_in
+from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, content_of, length_in
 from gossamer_formats.storage import Array, ancestors, axes_by_name, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
@@ -228,20 +228,18 @@ def _inverse_name(listed: ListedAxes) -> str:
     return f"ENTRY_{listed.array}"
 
 
-def add_contents(source_axes: SourceAxes, listed: ListedAxes) -> None:
+def add_contents(builder: SourceLoopBuilder, listed: ListedAxes) -> None:
     """Add the loop over the contents, and bind the coordinates of the axes that index the array."""
     content = content_of(listed.array)
-    count = content_count(listed, source_axes.storage.shape)
-    source_axes.contents[listed.array] = count
-    source_axes.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
+    count = content_count(listed, builder.storage.shape)
+    builder.contents[listed.array] = count
+    builder.nest.append(loop(content.name, ZERO, index_var(f"contents_{listed.array}"), []))
     found = index_var(f"entry_{listed.array}")
-    source_axes.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
+    builder.nest.append(let(found.name, load(_inverse_name(listed), content, "int64")))
     # The last axis varies fastest, and the digit of the first one has no upper bound.
     rest: Expr = found
     for depth, name in reversed([*enumerate(listed.names)]):
-        coordinate = source_axes.coordinates[name] = index_var(f"x_{name}")
-        size = length_in(source_axes, source_axes.by_name[name]).expr
-        source_axes.nest.append(
-            let(coordinate.name, binary("floormod", rest, size) if depth else rest)
-        )
+        coordinate = builder.coordinates[name] = index_var(f"x_{name}")
+        size = length_in(builder, builder.by_name[name]).expr
+        builder.nest.append(let(coordinate.name, binary("floormod", rest, size) if depth else rest))
         rest = floordiv(rest, size)

@@ -6,8 +6,8 @@ from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.conversion.recording.array_scalars import (
     size_of,
 )
-from gossamer_formats.conversion.source.source_axes import (
-    SourceAxes,
+from gossamer_formats.conversion.source.source_loops import (
+    SourceLoopBuilder,
     add_array,
     content_of,
     length_in,
@@ -21,37 +21,37 @@ from gossamer_ir.nodes import Cast, Expr, Load, Var
 from gossamer_ir.traversal.rewrite import rewrite
 
 
-def in_kernel(source_axes: SourceAxes, result: Expr) -> Expr:
+def in_kernel(builder: SourceLoopBuilder, result: Expr) -> Expr:
     """Return a result of the map with the coordinates, sizes and arrays of the kernel."""
-    description, sizes = source_axes.storage.description, source_axes.storage.sizes
+    description, sizes = builder.storage.description, builder.storage.sizes
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     shapes = {buffer.name: buffer.shape for buffer in description.index_arrays}
 
     def rule(node: object) -> Expr | None:
         if isinstance(node, Cast) and isinstance(node.value, Var):
             return node.value
-        if isinstance(node, Load) and node.buffer in source_axes.contents:
+        if isinstance(node, Load) and node.buffer in builder.contents:
             return content_of(node.buffer)
         if isinstance(node, Load):
             at: Expr = ZERO
             for coordinate, length in zip(node.indices, shapes[node.buffer], strict=True):
                 at = add(mul(at, index(evaluate(length, sizes))), coordinate)
-            return Load(_add_map_array(source_axes, node.buffer), (at,), node.dtype)
+            return Load(_add_map_array(builder, node.buffer), (at,), node.dtype)
         if isinstance(node, Var):
             name = names.get(node.name)
-            return index(sizes[node.name]) if name is None else source_axes.coordinates[name]
+            return index(sizes[node.name]) if name is None else builder.coordinates[name]
         return None
 
     found: Expr = rewrite(result, rule)
     return found
 
 
-def bounds_of(source_axes: SourceAxes, result: Expr) -> tuple[int | None, int | None]:
+def bounds_of(builder: SourceLoopBuilder, result: Expr) -> tuple[int | None, int | None]:
     """Return the least and the largest value of a result of the map, None where it is not known."""
-    form = affine_of(with_sizes(result, source_axes.storage.sizes))
+    form = affine_of(with_sizes(result, builder.storage.sizes))
     low = high = form.constant
     for atom, coefficient in form.terms.items():
-        count = _count_of(source_axes, atom)
+        count = _count_of(builder, atom)
         if count is None:
             return None, None
         most = coefficient * (count - 1)
@@ -59,25 +59,25 @@ def bounds_of(source_axes: SourceAxes, result: Expr) -> tuple[int | None, int | 
     return low, high
 
 
-def _count_of(source_axes: SourceAxes, atom: Expr) -> int | None:
+def _count_of(builder: SourceLoopBuilder, atom: Expr) -> int | None:
     """Return the number of values 0, 1, ... of a coordinate or of an element of an index array."""
-    description = source_axes.storage.description
+    description = builder.storage.description
     if isinstance(atom, Var):
         names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
-        return evaluate(source_axes.by_name[names[atom.name]].length, source_axes.storage.sizes)
+        return evaluate(builder.by_name[names[atom.name]].length, builder.storage.sizes)
     value = atom.value if isinstance(atom, Cast) else atom
-    return source_axes.contents.get(value.buffer) if isinstance(value, Load) else None
+    return builder.contents.get(value.buffer) if isinstance(value, Load) else None
 
 
-def _add_map_array(source_axes: SourceAxes, name: str) -> str:
+def _add_map_array(builder: SourceLoopBuilder, name: str) -> str:
     """Add an array of the map, and return its name in kernels."""
-    description = source_axes.storage.description
+    description = builder.storage.description
     buffer = next(array for array in description.index_arrays if array.name == name)
     handle = buffer.handle or buffer.name
     indexing = [axis for axis in description.axes if buffer.shape == (axis.length,)]
     if indexing:
-        size = length_in(source_axes, indexing[0])
+        size = length_in(builder, indexing[0])
     else:
-        count = source_axes.arguments.recorder.compute(size_of, source_axes.storage.arrays[handle])
-        size = source_axes.arguments.integer(f"k_{handle}", count)
-    return add_array(source_axes, handle, index_dtypes(description)[handle], size.expr)
+        count = builder.arguments.recorder.compute(size_of, builder.storage.arrays[handle])
+        size = builder.arguments.integer(f"k_{handle}", count)
+    return add_array(builder, handle, index_dtypes(description)[handle], size.expr)

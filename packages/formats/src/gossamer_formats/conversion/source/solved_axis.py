@@ -12,7 +12,7 @@ from gossamer_formats.conversion.kernels.statements import compare, let, when
 from gossamer_formats.conversion.maps.inverse_map import logical_variable, with_sizes
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.map_results import in_kernel
-from gossamer_formats.conversion.source.source_axes import SourceAxes, width_in
+from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, width_in
 from gossamer_formats.storage import Array, axes_by_name, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
@@ -100,16 +100,16 @@ def _ascends(contents: Array) -> bool:
     return not np.count_nonzero(contents[1:] <= contents[:-1])
 
 
-def add_solved_axis(source_axes: SourceAxes, solved: SolvedAxis) -> None:
+def add_solved_axis(builder: SourceLoopBuilder, solved: SolvedAxis) -> None:
     """Add the axis whose coordinate follows from the logical one; it may be outside of the axis."""
-    axis = source_axes.by_name[solved.axis]
-    source_axes.counts[axis.name] = width = width_in(source_axes, axis)
+    axis = builder.by_name[solved.axis]
+    builder.counts[axis.name] = width = width_in(builder, axis)
     coordinate = index_var(f"x_{axis.name}")
-    source_axes.slots[axis.name] = source_axes.coordinates[axis.name] = coordinate
-    value = sub(logical_variable(solved.dimension), in_kernel(source_axes, solved.rest))
-    source_axes.nest += [
+    builder.slots[axis.name] = builder.coordinates[axis.name] = coordinate
+    value = sub(logical_variable(solved.dimension), in_kernel(builder, solved.rest))
+    builder.nest += [
         let(coordinate.name, value),
         when(compare("ge", coordinate, ZERO), []),
         when(compare("lt", coordinate, width.expr), []),
     ]
-    source_axes.visits_all = False
+    builder.visits_all = False

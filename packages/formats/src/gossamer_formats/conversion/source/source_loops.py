@@ -1,4 +1,4 @@
-"""The axes of a source in the loops over its elements, and their sizes."""
+"""The loops over the elements of a source while they are built: slots, coordinates and sizes of its axes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Var
 
 
-class SourceAxes(msgspec.Struct, eq=False):
-    """The loops so far.
+class SourceLoopBuilder(msgspec.Struct, eq=False):
+    """The loops so far: the state of one call of `element_loop`, which adds an axis after the other.
 
-    `slots` and `coordinates` are those of an axis, `counts` the numbers of slots of all its fibers.
-    `at_value_index`: the handles of arrays that have the coordinates of an axis at its slots. `whole`: for
-    the variable of a loop, that over the slots of all fibers, which are visited in the same order.
-    `contents`: the number of contents of an index array if there is a loop over them.
+    `nest` has the statements around the next one. `slots` and `coordinates` are those of an axis, `counts`
+    the numbers of slots of all its fibers. `at_value_index`: the handles of arrays that have the coordinates
+    of an axis at its slots. `whole`: for the variable of a loop, that over the slots of all fibers, which are
+    visited in the same order. `contents`: the number of contents of an index array if there is a loop over
+    them.
     """
 
     storage: RecordedStorage
@@ -61,41 +62,36 @@ def content_of(array: str) -> Var:
 
 
 def add_array(
-    source_axes: SourceAxes, handle: str, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
+    builder: SourceLoopBuilder, handle: str, dtype: str, size: Expr, facts: tuple[Fact, ...] = ()
 ) -> str:
     """Add an array of the source, and return its name in kernels."""
     name = f"S_{handle}"
-    source_axes.arguments.array(name, source_axes.storage.arrays[handle], dtype, size, facts)
+    builder.arguments.array(name, builder.storage.arrays[handle], dtype, size, facts)
     return name
 
 
-def width_in(source_axes: SourceAxes, axis: Axis) -> Size:
+def width_in(builder: SourceLoopBuilder, axis: Axis) -> Size:
     """Return the number of slots of a fiber of fixed width."""
     indices, width, name = indices_of(axis), width_of(axis), f"s_{axis.name}"
     if indices is None:
-        return length_in(source_axes, axis)
+        return length_in(builder, axis)
     # A list, as the rows of COO, has no size of its own: its array says how long it is.
-    if isinstance(width, Var) and width.name not in source_axes.storage.sizes:
-        count = source_axes.arguments.recorder.compute(
-            size_of, source_axes.storage.arrays[indices.handle]
-        )
-        return source_axes.arguments.integer(name, count)
-    return source_axes.arguments.constant(name, evaluate(width, source_axes.storage.sizes))
+    if isinstance(width, Var) and width.name not in builder.storage.sizes:
+        count = builder.arguments.recorder.compute(size_of, builder.storage.arrays[indices.handle])
+        return builder.arguments.integer(name, count)
+    return builder.arguments.constant(name, evaluate(width, builder.storage.sizes))
 
 
-def length_in(source_axes: SourceAxes, axis: Axis) -> Size:
+def length_in(builder: SourceLoopBuilder, axis: Axis) -> Size:
     """Return the number of coordinates of an axis."""
-    length = evaluate(axis.length, source_axes.storage.sizes)
+    length = evaluate(axis.length, builder.storage.sizes)
     if length == 1:
         return SINGLE
-    description = source_axes.storage.description
+    description = builder.storage.description
     for dimension, result in enumerate(map_results(description)):
-        if (
-            axis_of(description, result) == axis.name
-            and length == source_axes.storage.shape[dimension]
-        ):
+        if axis_of(description, result) == axis.name and length == builder.storage.shape[dimension]:
             return Size(index_var(f"d{dimension}"), length)
-    return source_axes.arguments.constant(f"n_{axis.name}", length)
+    return builder.arguments.constant(f"n_{axis.name}", length)
 
 
 def axis_of(description: FormatDescription, result: Expr) -> str | None:
@@ -106,20 +102,20 @@ def axis_of(description: FormatDescription, result: Expr) -> str | None:
     return description.buffer.axes[at]
 
 
-def value_index_of(source_axes: SourceAxes) -> tuple[Expr, Size]:
+def value_index_of(builder: SourceLoopBuilder) -> tuple[Expr, Size]:
     """Return the index of the value, and the number of values."""
     value_index: Expr = ZERO
     count = SINGLE
-    arguments, buffer = source_axes.arguments, source_axes.storage.description.buffer
+    arguments, buffer = builder.arguments, builder.storage.description.buffer
     for name in buffer.axes:
-        axis = source_axes.by_name[name]
-        if indptr_of(axis) is not None or value_index == source_axes.slots[axis.parent]:
-            value_index, count = source_axes.slots[name], source_axes.counts[name]
+        axis = builder.by_name[name]
+        if indptr_of(axis) is not None or value_index == builder.slots[axis.parent]:
+            value_index, count = builder.slots[name], builder.counts[name]
             continue
-        width = width_in(source_axes, axis)
+        width = width_in(builder, axis)
         if width.value != 1:
             value_index = digits(value_index, width.expr, index_var(f"x_{name}"))
             count = arguments.product(f"k_values_{name}", count, width)
     if not buffer.extra_storage:
         return value_index, count
-    return value_index, arguments.integer("k_stored", source_axes.storage.value_count)
+    return value_index, arguments.integer("k_stored", builder.storage.value_count)
