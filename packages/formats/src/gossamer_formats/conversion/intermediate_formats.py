@@ -16,8 +16,8 @@ from gossamer_formats.conversion.recording.recorded_storage import (
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.repeated_elements import (
     declares_distinct_elements,
-    has_repeated,
-    sorted_elements,
+    elements_in_order,
+    has_repeated_elements,
     with_sums,
 )
 from gossamer_formats.conversion.sorting_formats import (
@@ -104,10 +104,10 @@ def _from_sorted(
     """Return the storage of elements in any order, which may be repeated: they are sorted and added first."""
     try:
         with recorder.attempt():
-            found = sorted_elements(recorder, source, options)
+            found = elements_in_order(recorder, source, options)
     except NotDirectError:
         return None
-    if not has_repeated(recorder, found.storage):
+    if not has_repeated_elements(recorder, found.storage):
         by = ((), *compressed_formats(len(source.shape)))
         after = _first_through(recorder, found.storage, target, options, by=by)
         if after is None:

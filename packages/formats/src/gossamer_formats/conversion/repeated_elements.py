@@ -40,7 +40,7 @@ from gossamer_formats.memory.new_arrays import without_end
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Binary, Expr, Let, Load, Select, Stmt, Store, Var
 
-DTYPE = "int32"
+COORDINATE_DTYPE = "int32"
 """The dtype of coordinates, to which the formats that sort them are limited, too."""
 
 _SUMS, _TOTAL = "SUMS", "TOTAL"
@@ -53,7 +53,7 @@ def declares_distinct_elements(source: RecordedStorage) -> bool:
     return declared_order(source.description, layout, source.description.buffer.axes).are_distinct
 
 
-def sorted_elements(
+def elements_in_order(
     recorder: Recorder, source: RecordedStorage, options: ElementOptions
 ) -> RecordedConversion:
     """Return the elements in lexicographic order; those with equal coordinates are in that of the source.
@@ -71,7 +71,7 @@ def sorted_elements(
     return found
 
 
-def has_repeated(recorder: Recorder, ordered: RecordedStorage) -> bool:
+def has_repeated_elements(recorder: Recorder, ordered: RecordedStorage) -> bool:
     """Return whether one of the elements in lexicographic order is repeated."""
     loop = _loop(recorder, ordered)
     return not observed_order(order_of_loop(loop, ordered), loop).are_distinct
@@ -81,7 +81,7 @@ def with_sums(recorder: Recorder, ordered: RecordedStorage) -> RecordedStorage:
     """Return the list of elements in lexicographic order with the sums of those that are repeated."""
     loop, dtype = _loop(recorder, ordered), ordered.description.buffer.dtype
     dimensions = len(ordered.shape)
-    dtypes = {_coordinates(each): DTYPE for each in range(dimensions)} | {_SUMS: dtype}
+    dtypes = {_coordinates(each): COORDINATE_DTYPE for each in range(dimensions)} | {_SUMS: dtype}
     made = {
         name: recorder.compute(np.empty, ordered.value_count, each) for name, each in dtypes.items()
     }
@@ -120,7 +120,7 @@ def _add(loop: ElementLoop, dimensions: int, dtype: str) -> list[Stmt]:
         Store(_SUMS, (_AT,), Select(_IS_NEW, loop.value, sums)),
     ]
     for dimension, (name, each) in enumerate(last.items()):
-        body += [set_cell(name, each), store(_coordinates(dimension), _AT, each, DTYPE)]
+        body += [set_cell(name, each), store(_coordinates(dimension), _AT, each, COORDINATE_DTYPE)]
     starts = [each for name in last for each in cell(name, index(-1))]
     result = store("TOTALS", ZERO, get_cell(_TOTAL))
     return [*starts, *cell(_TOTAL, ZERO), *loop.around(body), result]
