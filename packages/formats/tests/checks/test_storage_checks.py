@@ -133,6 +133,24 @@ def test_negative_sizes_of_a_storage_are_refused(arrays):
     assert caught.value.code == "format.shape"
 
 
+@pytest.mark.parametrize("given", [None, [0, 1, 2], "indices"])
+def test_an_array_that_is_not_of_numpy_is_refused_by_name(given):
+    storage = from_scipy(sparse.eye_array(2)).storage
+    replaced = Storage(storage.description, storage.sizes, {**storage.arrays, "indices": given})
+    with pytest.raises(FormatError, match="The array 'indices' is") as caught:
+        check_storage(replaced)
+    assert caught.value.code == "format.arrays"
+
+
+@pytest.mark.parametrize("given", [None, "2", 2.0, True, -1])
+def test_a_size_that_is_not_an_integer_is_refused_by_name(given):
+    storage = from_scipy(sparse.eye_array(2)).storage
+    replaced = Storage(storage.description, {**storage.sizes, "n": given}, storage.arrays)
+    with pytest.raises(FormatError, match="The size n is") as caught:
+        check_storage(replaced)
+    assert caught.value.code == "format.shape"
+
+
 def test_padding_is_allowed_only_where_the_axis_is_padded():
     slots = np.array([0, 3], I64)
     check_indices(slots, length=3, count=2, is_padded=True)

@@ -190,6 +190,26 @@ def test_duplicates_are_kept(name):
     np.testing.assert_array_equal(tensor.toarray(), [[4, 3, 0], [0, 0, 8]])
 
 
+def test_sums_of_duplicates_that_are_zero_are_dropped_with_the_zeros():
+    rows, values = np.array([0, 0, 1]), np.array([2.0, -2.0, 5.0])
+    tensor = from_arrays("coo", (2, 2), data=values, indices_0=rows, indices_1=rows)
+    assert tensor.asformat("csr").arrays["data"].tolist() == [0.0, 5.0]
+    assert tensor.asformat("csr", zeros="drop").arrays["data"].tolist() == [5.0]
+
+
+@pytest.mark.parametrize("option", ["duplicates", "zeros"])
+def test_an_unknown_word_for_an_option_is_refused(option):
+    with pytest.raises(FormatError, match="expected one of") as caught:
+        with_duplicates().asformat("csr", **{option: "all"})
+    assert caught.value.code == "format.parameter.value"
+
+
+def test_sizes_may_be_integers_of_numpy():
+    found = with_duplicates().asformat("bsr", block_rows=np.int64(2), block_columns=np.int32(1))
+    assert type(found.sizes["block_rows"]) is int
+    np.testing.assert_array_equal(found.toarray(), with_duplicates().toarray())
+
+
 @pytest.mark.parametrize(("name", "policy"), [("coo", "error"), ("dia", "keep")])
 @pytest.mark.usefixtures("converted_by")
 def test_duplicates_are_refused(name, policy):

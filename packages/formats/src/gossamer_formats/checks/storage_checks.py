@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from math import prod
+from numbers import Integral
+
+import numpy as np
 
 from gossamer_formats.checks.array_checks import require_dtype, require_length, require_vector
 from gossamer_formats.checks.fibers import fibers_of, first_repeated_coordinate
@@ -52,9 +55,7 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
     gossamer_ir.errors.FormatError: Element 0 of 'indices' is 4; expected a value from 0 to 3. [format.range]
     """
     require_one_buffer(storage.description)
-    for name, size in storage.sizes.items():
-        if size < 0:
-            raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
+    _require_parameters(storage)
     for axis in storage.description.axes:
         # All shapes before any contents: the checks of contents rely on them.
         _check_shapes(storage, axis)
@@ -69,6 +70,26 @@ def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None
         refuse(_violation(storage, facts, names))
     # Last, since it sorts: the range of coordinates has been checked, which the sort relies on.
     _check_order_of_slots(storage)
+
+
+def _require_parameters(storage: Storage) -> None:
+    """Require an array and a size for each parameter of the description."""
+    for param in storage.description.params:
+        name = param.name
+        if param.dtype == "handle":
+            array = storage.arrays.get(name)
+            if not isinstance(array, np.ndarray):
+                given = "missing" if array is None else f"of type {type(array).__name__}"
+                raise FormatError(
+                    "format.arrays", f"The array '{name}' is {given}; expected a NumPy array."
+                )
+            continue
+        size = storage.sizes.get(name)
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 0:
+            given = "missing" if size is None else repr(size)
+            raise FormatError(
+                "format.shape", f"The size {name} is {given}; expected an integer of 0 or more."
+            )
 
 
 def require_one_buffer(description: FormatDescription) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import get_args
+
 import msgspec
 
 from gossamer_formats.checks.storage_checks import require_one_buffer
@@ -40,7 +43,8 @@ def conversion_kind(
 ) -> ConversionKind:
     """Return the kind of a conversion; one object for equal arguments.
 
-    Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`.
+    Raises `FormatError` if the conversion is not possible: `format.dimensions`, `format.index_dtype`,
+    `format.parameter.value`.
     """
     key = (source.description, duplicates, zeros, index_dtype, wants_permutation)
     kind: ConversionKind | None = target.memo.get(key)
@@ -49,6 +53,8 @@ def conversion_kind(
         require_rank(target.description, len(source.shape))
         require_one_buffer(target.description)
         _require_index_dtype(index_dtype)
+        _require_word("duplicates", duplicates, get_args(Duplicates))
+        _require_word("zeros", zeros, (None, *get_args(Zeros)))
         is_filled = not stores_only_elements(source.description)
         drop_zeros = zeros == "drop" or (zeros is None and is_filled)
         options = ElementOptions(
@@ -64,6 +70,14 @@ def _require_index_dtype(dtype: str | None) -> None:
         raise FormatError(
             "format.index_dtype",
             f"The dtype of indices is {dtype!r}; expected {' or '.join(WIDE)}.",
+        )
+
+
+def _require_word(option: str, word: str | None, expected: Sequence[str | None]) -> None:
+    if word not in expected:
+        words = ", ".join(map(repr, expected))
+        raise FormatError(
+            "format.parameter.value", f"The option '{option}' is {word!r}; expected one of {words}."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import lru_cache, partial
+from numbers import Integral
 from typing import Any
 
 import msgspec
@@ -57,13 +58,14 @@ def conversion_target(
     {'height': 4}
     """
     for name, value in parameters.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value < 2**31:
             raise FormatError(
                 "format.parameter.value",
                 f"The parameter '{name}' is {value!r}; expected an integer from 1 to 2**31 - 1.",
             )
     named = format if isinstance(format, FormatDescription) else format_named(format)
-    found = _target_of(named, tuple(parameters.items()), rank)
+    # Those of NumPy become Python's, since the sizes of a tensor are stored.
+    found = _target_of(named, tuple([(name, int(each)) for name, each in parameters.items()]), rank)
     if order is None:
         return found
     # Not kept: the next tensor has another order.
