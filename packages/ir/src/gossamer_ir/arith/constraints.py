@@ -70,6 +70,26 @@ class Constraints:
         """Return the constraints that contain an atom, most recent first."""
         return reversed(self._about[atom])
 
+    def constant_bound(self, atom: Expr, *, is_least: bool) -> int | None:
+        """Return the tightest constant bound of an atom, the lower or the upper one; None if there is none.
+
+        >>> from gossamer_ir.core.build import index_var
+        >>> i, n = index_var("i"), index_var("n")
+        >>> known = Constraints()
+        >>> known.add(Affine({i: -2}, 15))  # 2 * i <= 15
+        >>> known.add(Affine({n: 1, i: -1}, -1))
+        >>> known.constant_bound(i, is_least=False), known.constant_bound(i, is_least=True)
+        (7, None)
+        """
+        bounds = [
+            -(form.constant // form.terms[atom])
+            if is_least
+            else form.constant // -form.terms[atom]
+            for form in self._about[atom]
+            if len(form.terms) == 1 and (form.terms[atom] > 0) == is_least
+        ]
+        return (max if is_least else min)(bounds, default=None)
+
     def depth_of(self, name: str) -> int:
         """Return the number of the constraint that last bounded a variable from above, from 1; 0 if there is
         none, as for sizes."""

@@ -98,10 +98,11 @@ class Elimination:
     def proves(self, goal: Affine) -> bool:
         """Return whether goal >= 0 is proved."""
         self.begin()
-        # The directed search first: it succeeds for nearly all goals, and the other one restarts the
+        # The directed search before the others: it succeeds for nearly all goals, and they restart the
         # budget.
         return (
-            self._search(goal, MAX_ELIMINATIONS)
+            self._follows_from_ranges(goal)
+            or self._search(goal, MAX_ELIMINATIONS)
             or self._follows_at_once(goal)
             or self._is_below_product(goal)
         )
@@ -120,6 +121,20 @@ class Elimination:
         """Add the inequalities that a condition implies, at the expense of the current proof."""
         for form in implied_by(condition, self.holds):
             self.constraints.add(form)
+
+    def _follows_from_ranges(self, goal: Affine) -> bool:
+        """Return whether a goal is proved by constant bounds of its atoms.
+
+        Such is the goal that the index of a loop that was split by a constant is in bounds. The search finds
+        this last if conditions with more atoms were added after the ranges of the loops.
+        """
+        least = goal.constant
+        for atom, coefficient in goal.terms.items():
+            bound = self.constraints.constant_bound(atom, is_least=coefficient > 0)
+            if bound is None:
+                return False
+            least += coefficient * bound
+        return least >= 0
 
     def _follows_at_once(self, goal: Affine) -> bool:
         """Return whether one constraint that shares several atoms with the goal leaves a goal that is proved.
