@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.core import build
+from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import (
     Allocate,
+    Binary,
     Buffer,
     Call,
     Expr,
@@ -23,15 +25,16 @@ from gossamer_ir.traversal.fields import FIELDS, body_fields
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.statement_queries import while_body
-from gossamer_ir.traversal.walk import walk
+from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.math.helpers.call_lowering import CallLowerer
 from gossamer_lower.math.helpers.lowered_calls import is_lowered, unsupported_error
+from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
 
 def lower_calls_in(function: Function, instructions: Collection[str]) -> Function:
     """Return the function with these calls replaced by arithmetic in lets before each statement."""
     lowerer = _MathLowerer(namer_of(function), instructions)
-    return msgspec.structs.replace(function, body=lowerer.body(function.body))
+    return with_body(function, lowerer.body(function.body))
 
 
 class _MathLowerer:
@@ -42,9 +45,13 @@ class _MathLowerer:
         self._instructions = instructions
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(lowered for stmt in body for lowered in self._statement(stmt))
+        return map_statements(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        # Most statements have no call, and a search for one is much faster than rewriting them.
+        nodes = collect((Binary, Call), *effects_of(stmt).evaluates)
+        if not any(is_lowered(node, self._instructions) for node in nodes):
+            return (with_bodies(stmt, self.body),)
         match stmt:
             case While():
                 return self._while(stmt)
