@@ -105,6 +105,56 @@ def test_an_address_that_no_condition_uses_doubles_nothing():
     assert unswitch_on_alignment(after) == after
 
 
+BESIDE_ANOTHER_LOOP = f"""
+for i in T.serial(n):
+    if n > 7:
+        for a in T.unroll(3):
+            for l in T.vectorized(4, annotations={{"rest": "masked"}}):
+                if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8:
+                    Y[a * 4 + l - {EARLY}] = X[a * 4 + l - {EARLY}]
+    for j in T.serial(n):
+        Y[j] = Y[j] + 1.0
+"""
+
+
+def test_only_the_statement_that_depends_on_addresses_is_doubled_beside_another_loop():
+    module = lower_to_flat(program(BESIDE_ANOTHER_LOOP))
+    assert [loop.var for loop in bodies(module, For)] == ["i", "j"]
+    (asked,) = [stmt for stmt in bodies(module, If) if "floormod" in repr(stmt.condition)]
+    masks = [
+        [store.predicate is not None for store in collect(Store, *body)]
+        for body in (asked.then_body, asked.else_body)
+    ]
+    assert masks == [[False, False], [True, False, True]]
+
+
+def test_a_loop_in_an_iteration_with_another_loop_is_doubled_itself():
+    before = program("""
+for i in T.serial(n):
+    for j in T.serial(n):
+        if T.reinterpret("int64", x) % 64 > 0:
+            Y[j] = X[i]
+    for k in T.serial(n):
+        Y[k] = Y[k] + 1.0
+""")
+    module = verify(unswitch_on_alignment(outline_parallel(before)))
+    assert [loop.var for loop in bodies(module, For)] == ["i", "j", "j_1", "k"]
+
+
+@pytest.mark.parametrize("elements", range(4))
+@pytest.mark.parametrize("size", [0, 8, 11])
+def test_a_statement_beside_another_loop_computes_what_the_program_does(elements, size):
+    x, y = np.arange(size, dtype=np.float32), np.full(size, 9, np.float32)
+    p = np.zeros(size, np.int64)
+    flat = lower_to_flat(program(BESIDE_ANOTHER_LOOP))
+    run(flat, {"x": placed(x, elements), "y": y, "p": p, "n": size})
+    expected = np.full(size, 9, np.float32)
+    for _ in range(size):
+        expected[:8] = x[:8]
+        expected += 1
+    np.testing.assert_array_equal(y, expected)
+
+
 def test_the_middle_vectors_have_no_masks():
     module = eliminate_redundant_masks(unroll_loops(vectorize_loops(program(SUMS))))
     loads = [

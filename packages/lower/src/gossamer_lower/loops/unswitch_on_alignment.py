@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from gossamer_ir.analysis.program_point import is_speculatable_before
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ZERO
@@ -25,7 +27,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
-from gossamer_ir.traversal.rewrite import rewrite
+from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
 from gossamer_ir.traversal.walk import collect, statements, walk
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, map_statements, with_bodies, with_body
@@ -41,10 +43,11 @@ from gossamer_lower.statements.rebuild import Statements, map_statements, with_b
 def unswitch_on_alignment(module: Module) -> Module:
     """Unswitch outermost loops on conditions on the address of an array, or on its alignment.
 
-    Inner loops are not unswitched themselves: the outermost loop is cloned with all of them. It runs at the
-    flat stage, where the address of an array is a parameter of the function. A loop with masks that depend on
-    how far an array begins after an aligned address has a copy for arrays that begin at one: its vectors need
-    no masks, and those that hold nothing are gone.
+    Inner loops are not unswitched themselves: the outermost loop is cloned with all of them. If only one
+    statement of its body depends on addresses, and others are loops, only this statement is cloned. The pass
+    runs at the flat stage, where the address of an array is a parameter of the function. A loop with masks
+    that depend on how far an array begins after an aligned address has a copy for arrays that begin at one:
+    its vectors need no masks, and those that hold nothing are gone.
 
     >>> from gossamer_testkit.examples import program
     >>> from gossamer_testkit.show import body_text
@@ -89,29 +92,55 @@ def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
 
 
 def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
-    condition = next(_conditions(loop, function), None)
+    part = _separate_part(loop)
+    if isinstance(part, For):
+        unswitched = _loop(part, function, namer)
+    else:
+        condition = next(_conditions(loop, function), None)
+        unswitched = _unswitched(part or loop, condition, namer)
+    if part is None:
+        return unswitched
+    body = (unswitched if stmt is part else stmt for stmt in loop.body)
+    return replace(loop, body=tuple(body))
+
+
+def _separate_part(loop: For) -> For | If | None:
+    """Return the statement of the body that alone depends on addresses, if the body has other loops.
+
+    Unswitching it costs a choice in each iteration, which is little beside these loops; unswitching the whole
+    loop would clone them without need.
+    """
+    dependent = [stmt for stmt in loop.body if any(map(_is_address, walk(stmt)))]
+    if len(dependent) != 1 or not isinstance(dependent[0], (For, If)):
+        return None
+    others = (stmt for stmt in loop.body if stmt is not dependent[0])
+    return dependent[0] if any(isinstance(stmt, For) for stmt in statements(others)) else None
+
+
+def _unswitched(stmt: For | If, condition: Expr | None, namer: Namer) -> Stmt:
+    """Return a statement unswitched on a condition, or on its masks if there is none."""
     if condition is None:
-        return _unswitch_on_masks(loop, namer)
+        return _unswitch_on_masks(stmt, namer)
     where, otherwise = (
-        _with_condition_resolved(loop, condition, holds=holds) for holds in (True, False)
+        _with_condition_resolved(stmt, condition, holds=holds) for holds in (True, False)
     )
-    return If(condition, (where,), with_fresh_names((otherwise,), namer))
+    return If(condition, where, with_fresh_names(otherwise, namer))
 
 
-def _unswitch_on_masks(loop: For, namer: Namer) -> Stmt:
-    """Return the choice between a copy of a loop for an array that begins at an aligned address and the loop,
-    if its masks depend on the address of one."""
-    shift = next(_misalignments(loop), None)
+def _unswitch_on_masks(stmt: For | If, namer: Namer) -> Stmt:
+    """Return the choice between a copy of a statement for an array that begins at an aligned address and the
+    statement, if its masks depend on the address of one."""
+    shift = next(_misalignments(stmt), None)
     if shift is None:
-        return loop
-    aligned = rewrite(loop, lambda node: ZERO if node == shift else None)
+        return stmt
+    aligned = rewrite(stmt, lambda node: ZERO if node == shift else None)
     is_aligned = Compare("eq", shift, ZERO)
-    return If(is_aligned, simplify_body((aligned,)), with_fresh_names((loop,), namer))
+    return If(is_aligned, simplify_body((aligned,)), with_fresh_names((stmt,), namer))
 
 
-def _misalignments(loop: For) -> Iterator[Expr]:
-    """Yield the remainders of addresses that masks in a loop depend on."""
-    loads, stores = collect(Load, loop), collect(Store, loop)
+def _misalignments(stmt: Stmt) -> Iterator[Expr]:
+    """Yield the remainders of addresses that masks in a statement depend on."""
+    loads, stores = collect(Load, stmt), collect(Store, stmt)
     masks = [*(load.predicate for load in loads), *(store.predicate for store in stores)]
     for mask in dict.fromkeys(mask for mask in masks if mask is not None):
         yield from filter(_is_misalignment, walk(mask))
@@ -143,13 +172,12 @@ def _is_address(node: object) -> bool:
     return isinstance(node, Var) and node.dtype == "handle"
 
 
-def _with_condition_resolved(loop: For, condition: Expr, *, holds: bool) -> For:
-    """Return the loop with a condition resolved to true (`holds`) or false."""
+def _with_condition_resolved(stmt: Stmt, condition: Expr, *, holds: bool) -> Statements:
+    """Return a statement with a condition resolved to true (`holds`) or false."""
 
     def rule(node: object) -> tuple[Stmt, ...] | None:
         if isinstance(node, If) and node.condition == condition:
             return node.then_body if holds else node.else_body
         return None
 
-    aligned: For = rewrite(loop, rule)
-    return aligned
+    return rewrite_body((stmt,), rule)
