@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from gossamer.garbage_collection import paused_collection
 from gossamer.pipeline import default_schedule, lower_for
 from gossamer.resolve_target import extension_entry_points, resolve_elsewhere, resolve_target
 from gossamer.targets import DEFAULT_TARGET
@@ -33,6 +32,7 @@ from gossamer_ir.errors import ArgumentError, PluginError
 from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.bounded_dict import put_bounded
+from gossamer_ir.support.garbage_collection import paused_collection
 
 if TYPE_CHECKING:
     from gossamer_backend import Artifact

@@ -82,9 +82,7 @@ class Constraints:
         (7, None)
         """
         bounds = [
-            -(form.constant // form.terms[atom])
-            if is_least
-            else form.constant // -form.terms[atom]
+            -(form.constant // form.terms[atom]) if is_least else form.constant // -form.terms[atom]
             for form in self._about[atom]
             if len(form.terms) == 1 and (form.terms[atom] > 0) == is_least
         ]

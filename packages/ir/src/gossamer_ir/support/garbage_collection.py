@@ -1,8 +1,9 @@
-"""Pauses Python's garbage collection while a kernel is built."""
+"""Pauses Python's garbage collection while modules are imported and kernels are built."""
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,9 +21,25 @@ def paused_collection() -> Iterator[None]:
     False
     """
     was_enabled = gc.isenabled()
+    modules = len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if len(sys.modules) > modules:
+                _make_all_objects_old()
             gc.enable()
+
+
+def _make_all_objects_old() -> None:
+    """Move all objects to the oldest generation, without visiting them.
+
+    What a module defines lives on, but the next two collections would visit it (measured: 11 of 240 ms of a
+    first call, and as many of a later one). Garbage is moved, too; there is little of it, and each module is
+    imported once.
+    """
+    # Otherwise `unfreeze` would undo what the program has frozen.
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
+from gossamer_ir.support.garbage_collection import paused_collection
+
 
 def lazy_exports(
     package: str,
@@ -33,7 +35,7 @@ def lazy_exports(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        with lock:
+        with lock, paused_collection():
             value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)
         return value

@@ -1,0 +1,63 @@
+"""Objects that an import makes while garbage collection is paused are not visited by the next collections."""
+
+import gc
+import sys
+from types import ModuleType
+
+import pytest
+
+from gossamer_ir.support.garbage_collection import paused_collection
+
+
+class Made:
+    """An object that garbage collection visits."""
+
+    def __init__(self) -> None:
+        self.own = [self]
+
+
+@pytest.fixture
+def imported(monkeypatch):
+    def add() -> None:
+        monkeypatch.setitem(sys.modules, "module_of_this_test", ModuleType("module_of_this_test"))
+
+    return add
+
+
+def is_old(made: Made) -> bool:
+    return any(each is made for each in gc.get_objects(generation=2))
+
+
+def test_the_outermost_pause_resumes_collection():
+    with paused_collection():
+        assert not gc.isenabled()
+        with paused_collection():
+            assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_objects_are_old_after_an_import(imported):
+    with paused_collection():
+        made = Made()
+        imported()
+    assert is_old(made)
+
+
+def test_objects_stay_young_without_an_import():
+    with paused_collection():
+        made = Made()
+    assert not is_old(made)
+
+
+def test_what_the_program_has_frozen_stays_frozen(imported):
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with paused_collection():
+            made = Made()
+            imported()
+        # Some frozen objects may have been deleted in between.
+        assert 0 < gc.get_freeze_count() <= frozen
+        assert not is_old(made)
+    finally:
+        gc.unfreeze()
