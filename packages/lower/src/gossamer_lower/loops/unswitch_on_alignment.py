@@ -133,7 +133,7 @@ def _unswitch_on_masks(stmt: For | If, namer: Namer) -> Stmt:
     shift = next(_misalignments(stmt), None)
     if shift is None:
         return stmt
-    aligned = rewrite(stmt, lambda node: ZERO if node == shift else None)
+    aligned = rewrite(stmt, lambda node: ZERO if node == shift else None, leaves=False)
     is_aligned = Compare("eq", shift, ZERO)
     return If(is_aligned, simplify_body((aligned,)), with_fresh_names((stmt,), namer))
 
@@ -180,4 +180,4 @@ def _with_condition_resolved(stmt: Stmt, condition: Expr, *, holds: bool) -> Sta
             return node.then_body if holds else node.else_body
         return None
 
-    return rewrite_body((stmt,), rule)
+    return rewrite_body((stmt,), rule, leaves=False)

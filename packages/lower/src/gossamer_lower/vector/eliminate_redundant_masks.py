@@ -66,7 +66,7 @@ def _remove_in_function(function: Function) -> Function:
     if not any(isinstance(comparison.lhs, Ramp) for comparison in nodes_in_body(function, Compare)):
         return function
     remover = _MaskEliminator(function)
-    body = rewrite_body(function.body, remover.rule)
+    body = rewrite_body(function.body, remover.rule, leaves=False)
     return (
         msgspec.structs.replace(function, body=simplify_body(body))
         if remover.has_removed

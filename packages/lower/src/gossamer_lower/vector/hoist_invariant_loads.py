@@ -74,7 +74,7 @@ class _LoadHoister(SerialLoopVisitor):
         lets = self._lets(loop)
         if not lets:
             return (self.inside(loop),)
-        kept = rewrite(loop, lambda node: _variable(node, lets))
+        kept = rewrite(loop, lambda node: _variable(node, lets), leaves=False)
         # A speculated load is in bounds only if the loop has an iteration.
         return if_iterated(loop, (*lets.values(), self.inside(kept)))
 
