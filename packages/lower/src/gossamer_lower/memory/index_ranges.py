@@ -12,6 +12,7 @@ all accesses, which must share the invariant part, and uses the conditions that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import msgspec
@@ -103,21 +104,29 @@ class _BoundVariables:
         self._function = function
         self._facts = fact_index(invariant_facts(function))
         self._live = live
-        self._read = {
-            node
-            for stmt in live
-            for part in effects_of(stmt).evaluates
-            for node, is_certain in reads_in(part)
-            if is_certain
-        }
-        loops = [stmt for stmt in statements(live) if isinstance(stmt, For)]
-        self._values = {loop.var: constants_of(loop) for loop in loops}
-        self._extents = {
+        self._loops = [stmt for stmt in statements(live) if isinstance(stmt, For)]
+        self._values = {loop.var: constants_of(loop) for loop in self._loops}
+
+    @cached_property
+    def _extents(self) -> dict[str, Expr]:
+        """The extents of loops from 0 by variable, if they are not constant. Most indices need none."""
+        return {
             loop.var: loop.extent
-            for loop in loops
+            for loop in self._loops
             if self._values[loop.var] is None
             and build.integer_value(loop.start) == 0
             and self._is_fixed(loop.extent)
+        }
+
+    @cached_property
+    def _read(self) -> set[Expr]:
+        """The elements that the statements read unconditionally."""
+        return {
+            node
+            for stmt in self._live
+            for part in effects_of(stmt).evaluates
+            for node, is_certain in reads_in(part)
+            if is_certain
         }
 
     def interval(self, index: Expr, enclosing: _Conditions) -> Interval | None:
