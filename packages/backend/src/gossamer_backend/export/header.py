@@ -164,6 +164,7 @@ def _failed_buffer(artifact: Artifact, symbol: str) -> str:
         f'    if (workspace->failed_buffer == {number}) return "{name}";\n'
         for number, name in enumerate(artifact.guarded)
     )
+    # Compilers warn of a parameter that is not used, as it is if no buffer has a bounds check.
     return (
         "/* The buffer that would have been accessed out of bounds, 0 where there is none. */\n"
         f"static inline const char *{symbol}_failed_buffer(\n"

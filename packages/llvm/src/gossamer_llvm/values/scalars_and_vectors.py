@@ -100,6 +100,7 @@ def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
     scalar = DType.parse(value.dtype).scalar
     if DType.parse(scalar).is_float:
         return _reduce_floats(emitter, node, value)
+    # LLVM has no order of bools: True is -1 as a signed integer of one bit.
     if scalar == "bool" and node.op in _OF_BOOLS:
         node = LaneReduce(_OF_BOOLS[node.op], node.value)
     name = _REDUCERS.get(node.op)
@@ -122,6 +123,7 @@ def lane_numbers(emitter: FunctionEmitter, dtype: str) -> Value:
 
 
 def _reduce_floats(emitter: FunctionEmitter, node: LaneReduce, value: Value) -> Value:
+    # Partial results in half precision would each be rounded; this rounds once.
     wide = widen_to_float32(emitter, value)
     scalar = DType.parse(wide.dtype).scalar
     reduced = Value(_reduce_plain(emitter, node, wide, scalar), scalar)
@@ -141,6 +143,7 @@ def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scal
         raise UnsupportedError(
             f"llvm.lane_reduce.{node.op}", f"Floats have no operation '{node.op}'."
         )
+    # A sum of negative zeros is one, which 0.0 as the start would turn into 0.0.
     start = constant_text(Const(scalar, "-0.0" if node.op == "add" else "1.0"))
     function = f"llvm.vector.reduce.f{node.op}.{shape}"
     return emitter.call(result, function, f"{result} {start}, {value.typed}", flags="reassoc ")
@@ -150,6 +153,7 @@ def _emit_branch(emitter: FunctionEmitter, node: Expr, block: str, join: str) ->
     emitter.text.begin(block)
     with emitter.scope():
         value = emitter.expr(node)
+    # The value may have branches of its own: another block then leads to the join.
     end = emitter.text.block
     emitter.text.jump(join)
     return value, end

@@ -121,6 +121,7 @@ def offsets_of_lengths(lengths: Array, dtype: str) -> Array:
     """
     offsets = np.empty(lengths.size + 1, dtype)
     offsets[0] = 0
+    # Summed in the dtype of the offsets, since that of the lengths may be too narrow.
     lengths.cumsum(dtype=dtype, out=offsets[1:])
     return offsets
 

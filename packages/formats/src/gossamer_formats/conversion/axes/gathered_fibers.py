@@ -78,6 +78,7 @@ def gathered_fibers(
     if are_sorted:
         sort_fibers(recorder, (coordinates, count), "int32", (ends.array, "int32"))
     slots = recorder.compute(np.empty, size, np.int32)
+    # Not initialized: a fiber reads only the ranks of its own coordinates, which it has stored before.
     ranks = recorder.compute(np.empty, length.value, np.int32)
     found = {
         "count": count,
@@ -108,6 +109,7 @@ def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str
     }
     size = target_axes.loop.size.expr
     gathered = {name: ArrayArgument(array, "int32", (size,)) for name, array in found.items()}
+    # A copy: these advance in place, and the offsets are needed afterwards.
     next_slots = recorder.compute(np.copy, starts)
     fiber, at = index_var("g_"), index_var("at_")
     statements: list[Stmt] = [

@@ -129,6 +129,7 @@ def repeated_slots(target_axes: TargetAxes, axis: Axis, group: AxisSlot) -> Repe
 
 def _every(starts: Array, step: int) -> Array:
     """Return the first of each `step` starts, and the end."""
+    # Kernels take contiguous arrays only.
     return np.ascontiguousarray(starts[::step]) if step else np.zeros(1, starts.dtype)
 
 

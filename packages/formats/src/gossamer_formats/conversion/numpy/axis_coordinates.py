@@ -128,6 +128,7 @@ def _evaluate(solved: Solved, logical: Sequence[Array], sizes: KnownSizes) -> Ar
     variables: dict[str, Array | int] = dict(sizes.known)
     for dimension, array in enumerate(logical):
         variables[logical_variable(dimension).name] = array
+    # A coordinate that is constant has no dimension for the elements.
     return np.broadcast_to(evaluate_arrays(solved.value, variables), logical[0].shape)
 
 
@@ -157,6 +158,7 @@ def _set_digits(
         size = sizes.value(axis.length)
         coordinates[axis.name] = ranks % size
         ranks, total = ranks // size, -(-total // size)
+    # The outermost digit has no limit: its axis becomes as long as the ranks need.
     if axes:
         sizes.bind(axes[0].length, total)
         coordinates[axes[0].name] = ranks

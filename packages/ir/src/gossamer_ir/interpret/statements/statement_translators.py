@@ -58,6 +58,7 @@ def _allocate(node: Allocate, translator: Translator) -> Exec:
 
     def run(frame: Frame) -> None:
         sizes = tuple(max(0, int(size)) for size in shape(frame))
+        # Zeros would hide that a program reads what it has not written.
         array = garbage_array(sizes, buffer.dtype)
         frame.views[buffer.name] = View(buffer.name, array, dtype=buffer.dtype)
 
@@ -108,6 +109,7 @@ def _for(node: For, translator: Translator) -> Exec:
         first, count = int(start(frame)), int(extent(frame))
         check(frame)
         values = frame.values
+        # Integers of Python do not wrap; a loop variable beyond the largest int64 does.
         to_index = np.int64 if first + count <= 2**63 else _to_index
         for value in _concatenated(chunks(first, count, number=number)):
             values[name] = to_index(value)

@@ -84,6 +84,7 @@ def _store(p: Printer, node: Store) -> None:
         w.put("] = ")
         write_expr(w, node.value, "value", expected=dtype)
         return w.end_line()
+    # An assignment has no place for a mask or a hint.
     write_access(w, "store", node.buffer, node.indices)
     w.put(", value=")
     write_expr(w, node.value, "value", expected=dtype)
@@ -167,6 +168,7 @@ def _for(p: Printer, node: For) -> None:
     if node.annotations:
         w.put(f", annotations={annotations_text(node.annotations)}")
     w.end_line("):")
+    # Blocks inside write iterators that are equal to these loops as one `T.axis.remap`.
     p.loops.append(node)
     write_body(p, node.body, "body")
     p.loops.pop()

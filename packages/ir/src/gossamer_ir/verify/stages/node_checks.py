@@ -144,6 +144,7 @@ RULES_BY_STAGE: dict[str, Stage] = {
         _stage("coordinate", SparseBuffer, loops=frozenset(), has_axes=True),
         _stage("position", SparseBuffer, Buffer, has_axes=True),
         _stage("loop", Buffer),
+        # Other kinds of loops have become parallel regions, vectors and copies of their bodies.
         _stage("flat", Buffer, loops=frozenset({"serial", "thread_binding"}), has_reducers=False),
     )
 }

@@ -53,6 +53,7 @@ def axis_argument(ctx: ParserContext, node: ast.expr) -> str:
 
 def dense_fixed(ctx: ParserContext, name: str, call: ast.Call) -> Axis:
     """Read `T.sp.dense_fixed(length, parent=P)`; the published `idtype` is accepted and ignored."""
+    # Published scripts have the dtype second, and others the parent. Only a dtype is a text.
     if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
         given = bind(ctx, call, "length parent idtype", required=1)
     else:
@@ -153,6 +154,7 @@ def _two_handles(ctx: ParserContext, node: ast.expr, expected: str) -> tuple[str
 
 
 def _storage(ctx: ParserContext, given: NamedArguments, own: str) -> str:
+    # The published `idtype` is that of all arrays of an axis; an array may have a dtype of its own.
     node = given.get(own, given.get("idtype"))
     return "int32" if node is None else dtype_argument(ctx, node)
 
