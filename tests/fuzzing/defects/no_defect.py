@@ -42,6 +42,7 @@ PRIMITIVES = {
     "unannotate": _ANNOTATION,
     "store_nontemporal": _ANNOTATION,
     "pipeline": "It adds an annotation, which backends without asynchronous copies ignore.",
+    "convert_lanes": "It is hardly drawn: few loops over vectors contain nothing else.",
     "unroll": "It only marks a loop; the compiler refuses one without a constant number of copies.",
     "hide_buffer_access": "It changes declared regions, which no proof or pass uses.",
     "set_block_filter": "It restricts look-ups, not what primitives do.",

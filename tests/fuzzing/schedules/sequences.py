@@ -44,7 +44,7 @@ WEIGHTS = {
     "set_block_filter": 1, "fuse_reduction_epilogue": 100, "rolling_buffer": 120,
 }  # fmt: skip
 """The weights of primitives; `COMMON` for all others."""
-LATER = {"uniform_extent": 0.005}
+LATER = {"uniform_extent": 0.005, "convert_lanes": 0.005}
 """How often primitives are drawn that have their numbers from a generator `beside` the usual one."""
 
 

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from gossamer_schedule.primitives.loops.add_unit_loop import add_unit_loop
     from gossamer_schedule.primitives.loops.align import align
     from gossamer_schedule.primitives.loops.bind import bind
+    from gossamer_schedule.primitives.loops.convert_lanes import convert_lanes
     from gossamer_schedule.primitives.loops.fission import fission
     from gossamer_schedule.primitives.loops.fuse import fuse
     from gossamer_schedule.primitives.loops.horizontal_fuse import horizontal_fuse
@@ -107,6 +108,7 @@ __all__ = [
     "cache_write",
     "compute_at",
     "compute_inline",
+    "convert_lanes",
     "decompose_format",
     "decompose_padding",
     "decompose_reduction",
@@ -183,6 +185,7 @@ _HOMES = {
     "cache_write": "gossamer_schedule.primitives.buffers.cache_write",
     "compute_at": "gossamer_schedule.primitives.blocks.compute_at",
     "compute_inline": "gossamer_schedule.primitives.blocks.compute_inline",
+    "convert_lanes": "gossamer_schedule.primitives.loops.convert_lanes",
     "decompose_format": "gossamer_schedule.primitives.coordinate.decompose_format",
     "decompose_padding": "gossamer_schedule.primitives.blocks.decompose_padding",
     "decompose_reduction": "gossamer_schedule.primitives.blocks.decompose_reduction",

@@ -47,6 +47,15 @@ def vectorize(scene: Scene) -> Drawn:
     return loop and {"loop": loop.node.var, **how}
 
 
+def convert_lanes(scene: Scene) -> Drawn:
+    inner = scene.choose([site for site in scene.loops if site.node.kind == "vectorized"])
+    outer = inner and inner.parents[-1]
+    if inner is None or not isinstance(outer, For):
+        return None
+    lanes = scene.rng.choice((2, 3, 8, "native", "T.vscale()", "2 * T.vscale()"))
+    return {"outer": outer.var, "loop": inner.node.var, "lanes": lanes}
+
+
 def unroll(scene: Scene) -> Drawn:
     short = [site for site in scene.serial if (constant_extent(site) or 99) <= MAX_COPIES]
     loop = scene.choose(short)
@@ -79,5 +88,6 @@ def prefetch(scene: Scene) -> Drawn:
 
 
 DRAWERS: dict[str, Drawer] = {
-    found.__name__: found for found in (parallel, vectorize, unroll, bind, pipeline, prefetch)
+    found.__name__: found
+    for found in (parallel, vectorize, convert_lanes, unroll, bind, pipeline, prefetch)
 }

@@ -28,6 +28,7 @@ _TYPES_BY_ANNOTATION: dict[str, Any] = {
     "str": str,
     "str | None": str | None,
     "int | None": int | None,
+    "int | str": int | str,
     "int | str | None": int | str | None,
     "bool": bool,
     "bool | int | str": bool | int | str,

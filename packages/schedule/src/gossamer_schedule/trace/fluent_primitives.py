@@ -43,6 +43,7 @@ from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.loops.add_unit_loop import add_unit_loop
 from gossamer_schedule.primitives.loops.align import align
 from gossamer_schedule.primitives.loops.bind import bind
+from gossamer_schedule.primitives.loops.convert_lanes import convert_lanes
 from gossamer_schedule.primitives.loops.fission import fission
 from gossamer_schedule.primitives.loops.fuse import fuse
 from gossamer_schedule.primitives.loops.horizontal_fuse import horizontal_fuse
@@ -83,6 +84,7 @@ class Fluent(Applying):
     cache_write = fluent(cache_write)
     compute_at = fluent(compute_at)
     compute_inline = fluent(compute_inline)
+    convert_lanes = fluent(convert_lanes)
     decompose_format = fluent(decompose_format)
     decompose_padding = fluent(decompose_padding)
     decompose_reduction = fluent(decompose_reduction)

@@ -24,6 +24,7 @@ _HOMES = {
     "cache_write": "gossamer_schedule.primitives.buffers.cache_write",
     "compute_at": "gossamer_schedule.primitives.blocks.compute_at",
     "compute_inline": "gossamer_schedule.primitives.blocks.compute_inline",
+    "convert_lanes": "gossamer_schedule.primitives.loops.convert_lanes",
     "decompose_format": "gossamer_schedule.primitives.coordinate.decompose_format",
     "decompose_padding": "gossamer_schedule.primitives.blocks.decompose_padding",
     "decompose_reduction": "gossamer_schedule.primitives.blocks.decompose_reduction",

@@ -77,12 +77,14 @@ def split(
     return split_by(cursor, _required_factors(factors, cursor))
 
 
-def split_by(cursor: Cursor, counts: tuple[Affine | None, ...]) -> Change:
+def split_by(
+    cursor: Cursor, counts: tuple[Affine | None, ...], *, names: tuple[str, ...] = ()
+) -> Change:
     """Split a serial loop that starts at 0 by factors that are known to be positive, and to cover its extent
-    if none of them is None."""
+    if none of them is None. `names` are those of the new loops, by default new ones."""
     loop = cursor.node.var
     namer = namer_of(cursor.function)
-    names = tuple(map(namer.fresh, split_loop_names(loop, len(counts))))
+    names = names or tuple(map(namer.fresh, split_loop_names(loop, len(counts))))
     extents = _loop_extents(cursor, counts)
     # The new extents become coefficients of iterators, so an init that runs outside must be able to
     # evaluate them.

@@ -141,12 +141,12 @@ def _split_into_lanes(root: Cursor, loop: str, lanes: int | str) -> Change:
     require_serial(cursor)
     _require_innermost(cursor)
     require_zero_start(cursor)
-    count = _required_lanes(cursor, lanes)
+    count = required_lanes(cursor, lanes)
 
     return split_by(cursor, (None, count))
 
 
-def _required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
+def required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
     """Return a number of lanes; refuse one that a vector cannot have."""
     if lanes == NATIVE_LANES:
         return times(Affine({}, _native_factor(cursor)), affine_of(VScale()))
@@ -157,7 +157,7 @@ def _required_lanes(cursor: Cursor, lanes: int | str) -> Affine:
     )
     if not _is_lane_count(count) or count == UNIT:
         raise schedule_error(
-            "vectorize.lanes",
+            f"{cursor.primitive}.lanes",
             f"Loop '{cursor.node.var}' cannot have {lanes!r} lanes.",
             hint=f"Expected '{NATIVE_LANES}', a number from 2 to {MAX_LANES}, or such a multiple of "
             "T.vscale().",

@@ -73,6 +73,9 @@ class StepRecorder:
     def compute_inline(self, block: str) -> None:
         self._record("compute_inline", block=block)
 
+    def convert_lanes(self, outer: str, loop: str, *, lanes: int | str) -> None:
+        self._record("convert_lanes", outer=outer, loop=loop, lanes=lanes)
+
     def decompose_format(
         self,
         buffers: tuple[str, ...],
