@@ -10,6 +10,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rename import with_labels, with_names
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import labels_of, names_bound
+from gossamer_ir.traversal.substitute import substitute_body
 from gossamer_ir.traversal.walk import statements
 
 
@@ -32,8 +33,8 @@ def with_fresh_names(
     for stmt in statements(body):
         labels.update((label, namer.fresh(label)) for label in labels_of(stmt))
         names.update((name, namer.fresh(name)) for name in names_bound(stmt))
-    if not names and not labels and not given:
-        return body
+    if not names and not labels:
+        return substitute_body(body, given)
 
     def renamed(node: Any) -> Any | None:
         if type(node) is Var and node.name not in names:
