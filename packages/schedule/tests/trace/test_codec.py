@@ -9,6 +9,7 @@ import pytest
 from docstring_calls import all_calls
 
 from gossamer_ir.interchange.serialization import dumps, loads
+from gossamer_ir.script import T
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.definition.arguments import INTRINSICS
 from gossamer_testkit import examples
@@ -29,6 +30,7 @@ OPTIONS = [
     ("unsafe_vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
     ("vectorize", (IN_FOURS, ("l_1",), {"rest": "masked"})),
     ("vectorize", (examples.MATMUL, ("l",), {"lanes": "native"})),
+    ("vectorize", (examples.MATMUL, ("l",), {"lanes": 2 * T.vscale()})),
 ]
 CALLS = [*all_calls(), *OPTIONS]
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any, overload
 
 from gossamer_ir.nodes import FormatDescription, Module
@@ -29,8 +30,26 @@ class Member:
         return self._name
 
 
+class VScaleMultiple(Member):
+    """A multiple of vscale in Python code, as an argument of a step: `T.vscale() * 4` stands for the text
+    "4 * T.vscale()"."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("T.vscale()" if count == 1 else f"{count} * T.vscale()")
+        self._count = count
+
+    def __mul__(self, factor: int) -> VScaleMultiple:
+        return VScaleMultiple(self._count * index(factor))
+
+    __rmul__ = __mul__
+
+
 class Namespace(Member):
     """The class of `T`."""
+
+    def vscale(self) -> VScaleMultiple:
+        """Return vscale, for factors and lanes of steps. In a script, the text is parsed instead."""
+        return VScaleMultiple(1)
 
     @overload
     def prim_func(self, function: Callable[..., Any], /) -> Module: ...

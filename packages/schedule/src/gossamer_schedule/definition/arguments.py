@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Arg, Intrinsic
+from gossamer_ir.script.namespace import VScaleMultiple
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.definition.choices import choice_type, expected_words, words_of
 from gossamer_schedule.errors import listing, schedule_error
@@ -237,16 +238,20 @@ def value_text(value: object) -> str:
 
 
 def normalized_value(value: Any) -> Any:
-    """Return a value with lists as tuples, and with integers of other types, such as NumPy's, as ints.
+    """Return a value with lists as tuples, with integers of other types, such as NumPy's, as ints, and with
+    multiples of `T.vscale()` as their texts.
 
     >>> import numpy as np
-    >>> normalized_value([None, np.int64(8)])
-    (None, 8)
+    >>> from gossamer_ir.script import T
+    >>> normalized_value([None, np.int64(8), T.vscale() * 4])
+    (None, 8, '4 * T.vscale()')
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, (list, tuple)):
         return tuple(map(normalized_value, value))
+    if isinstance(value, VScaleMultiple):
+        return repr(value)
     if isinstance(value, Set):  # msgspec would convert a set to a tuple, in arbitrary order
         raise TypeError("Expected `array`, got `set`")
     # NumPy's integers have an `__index__`; its floats do not, and are refused by their type.

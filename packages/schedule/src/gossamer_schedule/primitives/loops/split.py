@@ -43,9 +43,10 @@ def split(
     """Split a serial loop into a nest of loops `<loop>_0`, `<loop>_1`, ..., outermost first.
 
     The loop starts at 0. `factors` are the extents of the new loops: positive integers, or texts such as
-    "4 * T.vscale()". One factor may be None; it stands for the extent divided by the product of the
-    others, rounded up. If the factors are not known to divide the extent, the blocks inside get a
-    predicate that skips iterations past the end of the old loop. The result's names are those of the loops.
+    "4 * T.vscale()", for which Python code may write `T.vscale() * 4`. One factor may be None; it stands for
+    the extent divided by the product of the others, rounded up. If the factors are not known to divide the
+    extent, the blocks inside get a predicate that skips iterations past the end of the old loop. The result's
+    names are those of the loops.
 
     Raises `ScheduleError` with a code `schedule.split.*`:
 
