@@ -9,12 +9,13 @@ import pytest
 
 import gossamer as gs
 from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16, round_bfloat16
+from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 
 TARGETS = ("generic-cpu", "generic-cpu:cpu=x86-64")
-HALVES = ("float16", "bfloat16")
+HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
 INF, NAN = np.inf, np.nan
 
 

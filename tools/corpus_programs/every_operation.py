@@ -7,7 +7,7 @@ from typing import cast
 
 from gossamer_ir.core.build import index, index_var, mul
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.dtypes import with_lanes
+from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
@@ -38,7 +38,7 @@ from tools.corpus_programs.program_source import CorpusProgram
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
-HALVES = ("float16", "bfloat16")
+HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
 NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
 COMPARES: tuple[CompareOp, ...] = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMON = ("add", "sub", "mul", "min", "max", "select")

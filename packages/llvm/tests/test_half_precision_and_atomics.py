@@ -5,11 +5,12 @@ from itertools import product
 import pytest
 
 from gossamer_ir.core.build import index, index_var
+from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.nodes import Atomic, Buffer, Cast, For, Load, Store
 from gossamer_llvm import Abi
 
 N, AT = index_var("n"), index_var("i")
-HALVES = ("float16", "bfloat16")
+HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
 OTHERS = ("bool", "int8", "int64", "uint64", "float32", "float64")
 LINUX = "x86_64-unknown-linux-gnu"
 ABIS = {"integers": Abi(LINUX), "instructions": Abi(LINUX, half_conversions=True)}

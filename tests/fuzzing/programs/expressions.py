@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 
 from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Binary,
@@ -50,7 +51,7 @@ class Term:
 
 
 def bits_of(dtype: str) -> int:
-    return 16 if dtype == "bfloat16" else 8 * np.dtype(dtype).itemsize
+    return 8 if dtype == "bool" else DType.parse(dtype).bits
 
 
 def largest(dtype: str) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import index
+from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import (
@@ -177,7 +178,7 @@ class _Data:
             values = self._rng.sample(range(min(low, high - size), high), size)
         else:
             values = [self._rng.randrange(low, high) for _ in range(size)]
-        return np.array(values, "uint16" if buffer.dtype == "bfloat16" else buffer.dtype)
+        return np.array(values, SCALARS[buffer.dtype].stored_as)
 
     def _offsets(self, buffer: Buffer) -> np.ndarray:
         """Where the fibers begin that the coordinates of a program without axes are in."""

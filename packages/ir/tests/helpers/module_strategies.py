@@ -86,8 +86,8 @@ from gossamer_ir.verify.statements.region_coverage import uncovered_regions
 
 STAGES = ("coordinate", "position", "loop", "flat")
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = tuple(name for name in SCALARS if DType(name).is_float)
+INTEGERS = tuple(name for name in SCALARS if DType(name).is_integer)
 _SCALARS = (*FLOATS, *INTEGERS, "bool")
 _VALUES = ("float32", "float64", "int64", "int32")
 _INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
@@ -231,7 +231,7 @@ class Generator:
 
     def reinterpret(self, dtype: str, fuel: int) -> Any:
         bits = DType.parse(dtype).bits
-        scalar = self.one([name for name in (*FLOATS, *INTEGERS) if SCALARS[name][1] == bits])
+        scalar = self.one([name for name in (*FLOATS, *INTEGERS) if SCALARS[name].bits == bits])
         return Reinterpret(dtype, self.expr(DType.parse(dtype).with_scalar(scalar).text, fuel))
 
     def select(self, dtype: str, fuel: int) -> Any:

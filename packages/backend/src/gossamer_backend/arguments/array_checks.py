@@ -22,7 +22,8 @@ from gossamer_ir.nodes import Const
 
 
 def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
-    """Return the dtype of the arrays that a parameter accepts: uint16 for bfloat16, which NumPy lacks.
+    """Return the dtype of the arrays that a parameter accepts: for a dtype that NumPy lacks, the one in
+    which its elements are stored.
 
     >>> for dtype in ("float32", "bfloat16"):
     ...     print(numpy_dtype(BufferParam("x", "X", dtype, (), is_read=True, is_written=False)))
@@ -30,24 +31,23 @@ def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
     uint16
     """
     scalar = scalar_of(param.dtype)
-    if param.dtype == "bfloat16":
-        return np.dtype(np.uint16)
-    if scalar != param.dtype or SCALARS[scalar][0] == "handle":
+    stored_as = SCALARS[scalar].stored_as
+    if scalar != param.dtype or stored_as is None:
         raise UnsupportedError(
             "backend.array_dtype", f"The array '{param.name}' of {param.dtype} has no NumPy dtype."
         )
-    return np.dtype(scalar)
+    return np.dtype(stored_as)
 
 
 def required_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -> Array:
     """Return the value as an array that the kernel can use, whatever its shape, or raise `ArgumentError`.
 
-    An array whose dtype another package calls bfloat16 is viewed as uint16.
+    An array of a dtype that only another package has, such as its `bfloat16`, is viewed as the stored one.
     """
     if not _is_plain_array(value):
         raise _array_error(param.name, value)
-    if param.dtype == "bfloat16" and value.dtype.name == "bfloat16":
-        value = value.view(np.uint16)
+    if value.dtype.name == param.dtype != dtype.name:
+        value = value.view(dtype)
     # Also another byte order: the kernel reads native numbers.
     if value.dtype != dtype:
         raise ArgumentError(

@@ -12,15 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gossamer_ir.core.bfloat16 import round_bfloat16
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import EXACT_INTEGER, DType
+from gossamer_ir.core.encodings import rounded_number
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Const
 
 ConstantValue: TypeAlias = bool | int | float
-
-_EXACT = 256
-"""Integers up to this magnitude are exact in every floating-point dtype (bfloat16 has 8 significant bits)."""
 
 
 def constant(value: ConstantValue, dtype: str) -> Const:
@@ -82,12 +79,10 @@ def _float_text(value: float, dtype: str) -> str:
         return "nan"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if dtype == "float64" or (value.is_integer() and abs(value) <= _EXACT):
+    if dtype == "float64" or (value.is_integer() and abs(value) <= EXACT_INTEGER):
         return repr(value)
     with np.errstate(over="ignore"):
-        rounded = round_bfloat16(value) if dtype == "bfloat16" else None
-        narrow = np.float16(value) if dtype == "float16" else np.float32(value)
-    text = str(rounded if rounded is not None else narrow)
+        text = str(rounded_number(value, dtype))
     if text.lstrip("-") == "inf":
         return text
     return text if any(mark in text for mark in ".en") else text + ".0"

@@ -14,25 +14,48 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 
-DTypeKind: TypeAlias = Literal["int", "uint", "float", "bfloat", "bool", "handle"]
+DTypeKind: TypeAlias = Literal["int", "uint", "float", "bool", "handle"]
 
-SCALARS: dict[str, tuple[DTypeKind, int]] = {
-    "bool": ("bool", 1),
-    "int8": ("int", 8),
-    "int16": ("int", 16),
-    "int32": ("int", 32),
-    "int64": ("int", 64),
-    "uint8": ("uint", 8),
-    "uint16": ("uint", 16),
-    "uint32": ("uint", 32),
-    "uint64": ("uint", 64),
-    "float16": ("float", 16),
-    "bfloat16": ("bfloat", 16),
-    "float32": ("float", 32),
-    "float64": ("float", 64),
-    "handle": ("handle", 64),
+
+class ScalarType(msgspec.Struct, frozen=True):
+    """What distinguishes a scalar type from the others."""
+
+    kind: DTypeKind
+    bits: int
+    stored_as: str | None
+    """The dtype of NumPy for arrays of it; None if it has none. If this is another one than its own name,
+    `ENCODINGS` (`gossamer_ir.core.encodings`) has functions that convert."""
+    significant_bits: int = 0
+    """Of a float: the bits of the significand, with the implicit one."""
+    largest: float = 0.0
+    """Of a float: the greatest finite number."""
+    computed_in: str | None = None
+    """The scalar type in which operations and functions are computed, before they are rounded; None for
+    itself."""
+
+
+SCALARS: dict[str, ScalarType] = {
+    "bool": ScalarType("bool", 1, "bool"),
+    "int8": ScalarType("int", 8, "int8"),
+    "int16": ScalarType("int", 16, "int16"),
+    "int32": ScalarType("int", 32, "int32"),
+    "int64": ScalarType("int", 64, "int64"),
+    "uint8": ScalarType("uint", 8, "uint8"),
+    "uint16": ScalarType("uint", 16, "uint16"),
+    "uint32": ScalarType("uint", 32, "uint32"),
+    "uint64": ScalarType("uint", 64, "uint64"),
+    "float16": ScalarType("float", 16, "float16", 11, 65504.0, computed_in="float32"),
+    "bfloat16": ScalarType(
+        "float", 16, "uint16", 8, float.fromhex("0x1.fep127"), computed_in="float32"
+    ),
+    "float32": ScalarType("float", 32, "float32", 24, float.fromhex("0x1.fffffep127")),
+    "float64": ScalarType("float", 64, "float64", 53, float.fromhex("0x1.fffffffffffffp1023")),
+    "handle": ScalarType("handle", 64, None),
 }
-"""The kind and the number of bits of each scalar type."""
+"""The scalar types by their names."""
+
+EXACT_INTEGER: int = 2 ** min(item.significant_bits for item in SCALARS.values() if item.largest)
+"""Integers up to this magnitude are exact in every floating-point dtype."""
 
 INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
 """The dtypes in which `indptr` and `indices` may be stored; loaded values are widened to int64."""
@@ -43,7 +66,7 @@ WORD_STORAGE = ("uint8", "uint16", "uint32", "uint64")
 VSCALE_UNIT_BITS = 128
 """The bits of a vector register for each unit of vscale, as in Arm SVE."""
 
-_PATTERN = re.compile(r"([a-z]+?\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
+_PATTERN = re.compile(r"([a-z][a-z0-9_]*?)(?:x(vscalex)?([1-9]\d{0,4}))?")
 
 
 class DType(msgspec.Struct, frozen=True):
@@ -72,12 +95,12 @@ class DType(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> DTypeKind:
-        return SCALARS[self.scalar][0]
+        return SCALARS[self.scalar].kind
 
     @property
     def bits(self) -> int:
         """Bits of one lane."""
-        return SCALARS[self.scalar][1]
+        return SCALARS[self.scalar].bits
 
     @property
     def is_vector(self) -> bool:
@@ -85,11 +108,16 @@ class DType(msgspec.Struct, frozen=True):
 
     @property
     def is_float(self) -> bool:
-        return self.kind in ("float", "bfloat")
+        return self.kind == "float"
 
     @property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
+
+    @property
+    def computed_in(self) -> str:
+        """The scalar type in which operations and functions are computed, before they are rounded."""
+        return SCALARS[self.scalar].computed_in or self.scalar
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.core.bfloat16 import round_bfloat16
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.encodings import encoding_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.memory.values import numpy_type
 from gossamer_ir.nodes import Function, Param
@@ -56,7 +56,8 @@ def _scalar(param: Param, argument: Argument) -> Any:
         raise _argument_error(param, argument, f"a scalar of {param.dtype}") from None
     if kind.is_integer and value != argument:
         raise _argument_error(param, argument, f"a scalar of {param.dtype}")
-    return round_bfloat16(value) if kind.kind == "bfloat" else value
+    encoding = encoding_of(param.dtype)
+    return value if encoding is None else encoding.round(value)
 
 
 def _argument_error(param: Param, argument: Argument, expected: str) -> ArgumentError:

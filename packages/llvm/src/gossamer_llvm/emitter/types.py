@@ -6,25 +6,12 @@ import struct
 from functools import cache, lru_cache
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.encodings import stored_bits
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.nodes import Const
 
-_SCALARS = {
-    "bool": "i1",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint8": "i8",
-    "uint16": "i16",
-    "uint32": "i32",
-    "uint64": "i64",
-    "float16": "i16",
-    "bfloat16": "i16",
-    "float32": "float",
-    "float64": "double",
-    "handle": "ptr",
-}
+_NOT_INTEGERS = {"float32": "float", "float64": "double", "handle": "ptr"}
+"""The types of LLVM that are not integers. Floats that LLVM does not compute with are integers, too."""
 _SUFFIXES = {"float": "f32", "double": "f64", "ptr": "p0"}
 
 NO_SIGNED_ZEROS = "nsz "
@@ -40,14 +27,14 @@ def value_type(dtype: str) -> str:
     ('<16 x float>', '<vscale x 4 x i1>', 'i8')
     """
     kind = DType.parse(dtype)
-    return _vector(kind, _SCALARS[kind.scalar])
+    return _vector(kind, _NOT_INTEGERS.get(kind.scalar, f"i{kind.bits}"))
 
 
 @cache
 def memory_type(dtype: str) -> str:
     """Return the type of a value in memory, where a bool is a byte."""
     kind = DType.parse(dtype)
-    return _vector(kind, "i8" if kind.scalar == "bool" else _SCALARS[kind.scalar])
+    return _vector(kind, "i8") if kind.kind == "bool" else value_type(dtype)
 
 
 @cache
@@ -77,7 +64,7 @@ def intrinsic_suffix(llvm_type: str) -> str:
 
 @lru_cache(maxsize=1024)
 def constant_text(const: Const) -> str:
-    """Return a constant as operand: a decimal integer, or a float by its bits; a 16-bit float is an integer.
+    """Return a constant as operand: a decimal integer, or a float by its bits; a narrow float is an integer.
 
     >>> constant_text(Const("float32", "0.1")), constant_text(Const("bool", "True"))
     ('0x3FB99999A0000000', 'true')
@@ -88,24 +75,11 @@ def constant_text(const: Const) -> str:
     if not kind.is_float:
         return str(wrapped(int(const.text), kind.bits))
     value = float(const.text)
-    if kind.bits == 16:
-        return half_text(value, const.dtype)
+    if kind.computed_in != kind.scalar:
+        return str(stored_bits(value, const.dtype))
     if const.dtype == "float32":
         value = struct.unpack("<f", struct.pack("<f", value))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-
-
-def half_text(value: float, dtype: str) -> str:
-    """Return the bits of a number that the 16-bit dtype can represent, as operand.
-
-    >>> half_text(1.5, "float16"), half_text(-2.0, "bfloat16")
-    ('15872', '-16384')
-    """
-    if dtype == "float16":
-        (bits,) = struct.unpack("<h", struct.pack("<e", value))
-    else:
-        (bits,) = struct.unpack("<h", struct.pack("<f", value)[2:])
-    return str(bits)
 
 
 def splat(operand: str, dtype: str) -> str:

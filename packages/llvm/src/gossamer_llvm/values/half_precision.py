@@ -1,4 +1,4 @@
-"""float16 and bfloat16: 16-bit integers in memory and registers, float32 in arithmetic.
+"""Floats that are computed in float32, such as bfloat16: integers in memory and registers.
 
 If the CPU has no instruction for a conversion, LLVM would call a library, so it is integer arithmetic here.
 Every result is rounded to nearest, ties to even; a NaN becomes a quiet NaN.
@@ -6,11 +6,12 @@ Every result is rounded to nearest, ties to even; a NaN becomes a quiet NaN.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from gossamer_ir.core.dtypes import DType
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import integer_text, intrinsic_suffix, splat, value_type
-
-HALVES = frozenset({"float16", "bfloat16"})
 
 FRACTION_BITS = 10
 """Bits of the fraction of a float16."""
@@ -32,29 +33,30 @@ RESCALE, ONE_HALF = "0x46F0000000000000", "0x3FE0000000000000"
 
 
 def is_half(dtype: str) -> bool:
-    """Return whether the lanes are float16 or bfloat16.
+    """Return whether the lanes are floats that are computed in float32.
 
     >>> is_half("bfloat16"), is_half("float16x8"), is_half("float32")
     (True, True, False)
     """
-    return DType.parse(dtype).scalar in HALVES
+    return DType.parse(dtype).scalar in HALF_CONVERSIONS
 
 
 def widen_to_float32(emitter: FunctionEmitter, value: Value) -> Value:
-    """Return a float16 or bfloat16 as float32, which is exact; any other value as it is."""
+    """Return a float that is computed in float32 as one, which is exact; any other value as it is."""
     kind = DType.parse(value.dtype)
-    if kind.scalar == "bfloat16":
-        return _bits(_Bits(emitter, kind).extended(value).op("shl", 16))
-    if kind.scalar == "float16" and emitter.unit.abi.half_conversions:
-        half = emitter.text.value(f"bitcast {value.typed} to {_half_type(kind)}")
-        single = kind.with_scalar("float32").text
-        text = f"fpext {_half_type(kind)} {half} to {value_type(single)}"
-        return Value(emitter.text.value(text), single)
-    return _widened_by_bits(emitter, value) if kind.scalar == "float16" else value
+    if kind.scalar not in HALF_CONVERSIONS:
+        return value
+    native = _native_type(emitter, kind)
+    if native is None:
+        return HALF_CONVERSIONS[kind.scalar].widened(emitter, value)
+    half = emitter.text.value(f"bitcast {value.typed} to {native}")
+    single = kind.with_scalar("float32").text
+    text = f"fpext {native} {half} to {value_type(single)}"
+    return Value(emitter.text.value(text), single)
 
 
 def round_to_half(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
-    """Return a float32 or float64 rounded once to a 16-bit dtype.
+    """Return a float32 or float64 rounded once to a float that is computed in float32.
 
     The fence is needed because LLVM otherwise moves a sign that is taken from a float64 after the conversion,
     and then calls a library to convert the float64, too.
@@ -62,14 +64,14 @@ def round_to_half(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
     kind = DType.parse(dtype)
     # float64 to float16 by way of float32 would round twice, and two roundings may differ from one.
     single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
-    if kind.scalar == "float16" and emitter.unit.abi.half_conversions:
+    native = _native_type(emitter, kind)
+    if native is not None:
         fence = f"llvm.arithmetic.fence.{intrinsic_suffix(single.type)}"
         kept = Value(emitter.call(single.type, fence, single.typed), single.dtype)
-        half = emitter.text.value(f"fptrunc {kept.typed} to {_half_type(kind)}")
-        text = f"bitcast {_half_type(kind)} {half} to {value_type(dtype)}"
+        half = emitter.text.value(f"fptrunc {kept.typed} to {native}")
+        text = f"bitcast {native} {half} to {value_type(dtype)}"
         return Value(emitter.text.value(text), dtype)
-    bits = _Bits(emitter, kind).of(single)
-    narrow = _bfloat16_bits(bits) if kind.scalar == "bfloat16" else _float16_bits(bits, single)
+    narrow = HALF_CONVERSIONS[kind.scalar].rounded(_Bits(emitter, kind).of(single), single)
     text = f"trunc {narrow.value.typed} to {value_type(dtype)}"
     return Value(emitter.text.value(text), dtype)
 
@@ -129,7 +131,11 @@ def _bits(bits: _Bits) -> Value:
     return Value(bits.emitter.text.value(text), single)
 
 
-def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
+def _widened_bfloat16(emitter: FunctionEmitter, value: Value) -> Value:
+    return _bits(_Bits(emitter, DType.parse(value.dtype)).extended(value).op("shl", 16))
+
+
+def _widened_float16(emitter: FunctionEmitter, value: Value) -> Value:
     """Return a float16 as float32. The exponent is adjusted by a multiplication with 2^112, which is exact
     for subnormal numbers, too."""
     bits = _Bits(emitter, DType.parse(value.dtype)).extended(value)
@@ -143,7 +149,7 @@ def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
     return _bits(chosen.op("or", bits.op("and", FLOAT16_SIGN).op("shl", 16)))
 
 
-def _bfloat16_bits(bits: _Bits) -> _Bits:
+def _bfloat16_bits(bits: _Bits, _single: Value) -> _Bits:
     upper = bits.op("lshr", 16)
     rounded = bits.op("add", upper.op("and", 1)).op("add", 0x7FFF).op("lshr", 16)
     # Rounding up the payload of a NaN could make it infinite or zero, so NaNs are truncated and made quiet.
@@ -191,5 +197,28 @@ def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
     return _bits(_Bits(emitter, kind, Value(emitter.text.value(text), bits.dtype)))
 
 
-def _half_type(kind: DType) -> str:
-    return value_type(kind.with_scalar("int16").text).replace("i16", "half")
+class HalfConversion(NamedTuple):
+    """How values of a float that is computed in float32 are converted."""
+
+    widened: Callable[[FunctionEmitter, Value], Value]
+    """Returns a value as float32, which is exact."""
+    rounded: Callable[[_Bits, Value], _Bits]
+    """Returns the bits of a float32, which is passed, too, after rounding. They are then truncated."""
+    native: str | None = None
+    """The type of LLVM that CPUs with `half_conversions` convert, if there is one."""
+
+
+HALF_CONVERSIONS: dict[str, HalfConversion] = {
+    "float16": HalfConversion(_widened_float16, _float16_bits, native="half"),
+    "bfloat16": HalfConversion(_widened_bfloat16, _bfloat16_bits),
+}
+"""The conversions of each dtype that is computed in float32."""
+
+
+def _native_type(emitter: FunctionEmitter, kind: DType) -> str | None:
+    """Return the type of LLVM in which the target converts a dtype; None if it has no such instruction."""
+    native = HALF_CONVERSIONS[kind.scalar].native
+    if native is None or not emitter.unit.abi.half_conversions:
+        return None
+    integer = kind.with_scalar("int16").text
+    return value_type(integer).replace("i16", native)

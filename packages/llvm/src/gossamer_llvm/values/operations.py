@@ -51,7 +51,7 @@ def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
     value = emitter.expr(node.operand)
     # The sign bit only: through float32 the payload of a NaN would change.
     if node.op == "neg" and is_half(value.dtype):
-        text = f"xor {value.typed}, {integer_text(0x8000, value.dtype)}"
+        text = f"xor {value.typed}, {integer_text(1 << DType.parse(value.dtype).bits - 1, value.dtype)}"
     elif node.op == "neg" and DType.parse(value.dtype).is_float:
         text = f"fneg {value.typed}"
     elif node.op == "neg":

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from gossamer_ir.core.dtypes import SCALARS
 from gossamer_testkit.matrices.csr_matrix import Array
 from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
 
@@ -33,12 +34,12 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
 
 def stored_dtype(dtype: str) -> np.dtype[Any]:
-    """Return the dtype of the arrays that hold elements of a dtype: uint16 for bfloat16, which NumPy lacks.
+    """Return the dtype of the arrays that hold elements of a dtype: that of its encoding if NumPy lacks it.
 
     >>> stored_dtype("float16"), stored_dtype("bfloat16")
     (dtype('float16'), dtype('uint16'))
     """
-    return np.dtype("uint16" if dtype == "bfloat16" else dtype)
+    return np.dtype(SCALARS[dtype].stored_as)
 
 
 class Expected(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.core.bfloat16 import decode_bfloat16, encode_bfloat16
+from gossamer_ir.core.encodings import encoding_of
 from gossamer_ir.interpret.interpreter_errors import GuardFailed, out_of_bounds_error
 from gossamer_ir.interpret.memory.values import Array
 
@@ -41,9 +41,9 @@ class View:
         self.array = array
         self.fill = fill
         self.locate = locate if locate is not None else self._checked_indices
-        is_bfloat = dtype == "bfloat16"
-        self.decode = decode_bfloat16 if is_bfloat else _identity
-        self.encode = encode_bfloat16 if is_bfloat else _identity
+        encoding = encoding_of(dtype)
+        self.decode = _identity if encoding is None else encoding.decode
+        self.encode = _identity if encoding is None else encoding.encode
 
     def read(self, indices: ViewIndices) -> Any:
         """Return the element at indices."""

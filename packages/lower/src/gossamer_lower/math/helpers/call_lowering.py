@@ -14,7 +14,7 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.math.helpers.function_table import LOWERED, function_value
-from gossamer_lower.math.helpers.lowered_calls import HALVES, is_lowered, unsupported_error
+from gossamer_lower.math.helpers.lowered_calls import is_lowered, unsupported_error
 from gossamer_lower.math.helpers.roundings import fma_by_wider
 from gossamer_lower.math.helpers.single_use_lets import with_single_uses_inlined
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
@@ -108,20 +108,20 @@ class CallLowerer:
         kind = DType.parse(node.dtype)
         code = CodeBuilder(self._namer, kind, instructions=self._instructions)
         args = tuple(code.term(arg) for arg in node.args)
-        if kind.scalar in HALVES:
-            result = self._of_halves(node.function, args)
+        if kind.computed_in != kind.scalar:
+            result = self._in_wider(node.function, args, kind.computed_in)
         else:
             result = self._value(node.function, args)
         narrow = result.to(kind.scalar)
         self.statements += with_single_uses_inlined(code.statements, keep=narrow.expr)
         return narrow.expr
 
-    def _of_halves(self, function: str, args: tuple[Term, ...]) -> Term:
-        """Return the value before it is rounded to 16 bits. fma is computed in float64, because sums of
-        products are not exact enough in float32."""
+    def _in_wider(self, function: str, args: tuple[Term, ...], computed_in: str) -> Term:
+        """Return the value before it is rounded. fma is computed in float64, because sums of products are
+        not exact enough in float32."""
         if function == "fma":
             return fma_by_wider(*(arg.to("float64") for arg in args))
-        return self._value(function, tuple(arg.to("float32") for arg in args))
+        return self._value(function, tuple(arg.to(computed_in) for arg in args))
 
     def _value(self, function: str, args: tuple[Term, ...]) -> Term:
         scalar = args[0].scalar

@@ -13,8 +13,6 @@ DIVISIONS = ("floordiv", "floormod")
 """Operators of floats that no target has as instructions."""
 INTEGER_FUNCTIONS = ("find_nth_bit",)
 """Functions of integers that are lowered unless they are instructions."""
-HALVES = ("float16", "bfloat16")
-"""Dtypes whose functions are computed in float32."""
 
 
 def is_lowered(node: Node, instructions: Collection[str]) -> bool:
@@ -23,10 +21,9 @@ def is_lowered(node: Node, instructions: Collection[str]) -> bool:
         return node.op in DIVISIONS and DType.parse(dtype_of(node)).is_float
     if not isinstance(node, Call):
         return False
-    scalar = DType.parse(node.dtype).scalar
-    return scalar in HALVES or (
-        node.function not in instructions
-        and (DType.parse(node.dtype).is_float or node.function in INTEGER_FUNCTIONS)
+    kind = DType.parse(node.dtype)
+    return kind.computed_in != kind.scalar or (
+        node.function not in instructions and (kind.is_float or node.function in INTEGER_FUNCTIONS)
     )
 
 

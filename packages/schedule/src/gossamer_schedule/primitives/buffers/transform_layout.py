@@ -208,7 +208,7 @@ def _required_padding_value(
 
 def _parsed_constant(text: str, dtype: str) -> Const | None:
     try:
-        return constant(float(text) if dtype.startswith(("float", "bfloat")) else int(text), dtype)
+        return constant(float(text) if DType.parse(dtype).is_float else int(text), dtype)
     except ValueError:
         return None
 

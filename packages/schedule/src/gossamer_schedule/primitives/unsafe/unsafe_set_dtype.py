@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.reductions import reads_buffer
 from gossamer_ir.core.constants import constant, value_of
-from gossamer_ir.core.dtypes import SCALARS, DType
+from gossamer_ir.core.dtypes import EXACT_INTEGER, SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
@@ -39,8 +39,6 @@ from gossamer_schedule.errors import schedule_error
 
 _WIDENED_OPS = ("add", "sub", "mul", "min", "max")
 """Operations that are computed in the new dtype if their result is stored."""
-_MAX_EXACT_INTEGER = 256
-"""Integers up to this are exact in every floating-point dtype, also in bfloat16."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -107,7 +105,7 @@ def unsafe_set_dtype(
 
 def _require_numbers(old: AnyBuffer, dtype: str) -> None:
     """Refuse handles and bools: sums and minima are computed in the new dtype, and these have none."""
-    numbers = [name for name, (kind, _) in SCALARS.items() if kind not in ("bool", "handle")]
+    numbers = [name for name in SCALARS if DType(name).is_integer or DType(name).is_float]
     for name in (dtype, old.dtype):
         if name not in numbers:
             raise schedule_error(
@@ -196,7 +194,7 @@ class _Conversion:
         if isinstance(value, Const):
             number = value_of(value)
             # It stays a constant, such as the identity in an init. Negative ones do not fit unsigned dtypes.
-            if float(number).is_integer() and 0 <= number <= _MAX_EXACT_INTEGER:
+            if float(number).is_integer() and 0 <= number <= EXACT_INTEGER:
                 return constant(number, self._dtype)
         converted: Expr = self.visit(value)
         dtype = self._with_lanes_of(dtype_of(value))

@@ -55,12 +55,6 @@ from gossamer_ir.script.parser.expressions.expression_readers import (
 )
 from gossamer_ir.script.parser.state.context import Handler, MethodHandler, ParserContext
 
-_LARGEST = {
-    "float16": 65504.0,
-    "bfloat16": float.fromhex("0x1.fep127"),
-    "float32": float.fromhex("0x1.fffffep127"),
-    "float64": float.fromhex("0x1.fffffffffffffp1023"),
-}
 # Five digits: far beyond any register, and small enough that the dtype of a vector is a short name.
 _MAX_LANES = 99_999
 
@@ -305,10 +299,11 @@ def access(ctx: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call
 def _limit(op: ReduceOp, ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     node = bind(ctx, call, "dtype", required=1)["dtype"]
     dtype = value_dtype(ctx, node)
-    if dtype in _LARGEST:
-        return constant(_LARGEST[dtype] if op == "min" else -_LARGEST[dtype], dtype)
     if DType.parse(dtype).is_vector:
         raise ctx.error("vector", f"Expected a scalar dtype, not '{dtype}'.", node)
+    largest = SCALARS[dtype].largest
+    if largest:
+        return constant(largest if op == "min" else -largest, dtype)
     return identity(op, dtype)
 
 
