@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Node,
 )
 from tests.support import falls_through
-from tests.support.recipes import listed_files
+from tests.support.recipes import definitions, listed_files, module_of, path_of, sources
 
 TABLES = {
     "Add an axis": {
@@ -95,7 +95,7 @@ def test_a_table_covers_every_type_and_fails_for_a_new_one(recipe, module, name)
 def test_all_tables_of_expressions_and_of_statements_have_the_same_types(root, module):
     home = importlib.import_module(module)
     assert all(set(getattr(home, name)) == {*types} for name, types in NODE_TABLES[module].items())
-    assert _path_of(module) in listed_files(root, "Add a node")
+    assert path_of(module) in listed_files(root, "Add a node")
 
 
 @pytest.mark.parametrize("recipe", ["Add a node", *TABLES])
@@ -105,22 +105,11 @@ def test_every_table_of_types_is_in_the_list(root, recipe):
     names = {kind.__name__ for kind in types}
     found = {
         path.relative_to(root).as_posix()
-        for path in _sources(root)
+        for path in sources(root)
         if _has_table_of(names, ast.parse(path.read_text()))
     }
     assert found - listed_files(root, recipe) == set()
-    assert {_path_of(module) for module in TABLES.get(recipe, ())} <= found
-
-
-def _sources(root):
-    return (
-        path for place in ("packages", "plugins") for path in root.glob(f"{place}/*/src/**/*.py")
-    )
-
-
-def _path_of(module):
-    package = module.partition(".")[0].removeprefix("gossamer_")
-    return f"packages/{package}/src/{module.replace('.', '/')}.py"
+    assert {path_of(module) for module in TABLES.get(recipe, ())} <= found
 
 
 def _has_table_of(names, tree):
@@ -144,8 +133,8 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
     names = {kind.__name__ for kind in types}
     listed = listed_files(root, "Add a node")
     found = {
-        f"{_module_of(path)}:{name}"
-        for path in _sources(root)
+        f"{module_of(path)}:{name}"
+        for path in sources(root)
         if path.relative_to(root).as_posix() not in listed
         for name, group in _groups_of_types(path.read_text())
         if _needs_reason(names & group)
@@ -154,10 +143,6 @@ def test_all_other_code_that_distinguishes_types_is_right_for_a_new_one(root, ty
     assert sorted(found.difference(reasons)) == []
     assert sorted({*reasons} - found) == []
     assert len({*reasons}) == len(reasons)
-
-
-def _module_of(path):
-    return ".".join(path.parts[path.parts.index("src") + 1 :]).removesuffix(".py")
 
 
 def _needs_reason(group):
@@ -169,25 +154,13 @@ def _groups_of_types(text):
     of the function, of the method of a class or of the constant."""
     tree = ast.parse(text)
     skipped = {id(node.slice) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
-    for name, definition in _definitions(tree):
+    for name, definition in definitions(tree):
         for node in ast.walk(definition):
             if isinstance(node, ast.FunctionDef):
                 yield name, set(_types_asked_for(node))
             elif isinstance(node, (ast.Tuple, ast.Set)) and id(node) not in skipped:
                 group = {item.id for item in node.elts if isinstance(item, ast.Name)}
                 yield name, group if len(group) > 1 else set()
-
-
-def _definitions(tree):
-    """The functions and constants of a module, and those of its classes as `Class.name`."""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}.{name}", inner) for name, inner in _definitions(node))
-        elif isinstance(node, ast.FunctionDef):
-            yield node.name, node
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            yield ast.unparse(target), node
 
 
 @pytest.mark.parametrize(
@@ -220,7 +193,7 @@ def test_no_other_code_asks_for_the_type_of_an_axis_or_a_fact(root, types):
     names = {kind.__name__ for kind in types}
     asking = {
         path.relative_to(root).as_posix()
-        for path in _sources(root)
+        for path in sources(root)
         if names & set(_types_asked_for(ast.parse(path.read_text())))
     }
     assert asking == set()

@@ -1,5 +1,6 @@
-"""The functions and constants that test for types of statements or expressions, and are right for a new type
-without a change, by the reason: `module:function`, `module:Class.method` or `module:CONSTANT`."""
+"""The functions and constants that test for types of statements or expressions, or for operations, and are
+right for a new one without a change, by the reason: `module:function`, `module:Class.method` or
+`module:CONSTANT`."""
 
 from __future__ import annotations
 
@@ -220,4 +221,37 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.script.parser.expressions.expression_readers:expr",
     ),
     "The types without operands, which walks may skip": ("gossamer_ir.traversal.fields:LEAVES",),
+}
+
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "Proves or simplifies by operations that it knows; the result of any other may be anything": (
+        "gossamer_ir.analysis.overflow:_KNOWN",
+        "gossamer_ir.analysis.overflow:_RING",
+        "gossamer_lower.vector.narrow_lanes:_may_be_narrowed",
+        "gossamer_schedule.regions.iterator_map:_digit_of",
+    ),
+    "Makes these operations, or conditions of these two, and never meets another": (
+        "gossamer_ir.analysis.symbolic_bounds:Bounds.chosen",
+        "gossamer_ir.core.build:_CONSTRUCTORS",
+        "gossamer_ir.core.conditions:ShortCircuit.op",
+        "gossamer_ir.transform.retype:_LIMITS",
+        "gossamer_lower.math.helpers.term_builder:_OF_BITS",
+    ),
+    "Refuses any other operation in a size, or in the index of a search, with an error": (
+        "gossamer_formats.conversion.maps.array_expressions:_OPERATIONS",
+        "gossamer_ir.arith.evaluate_integer:_OPERATIONS",
+        "gossamer_lower.inspector.helpers.search_results:_is_search",
+    ),
+    "Treats sums and differences as one operation; any other stands for itself": (
+        "gossamer_ir.verify.statements.write_conflicts:is_order_independent_update",
+    ),
+    "Marks the result of any other as one that may be rounded differently": (
+        "gossamer_schedule.primitives.blocks.fuse_reduction_epilogue:_starting_from_epilogue",
+    ),
+    "Computes any other operation in the old dtype, and converts the result": (
+        "gossamer_schedule.primitives.unsafe.unsafe_set_dtype:_WIDENED_OPS",
+    ),
+    "Only `min` and `max` of bools have other names; any other keeps its own": (
+        "gossamer_lower.vector.lane_reductions:_OF_BOOLS",
+    ),
 }

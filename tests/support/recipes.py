@@ -1,8 +1,11 @@
-"""The recipes of docs/extending: one page for each kind of thing that can be added."""
+"""The recipes of docs/extending, one page for each kind of thing that can be added, and the sources that
+tests search for what a recipe must list."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = "docs/extending"
@@ -22,3 +25,32 @@ def recipe(root: Path, title: str) -> str:
 def listed_files(root: Path, title: str) -> set[str]:
     """Return the Python files that a recipe names."""
     return set(re.findall(r"`([\w/-]+\.py)`", recipe(root, title)))
+
+
+def sources(root: Path) -> Iterator[Path]:
+    """Yield the source files of all distributions."""
+    for place in ("packages", "plugins"):
+        yield from root.glob(f"{place}/*/src/**/*.py")
+
+
+def path_of(module: str) -> str:
+    """Return the path of a module of a package from the root."""
+    package = module.partition(".")[0].removeprefix("gossamer_")
+    return f"packages/{package}/src/{module.replace('.', '/')}.py"
+
+
+def module_of(path: Path) -> str:
+    """Return the name of the module in a source file."""
+    return ".".join(path.parts[path.parts.index("src") + 1 :]).removesuffix(".py")
+
+
+def definitions(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the functions and constants of a module, and those of its classes as `Class.name`."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{name}", inner) for name, inner in definitions(node))
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            yield ast.unparse(target), node

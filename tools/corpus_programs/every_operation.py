@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import cast, get_args
 
 from gossamer_ir.core.build import index, index_var, mul
 from gossamer_ir.core.constants import constant
@@ -40,7 +40,7 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
 HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
 NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
-COMPARES: tuple[CompareOp, ...] = ("eq", "ne", "lt", "le", "gt", "ge")
+COMPARES: tuple[CompareOp, ...] = get_args(CompareOp)
 COMMON = ("add", "sub", "mul", "min", "max", "select")
 OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
 OF_BITS = ("popcount", "ctz")
@@ -150,7 +150,7 @@ def _operation(name: str, x: Expr, z: Expr, lanes: int, *, output: str) -> Expr:
         return Reinterpret(with_lanes(output, lanes) if lanes > 1 else output, x)
     if name in COMPARES:
         return Compare(name, x, z)
-    if name in ("neg", "not", "bitnot"):
+    if name in get_args(UnaryOp):
         return Unary(cast(UnaryOp, name), x)
     if name in ("abs", *ROUNDINGS, *OF_BITS):
         return Call(name, (x,), dtype)

@@ -29,6 +29,7 @@ from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_conjuncts
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.core.statement_kinds import Body
 from gossamer_ir.nodes import (
     Binary,
@@ -350,5 +351,5 @@ def _partial_operations(*exprs: Expr) -> list[Expr]:
         operation
         for operation in collect((*READS, Binary), *exprs)
         if not isinstance(operation, Binary)
-        or (operation.op in ("floordiv", "floormod") and not build.integer_value(operation.rhs))
+        or (operation.op in DIVISIONS and not build.integer_value(operation.rhs))
     ]

@@ -6,11 +6,12 @@ import msgspec
 
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Store
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect
 
-REDUCE_OPS: tuple[ReduceOp, ...] = ("add", "mul", "min", "max", "and", "or")
+REDUCE_OPS: tuple[ReduceOp, ...] = tuple(REDUCERS)
 
 
 class Reduction(msgspec.Struct, frozen=True):
@@ -27,15 +28,7 @@ def identity(op: ReduceOp, dtype: str) -> Const:
     >>> identity("max", "float32")
     Const(dtype='float32', text='-inf')
     """
-    kind = DType.parse(dtype)
-    if op in ("and", "or"):
-        return constant(op == "and", dtype)
-    if op in ("add", "mul"):
-        return constant(0 if op == "add" else 1, dtype)
-    if kind.is_float:
-        return constant(float("inf") if op == "min" else float("-inf"), dtype)
-    low, high = kind.limits
-    return constant(high if op == "min" else low, dtype)
+    return constant(REDUCERS[op].identity(DType.parse(dtype)), dtype)
 
 
 def match_reduction(store: Store) -> Reduction | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gossamer_ir.core.integers import UNBOUNDED
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Var
 
 _OPERATIONS: frozenset[BinaryOp] = frozenset(
@@ -39,7 +40,7 @@ def evaluate_integer(
         case Binary() if expr.op in _OPERATIONS:
             left = evaluate_integer(expr.lhs, variables, element=element)
             right = evaluate_integer(expr.rhs, variables, element=element)
-            if right == 0 and expr.op in ("floordiv", "floormod"):
+            if right == 0 and expr.op in DIVISIONS:
                 raise ZeroDivisionError
             return UNBOUNDED[expr.op](left, right)
         case Cast():

@@ -9,6 +9,7 @@ from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -134,7 +135,7 @@ def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
     left, right = integer_value(lhs), integer_value(rhs)
     if left is None or right is None or op not in UNBOUNDED:
         return None
-    is_undefined = right == 0 and op in ("floordiv", "floormod")
+    is_undefined = right == 0 and op in DIVISIONS
     return None if is_undefined else Const("int64", str(evaluated(op, left, right)))
 
 

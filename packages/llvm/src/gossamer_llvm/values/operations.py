@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary
+from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary, UnaryOp
 from gossamer_llvm.emitter import folding
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.types import (
@@ -47,19 +47,32 @@ _FLAGS = {"cttz": ", i1 false"}
 
 
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
-    """Emit `neg`, `not` or `bitnot`."""
+    """Emit an operation of one operand."""
     value = emitter.expr(node.operand)
+    return Value(emitter.text.value(UNARY[node.op](value)), value.dtype)
+
+
+def _negation(value: Value) -> str:
+    kind = DType.parse(value.dtype)
     # The sign bit only: through float32 the payload of a NaN would change.
-    if node.op == "neg" and is_half(value.dtype):
-        text = f"xor {value.typed}, {integer_text(1 << DType.parse(value.dtype).bits - 1, value.dtype)}"
-    elif node.op == "neg" and DType.parse(value.dtype).is_float:
-        text = f"fneg {value.typed}"
-    elif node.op == "neg":
-        text = f"sub {value.type} {integer_text(0, value.dtype)}, {value.text}"
-    else:
-        ones = integer_text(-1, value.dtype)
-        text = f"xor {value.typed}, {'true' if value.type == 'i1' else ones}"
-    return Value(emitter.text.value(text), value.dtype)
+    if is_half(value.dtype):
+        return f"xor {value.typed}, {integer_text(1 << kind.bits - 1, value.dtype)}"
+    if kind.is_float:
+        return f"fneg {value.typed}"
+    return f"sub {value.type} {integer_text(0, value.dtype)}, {value.text}"
+
+
+def _complement(value: Value) -> str:
+    ones = "true" if value.type == "i1" else integer_text(-1, value.dtype)
+    return f"xor {value.typed}, {ones}"
+
+
+UNARY: dict[UnaryOp, Callable[[Value], str]] = {
+    "neg": _negation,
+    "not": _complement,
+    "bitnot": _complement,
+}
+"""The instruction of each operation of one operand."""
 
 
 def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:

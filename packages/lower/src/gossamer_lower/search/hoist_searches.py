@@ -18,6 +18,7 @@ from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_and, short_circuit_conjuncts
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -265,7 +266,7 @@ def _value_where(condition: Expr, value: Expr) -> IfThenElse:
 
 
 def _is_harmless(node: Any) -> bool:
-    if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
+    if isinstance(node, Binary) and node.op in DIVISIONS:
         return isinstance(node.rhs, Const)
     kind = EXPRESSION_KINDS[type(node)]
     return isinstance(node, Search) or not (kind.reads or kind.lazy or isinstance(node, Call))

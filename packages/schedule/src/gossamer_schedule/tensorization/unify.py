@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.reductions import REDUCE_OPS
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.references import free_vars
 
-COMMUTATIVE = ("add", "mul", "min", "max", "and", "or")
+COMMUTATIVE = REDUCE_OPS
 
 
 class BufferBinding(msgspec.Struct, frozen=True):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from gossamer_ir.core.math_functions import FUNCTIONS
+from gossamer_ir.core.operations import BINARY_KINDS, UNARY_OPERANDS, OperandKind
 from gossamer_ir.nodes import (
     Binary,
     Call,
     Cast,
     Compare,
+    CompareOp,
     Const,
     Expr,
     IfThenElse,
@@ -44,15 +46,18 @@ def _is_bits(dtype: str) -> bool:
     return is_integer(dtype) or is_bool(dtype)
 
 
-_UNARY: dict[str, Test] = {"neg": is_number, "not": is_bool, "bitnot": is_integer}
-_BINARY: dict[str, Test] = {
-    "add": is_number, "sub": is_number, "mul": is_number, "div": is_float,
-    "floordiv": is_number, "floormod": is_number, "min": _is_any, "max": _is_any,
-    "and": is_bool, "or": is_bool, "bitand": _is_bits, "bitor": _is_bits, "bitxor": _is_bits,
-    "shl": is_integer, "shr": is_integer,
-}  # fmt: skip
-_OPERANDS: dict[str, Test] = {"floats": is_float, "numbers": is_number, "integers": is_integer}
-_COMPARE: dict[str, Test] = dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _is_any)
+OPERAND_TESTS: dict[OperandKind, Test] = {
+    "any": _is_any,
+    "numbers": is_number,
+    "floats": is_float,
+    "integers": is_integer,
+    "bools": is_bool,
+    "bits": _is_bits,
+}
+"""The test of a dtype for each kind of operands."""
+_UNARY: dict[str, Test] = {op: OPERAND_TESTS[kind] for op, kind in UNARY_OPERANDS.items()}
+_BINARY: dict[str, Test] = {op: OPERAND_TESTS[kind.operands] for op, kind in BINARY_KINDS.items()}
+_COMPARE: dict[str, Test] = dict.fromkeys(get_args(CompareOp), _is_any)
 
 
 def check_const(ctx: VerifyContext, node: Const, at: At) -> str:
@@ -254,7 +259,7 @@ def check_call(ctx: VerifyContext, node: Call, at: At) -> str | None:
             at,
         )
     elif any(dtype not in (None, node.dtype) for dtype in dtypes) or not (
-        _OPERANDS[function.operands](node.dtype)
+        OPERAND_TESTS[function.operands](node.dtype)
     ):
         ctx.report(
             "verify.call.dtype",

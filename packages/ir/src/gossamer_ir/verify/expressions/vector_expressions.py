@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from gossamer_ir.analysis.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Ramp, TransposeReduce, VScale
 from gossamer_ir.support.counted import counted
 from gossamer_ir.verify.context import At, VerifyContext
 from gossamer_ir.verify.expressions.dtype_queries import (
-    is_bool,
     is_integer,
-    is_number,
     is_vector,
     parse_dtype,
     vector_of,
 )
+from gossamer_ir.verify.expressions.expression_checks import OPERAND_TESTS
 from gossamer_ir.verify.expressions.operand_dtypes import check_expr
 
 MAX_VALUES = 64
@@ -101,14 +101,8 @@ def _check_reducer(ctx: VerifyContext, op: str, dtype: str | None, at: At) -> No
     elif dtype is not None and kind is not None:
         if not kind.is_vector:
             _refuse(ctx, f"The lanes of {dtype} are reduced; expected a vector", at)
-        elif not _is_reduced_by(op, dtype):
+        elif not OPERAND_TESTS[REDUCERS[op].operands](dtype):
             ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
-
-
-def _is_reduced_by(op: str, dtype: str) -> bool:
-    if is_bool(dtype):
-        return op not in ("add", "mul")
-    return op not in ("and", "or") and is_number(dtype)
 
 
 def _vector(ctx: VerifyContext, scalar: str, lanes: Lanes, at: At) -> str | None:

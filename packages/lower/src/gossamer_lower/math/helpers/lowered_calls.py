@@ -6,17 +6,17 @@ from collections.abc import Collection
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Call, Node
 
-DIVISIONS = ("floordiv", "floormod")
-"""Operators of floats that no target has as instructions."""
 INTEGER_FUNCTIONS = ("find_nth_bit",)
 """Functions of integers that are lowered unless they are instructions."""
 
 
 def is_lowered(node: Node, instructions: Collection[str]) -> bool:
     """Return whether a node is a call, or a division of floats, without an instruction."""
+    # No target has divisions of floats that round down.
     if isinstance(node, Binary):
         return node.op in DIVISIONS and DType.parse(dtype_of(node)).is_float
     if not isinstance(node, Call):

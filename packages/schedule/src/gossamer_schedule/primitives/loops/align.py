@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.operations import DIVISIONS
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Range, Reinterpret
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
@@ -110,9 +111,7 @@ def _required_blocks(cursor: Cursor) -> tuple[Block, ...]:
 def _require_plain_values(blocks: Sequence[Block], cursor: Cursor) -> None:
     """Refuse iterator values that may be undefined in the added iterations, by a load or a division."""
     values = [iterator.value for block in blocks for iterator in block.iters]
-    divided = [
-        division for division in collect(Binary, *values) if division.op in ("floordiv", "floormod")
-    ]
+    divided = [division for division in collect(Binary, *values) if division.op in DIVISIONS]
     divisors = [division.rhs for division in divided]
     if buffers_accessed(*values) or any(integer_value(divisor) is None for divisor in divisors):
         raise schedule_error(

@@ -1,0 +1,81 @@
+"""The operations of one and of two operands, and the reducers: the dtypes for which they are defined, and
+what analyses need to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import BinaryOp, ReduceOp, UnaryOp
+
+OperandKind: TypeAlias = Literal["any", "numbers", "floats", "integers", "bools", "bits"]
+"""Dtypes of operands. `bits` are integers and bools."""
+
+
+class BinaryKind(msgspec.Struct, frozen=True):
+    """What distinguishes an operation of two operands from the others."""
+
+    operands: OperandKind
+    divides: bool = False
+    """Whether it divides and rounds down: the analyses take it as not defined for an integer that is divided
+    by 0, and floats are lowered by `lower_math`."""
+
+
+class Reducer(msgspec.Struct, frozen=True):
+    """An operation that is commutative and associative, so that a reduction may use it."""
+
+    operands: OperandKind
+    identity: Callable[[DType], bool | float]
+    """Returns the neutral element of a scalar dtype."""
+
+
+UNARY_OPERANDS: dict[UnaryOp, OperandKind] = {
+    "neg": "numbers",
+    "not": "bools",
+    "bitnot": "integers",
+}
+"""The operands of each operation of one operand."""
+
+BINARY_KINDS: dict[BinaryOp, BinaryKind] = {
+    "add": BinaryKind("numbers"),
+    "sub": BinaryKind("numbers"),
+    "mul": BinaryKind("numbers"),
+    "div": BinaryKind("floats"),
+    "floordiv": BinaryKind("numbers", divides=True),
+    "floormod": BinaryKind("numbers", divides=True),
+    "min": BinaryKind("any"),
+    "max": BinaryKind("any"),
+    "and": BinaryKind("bools"),
+    "or": BinaryKind("bools"),
+    "bitand": BinaryKind("bits"),
+    "bitor": BinaryKind("bits"),
+    "bitxor": BinaryKind("bits"),
+    "shl": BinaryKind("integers"),
+    "shr": BinaryKind("integers"),
+}
+"""The operations of two operands."""
+
+DIVISIONS = frozenset(op for op, kind in BINARY_KINDS.items() if kind.divides)
+"""The operations that divide and round down."""
+
+
+def _least(dtype: DType) -> float:
+    return float("-inf") if dtype.is_float else dtype.limits[0]
+
+
+def _greatest(dtype: DType) -> float:
+    return float("inf") if dtype.is_float else dtype.limits[1]
+
+
+REDUCERS: dict[ReduceOp, Reducer] = {
+    "add": Reducer("numbers", lambda dtype: 0),
+    "mul": Reducer("numbers", lambda dtype: 1),
+    "min": Reducer("any", _greatest),
+    "max": Reducer("any", _least),
+    "and": Reducer("bools", lambda dtype: True),
+    "or": Reducer("bools", lambda dtype: False),
+}
+"""The reducers. Each is also an operation of two operands."""

@@ -1,0 +1,117 @@
+"""The recipe "Add an operation" in docs/extending is complete: each table of all operations is in it, and has
+an entry for each. All other code that names several is right for a new one."""
+
+from __future__ import annotations
+
+import ast
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from gossamer_ir.core import integers, operations
+from gossamer_ir.interpret.expressions import operators
+from gossamer_ir.nodes import AtomicOp, BinaryOp, CompareOp, ReduceOp, UnaryOp
+from gossamer_ir.script.parser.expressions import calls, expression_readers
+from gossamer_ir.script.printer import expressions as printer
+from gossamer_llvm.values import operations as instructions
+from gossamer_lower.math.helpers import function_table
+from gossamer_testkit.corpus.oracles import elementwise_results, program_results
+from tests.fuzzing.lowered import evaluator
+from tests.fuzzing.oracle import arithmetic
+from tests.support.falls_through import OPERATIONS
+from tests.support.recipes import definitions, listed_files, module_of, path_of, sources
+
+pytestmark = pytest.mark.unserialized
+
+BINARY, UNARY, REDUCERS = ({*get_args(literal)} for literal in (BinaryOp, UnaryOp, ReduceOp))
+CALLED = {*calls.CALL_PARSERS} & BINARY
+"""The operations that are written as calls."""
+TABLES = [
+    (operations, operations.BINARY_KINDS, BINARY),
+    (operators, operators.BINARY, BINARY),
+    (printer, {*printer._INFIX, "min", "max"}, BINARY),
+    (expression_readers, {*expression_readers.BINARY_OPS.values(), *CALLED, "and", "or"}, BINARY),
+    (integers, {*integers.UNBOUNDED, "div", "and", "or"}, BINARY),
+    (function_table, function_table._DIVISIONS, operations.DIVISIONS),
+    (operations, operations.UNARY_OPERANDS, UNARY),
+    (operators, operators.UNARY, UNARY),
+    (printer, printer._UNARY, UNARY),
+    (expression_readers, {*expression_readers.UNARY_OPS.values()}, UNARY),
+    (instructions, instructions.UNARY, UNARY),
+    (operations, operations.REDUCERS, REDUCERS),
+    (program_results, program_results._REDUCERS, REDUCERS),
+]
+"""The tables with an entry for each operation, and the operations. What is added to a table is written in
+another way, or has no integers."""
+ORACLES = [
+    (elementwise_results.ROWS, BINARY | UNARY | {*get_args(CompareOp)}),
+    ({**arithmetic._BINARY, **arithmetic._INTEGER, **arithmetic._UNARY}, BINARY | UNARY),
+    ({*evaluator.OPERATORS, "div", "shl", "shr"}, BINARY),
+]
+"""The oracles of programs, and the operations that they must know. The evaluator of lowered programs
+shifts by a function of its own, and random programs of the later stages do not divide floats."""
+
+
+@pytest.mark.parametrize(("module", "table", "names"), TABLES)
+def test_a_table_has_each_operation_and_is_in_the_recipe(root, module, table, names):
+    assert {*table} == names
+    assert path_of(module.__name__) in listed_files(root, "Add an operation")
+
+
+@pytest.mark.parametrize(("table", "names"), ORACLES)
+def test_an_oracle_knows_each_operation(table, names):
+    assert names - {*table} == set()
+
+
+def test_a_reducer_is_an_operation_with_a_neutral_element():
+    assert REDUCERS <= BINARY
+    assert {*get_args(AtomicOp)} <= REDUCERS
+    for op in REDUCERS:
+        dtype = {"bools": "bool"}.get(operations.REDUCERS[op].operands, "int16")
+        values = np.array([0, 1] if dtype == "bool" else [-7, 0, 9], dtype)
+        neutral = operations.REDUCERS[op].identity(operations.DType(dtype))
+        combined = operators.BINARY[op](np.array(neutral, dtype), values)
+        assert np.array_equal(combined, values), op
+
+
+def test_all_other_code_that_names_operations_is_right_for_a_new_one(root):
+    listed = listed_files(root, "Add an operation")
+    found = {
+        f"{module_of(path)}:{name}"
+        for path in sources(root)
+        if path.relative_to(root).as_posix() not in listed
+        for name in named_together(ast.parse(path.read_text()))
+    }
+    reasons = [place for places in OPERATIONS.values() for place in places]
+    assert sorted(found.difference(reasons)) == []
+    assert sorted({*reasons} - found) == []
+    assert len({*reasons}) == len(reasons)
+
+
+def named_together(tree):
+    """The functions and constants with a tuple, list, set or dict of two or more operations."""
+    for name, definition in definitions(tree):
+        for node in ast.walk(definition):
+            items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+            texts = {item.value for item in items if isinstance(item, ast.Constant)}
+            if len(texts & (BINARY | UNARY)) > 1:
+                yield name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'OPS = ("add", "mul")',
+        'def f(op):\n    return op in {"min", "max"}',
+        'class A:\n    TABLE = {"add": 1, "sub": 2}',
+    ],
+)
+def test_operations_that_are_named_together_are_found(text):
+    assert len([*named_together(ast.parse(text))]) == 1
+
+
+def test_one_operation_alone_is_right_for_a_new_one():
+    assert [
+        *named_together(ast.parse('def f(op):\n    return op == "add" or op in ("sub",)'))
+    ] == []
