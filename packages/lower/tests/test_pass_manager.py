@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
@@ -51,6 +52,13 @@ SHARED = ("", "axes", "bounds", "statements")
 def modules_of_the_package():
     for info in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower."):
         yield importlib.import_module(info.name)
+
+
+def test_every_pass_has_a_file_of_tests_in_the_folder_of_its_kind():
+    for function in ORDERED_PASSES:
+        package, *folders, name = function.__module__.split(".")
+        if package == "gossamer_lower":
+            assert Path(__file__).parent.joinpath(*folders, f"test_{name}.py").exists(), name
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])

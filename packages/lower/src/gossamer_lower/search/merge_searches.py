@@ -157,9 +157,10 @@ class _SearchMerger:
             case Search() as search:
                 walked = self._walk(let, search)
                 return (let,) if walked is None else (*walked[0], walked[1])
-            case IfThenElse(condition=condition, if_true=Search() as search):
+            case IfThenElse(condition=condition, if_true=Search() as search, if_false=otherwise):
                 walked = self._walk(let, search)
-                return (let,) if walked is None else search_under(condition, *walked)
+                if walked is not None:
+                    return search_under(condition, *walked, otherwise=otherwise)
         return (let,)
 
     def _resolve(self, let: Let) -> None:

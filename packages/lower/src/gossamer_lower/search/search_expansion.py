@@ -47,12 +47,14 @@ def cell_store(name: str, value: Expr) -> Store:
     return Store(name, (build.ZERO,), value)
 
 
-def search_under(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...]:
-    """Return the steps of a search under a condition, and the let of its result, 0 if it fails."""
+def search_under(
+    condition: Expr, steps: tuple[Stmt, ...], let: Let, *, otherwise: Expr
+) -> tuple[Stmt, ...]:
+    """Return the steps of a search under a condition, and the let of its result or of another value."""
     # Allocations stay outside of the `If`: the let after it reads them.
     cells = [part for part in steps if isinstance(part, ALLOCATING_STATEMENTS)]
     kept = tuple(part for part in steps if not isinstance(part, ALLOCATING_STATEMENTS))
-    value = IfThenElse(condition, let.value, build.ZERO)
+    value = IfThenElse(condition, let.value, otherwise)
     return (*cells, If(condition, kept), Let(let.var, value))
 
 

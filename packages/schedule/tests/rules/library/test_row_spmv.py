@@ -1,0 +1,156 @@
+"""The rule for a number for each row: how many of its terms are lanes, and correct results. Rows in the lanes
+of a vector are tested in `decisions/test_rows_in_lanes.py`.
+"""
+
+from __future__ import annotations
+
+import pytest
+from rule_programs import (
+    AXES,
+    CSR,
+    DOT,
+    NARROW,
+    PRODUCT,
+    STORED,
+    SUM,
+    TARGET,
+    WIDE,
+    as_lowered,
+    module_of,
+    rows_of,
+)
+
+from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.script import parse_module
+from gossamer_schedule import replay
+from gossamer_schedule.rules import default_schedule, schedule_report
+from gossamer_schedule.rules.library.row_spmv import row_spmv
+from gossamer_schedule.rules.patterns.row_reduction import row_reduction
+from gossamer_schedule.rules.schedule_rule import RowThresholds, RuleContext
+from gossamer_testkit.examples import SPMV
+
+CONTIGUOUS = [(CSR + SUM, True), (AXES["ragged"] + SUM, True), (CSR + DOT, False)]
+CONTIGUOUS += [(AXES["ragged"] + DOT, True), (STORED, True), (AXES["ell"] + SUM, True)]
+
+
+@pytest.mark.parametrize(("body", "is_contiguous"), CONTIGUOUS)
+def test_terms_at_positions_are_told_from_terms_at_coordinates(body, is_contiguous):
+    assert row_reduction(module_of(body)).is_contiguous == is_contiguous
+
+
+def lanes_and_rest(body, *, stats=None, **sizes):
+    """The lanes of the partial results, and the treatment of the remainder; None without vectors."""
+    trace = default_schedule(module_of(body, **sizes), TARGET, stats).loop
+    splits = [step.args["factors"] for step in trace if step.op == "split"]
+    vectors = [step.args.get("rest", "scalar") for step in trace if step.op == "vectorize"]
+    return (splits[0][-1], vectors[0]) if vectors else None
+
+
+VECTORS = [
+    (CSR + DOT, None, None),
+    (CSR + DOT, rows_of(4), None),
+    (CSR + DOT, rows_of(20), (8, "masked")),
+    (CSR + DOT, rows_of(60), (8, "scalar")),
+    (AXES["wide"] + DOT, None, None),
+    (CSR + SUM, None, (16, "masked")),
+    (CSR + SUM, rows_of(2), (16, "masked")),
+    (CSR + SUM, rows_of(2, longest=2), None),
+    (CSR + SUM, rows_of(500), (64, "masked")),
+    (AXES["wide"] + SUM, None, None),
+]
+
+
+@pytest.mark.parametrize(("body", "stats", "expected"), VECTORS)
+def test_vectors_are_chosen_by_the_length_of_rows(body, stats, expected):
+    assert lanes_and_rest(body, stats=stats) == expected
+
+
+def test_vectors_have_the_width_of_the_target():
+    narrow = Target.parse("generic-cpu:vector_bits=256")
+    split = default_schedule(module_of(CSR + SUM), narrow).loop[3]
+    assert split.args["factors"] == (None, 8)
+
+
+def test_a_number_per_row_without_vectors_stays_in_a_register():
+    body = CSR + DOT.replace("X[j]", "X[j // 2]")
+    ops = [step.op for step in default_schedule(module_of(body), TARGET, rows_of(100)).loop]
+    assert ops == ["cache_write", "reverse_compute_at", "decompose_reduction", "parallel"]
+
+
+@pytest.mark.parametrize(
+    ("gathers", "rest"), [("fast", "masked"), ("moderate", "masked"), ("slow", None)]
+)
+def test_remainders_are_masked_where_gathers_are_not_slow(gathers, rest):
+    target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
+    steps = default_schedule(module_of(CSR + DOT), target, Stats(100, 100, 3000, 50, 0)).loop
+    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == [rest]
+
+
+@pytest.mark.parametrize(
+    ("gathers", "mean", "rest"),
+    [
+        ("fast", 2, []),
+        ("fast", 4, ["masked"]),
+        ("fast", 100, ["masked"]),
+        ("moderate", 4, []),
+        ("moderate", 100, [None]),
+        ("slow", 4, []),
+    ],
+)
+def test_short_and_long_rows_use_gathers_that_are_fast(gathers, mean, rest):
+    target = Target.parse(f"generic-cpu:vector_bits=512,gathers={gathers}")
+    stats = Stats(100, 100, 100 * mean, 20 * mean, 0)
+    steps = default_schedule(module_of(CSR + DOT), target, stats).loop
+    assert [step.args.get("rest") for step in steps if step.op == "vectorize"] == rest
+
+
+def test_contiguous_terms_of_a_sibling_run_one_at_a_time_if_its_rows_are_short():
+    def first(is_sibling):
+        thresholds = RowThresholds(short_row=4.0 if is_sibling else 0.0)
+        context = RuleContext(rows_of(3), is_sibling=is_sibling, thresholds=thresholds)
+        found = row_spmv(module_of(CSR + SUM), WIDE, context)
+        return [decision.what for decision in found.decisions][1]
+
+    assert first(is_sibling=True) == "one term at a time"
+    assert first(is_sibling=False) == "16 partial results in lanes, the rest masked"
+
+
+OTHERS = {
+    "features": CSR + PRODUCT,
+    "no reduction": CSR + SUM.replace("C[i] + A[i, j]", "A[i, j]"),
+    "two iterations": CSR + SUM + SUM[SUM.index("    with") :].replace("total", "again"),
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_other_programs_are_not_matched(text):
+    assert row_spmv(module_of(text), WIDE) is None
+
+
+PRODUCT_OF_VECTOR = """
+@T.prim_func
+def spmv(indptr: T.handle, indices: T.handle, a: T.handle, x: T.handle, y: T.handle, m: T.int64,
+         n: T.int64, nnz: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (N,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "csrmv") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j] * X[j]
+"""
+MACHINES = [WIDE, NARROW, Target.parse("generic-cpu:vector_bits=512,gathers=fast")]
+
+
+@pytest.mark.parametrize("stats", [None, rows_of(2, 3), rows_of(20), rows_of(60), rows_of(500)])
+@pytest.mark.parametrize("target", MACHINES, ids=["wide", "narrow", "fast gathers"])
+def test_the_schedule_computes_the_product(require_spmv, target, stats):
+    found = schedule_report(parse_module(PRODUCT_OF_VECTOR), target, stats)
+    assert found.rule == "row_spmv"
+    scheduled = replay(as_lowered(SPMV), found.schedule.loop)
+    for rows, columns in ((7, 9), (0, 3), (5, 40), (40, 3)):
+        require_spmv(scheduled, rows=rows, columns=columns)
