@@ -26,11 +26,11 @@ pytestmark = pytest.mark.unserialized
 
 BINARY, UNARY, REDUCERS = ({*get_args(literal)} for literal in (BinaryOp, UnaryOp, ReduceOp))
 CALLED = {*calls.CALL_PARSERS} & BINARY
-"""The operations that are written as calls."""
+"""The operations that may be written as calls."""
 TABLES = [
     (operations, operations.BINARY_KINDS, BINARY),
     (operators, operators.BINARY, BINARY),
-    (printer, {*printer._INFIX, "min", "max"}, BINARY),
+    (printer, {*printer._INFIX, *CALLED}, BINARY),
     (expression_readers, {*expression_readers.BINARY_OPS.values(), *CALLED, "and", "or"}, BINARY),
     (integers, {*integers.UNBOUNDED, "div", "and", "or"}, BINARY),
     (function_table, function_table._DIVISIONS, operations.DIVISIONS),
