@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-OperandKind: TypeAlias = Literal["floats", "numbers", "integers"]
+from gossamer_ir.core.operations import OperandKind
+
 InstructionSet: TypeAlias = Literal["base", "sse4.1", "fma"]
 
 

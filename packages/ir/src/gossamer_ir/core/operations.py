@@ -24,7 +24,7 @@ class BinaryKind(msgspec.Struct, frozen=True):
     by 0, and floats are lowered by `lower_math`."""
 
 
-class Reducer(msgspec.Struct, frozen=True):
+class ReducerKind(msgspec.Struct, frozen=True):
     """An operation that is commutative and associative, so that a reduction may use it."""
 
     operands: OperandKind
@@ -70,12 +70,12 @@ def _greatest(dtype: DType) -> float:
     return float("inf") if dtype.is_float else dtype.limits[1]
 
 
-REDUCERS: dict[ReduceOp, Reducer] = {
-    "add": Reducer("numbers", lambda dtype: 0),
-    "mul": Reducer("numbers", lambda dtype: 1),
-    "min": Reducer("any", _greatest),
-    "max": Reducer("any", _least),
-    "and": Reducer("bools", lambda dtype: True),
-    "or": Reducer("bools", lambda dtype: False),
+REDUCERS: dict[ReduceOp, ReducerKind] = {
+    "add": ReducerKind("numbers", lambda dtype: 0),
+    "mul": ReducerKind("numbers", lambda dtype: 1),
+    "min": ReducerKind("any", _greatest),
+    "max": ReducerKind("any", _least),
+    "and": ReducerKind("bools", lambda dtype: True),
+    "or": ReducerKind("bools", lambda dtype: False),
 }
 """The reducers. Each is also an operation of two operands."""
