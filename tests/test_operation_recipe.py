@@ -38,7 +38,7 @@ TABLES = [
     (operators, operators.UNARY, UNARY),
     (printer, printer._UNARY, UNARY),
     (expression_readers, {*expression_readers.UNARY_OPS.values()}, UNARY),
-    (instructions, instructions.UNARY, UNARY),
+    (instructions, instructions.UNARY_INSTRUCTIONS, UNARY),
     (operations, operations.REDUCERS, REDUCERS),
     (program_results, program_results._REDUCERS, REDUCERS),
 ]

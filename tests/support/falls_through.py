@@ -221,6 +221,9 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_ir.script.parser.expressions.expression_readers:expr",
     ),
     "The types without operands, which walks may skip": ("gossamer_ir.traversal.fields:LEAVES",),
+    "Replaces vscale and the lanes that it counts; any other expression has its parts replaced": (
+        "gossamer_lower.vector.lower_vscale:_with_constant",
+    ),
 }
 
 OPERATIONS: dict[str, tuple[str, ...]] = {

@@ -49,7 +49,7 @@ _FLAGS = {"cttz": ", i1 false"}
 def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
     """Emit an operation of one operand."""
     value = emitter.expr(node.operand)
-    return Value(emitter.text.value(UNARY[node.op](value)), value.dtype)
+    return Value(emitter.text.value(UNARY_INSTRUCTIONS[node.op](value)), value.dtype)
 
 
 def _negation(value: Value) -> str:
@@ -67,7 +67,7 @@ def _complement(value: Value) -> str:
     return f"xor {value.typed}, {ones}"
 
 
-UNARY: dict[UnaryOp, Callable[[Value], str]] = {
+UNARY_INSTRUCTIONS: dict[UnaryOp, Callable[[Value], str]] = {
     "neg": _negation,
     "not": _complement,
     "bitnot": _complement,
