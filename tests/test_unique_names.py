@@ -36,7 +36,6 @@ ONE_IN_EACH = {
 SAME = {
     "Array": "an array of NumPy",
     "Compile": "the function that compiles a module",
-    "HALVES": "dtypes of 16 bits",
     "LoopOrCondition": "what stands around a statement",
     "MAX_ITERATIONS": "the largest int64",
     "Options": "options of a case of the corpus",

@@ -7,6 +7,7 @@ from __future__ import annotations
 STATEMENTS: dict[str, tuple[str, ...]] = {
     "A pass that changes loops or conditions leaves any other statement as it is, or changes its bodies": (
         "gossamer_lower.loops.peel_last_iteration:_LastIterationPeeler._unconditional",
+        "gossamer_lower.loops.unswitch_on_alignment:_separate_part",
         "gossamer_lower.loops.unswitch_on_alignment:_statement",
         "gossamer_lower.loops.unswitch_uniform_conditions:_is_around_vectors",
         "gossamer_lower.loops.unswitch_uniform_conditions:_split",
@@ -223,6 +224,9 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "The types without operands, which walks may skip": ("gossamer_ir.traversal.fields:LEAVES",),
     "Replaces vscale and the lanes that it counts; any other expression has its parts replaced": (
         "gossamer_lower.vector.lower_vscale:_with_constant",
+    ),
+    "Only calls and divisions of floats are lowered to arithmetic": (
+        "gossamer_lower.math.helpers.statement_lowering:_MathLowerer._statement",
     ),
 }
 
