@@ -149,18 +149,20 @@ class Remote:
         self.contender = start.contender
         self.versions: dict[str, str] = {}
         self.process: Process | None = None
-        self.absent = self.lost = ""
+        self.failure_to_start: str | None = None
+        self.failure: str | None = None
 
     def started(self) -> Process:
         """Return the process. Raises `UnavailableError` if it cannot be started, which is tried once."""
-        if self.absent or self.lost:
-            raise UnavailableError(self.absent or self.lost)
+        for failure in (self.failure_to_start, self.failure):
+            if failure is not None:
+                raise UnavailableError(failure)
         if self.process is None:
             name, command = self.start.name, self.start.command()
             try:
                 self.process = Process(name, command, self.start.environment())
             except UnavailableError as error:
-                self.absent = str(error)
+                self.failure_to_start = str(error)
                 raise
             self.versions = self.process.ask("versions")["versions"]
         return self.process
@@ -171,7 +173,7 @@ class Remote:
         try:
             return process.ask(do, **request)
         except UnavailableError as error:
-            self.lost = str(error)
+            self.failure = str(error)
             self.close()
             raise
 
@@ -206,7 +208,7 @@ class Remote:
     def forget(self) -> None:
         """Free all cases."""
         # A process that was lost may start again: its cases are freed in any event.
-        self.lost = ""
+        self.failure = None
         if self.process is not None:
             self.ask("forget")
 

@@ -190,9 +190,9 @@ def codes_of_file(path: Path, kind: str) -> Iterator[str]:
             yield from ast.literal_eval(call.value).values()
         if not isinstance(call, ast.Call):
             continue
-        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        name = getattr(call.func, "attr", getattr(call.func, "id", None))
         prefix = ""
-        if kind != "Error" and name != kind:
+        if name is None or (kind != "Error" and name != kind):
             continue
         if name == "schedule_error":
             prefix = "schedule."

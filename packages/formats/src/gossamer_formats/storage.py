@@ -44,7 +44,7 @@ class Storage(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        return tuple(evaluate(size, self.sizes) for size in shape_of(self.description))
+        return evaluated_shape(self.description, self.sizes)
 
     @property
     def values(self) -> Array:
@@ -54,9 +54,18 @@ class Storage(NamedTuple):
 
 # As many as there are dtypes of numbers in both byte orders; others are errors.
 @lru_cache(maxsize=64)
-def native_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of a dtype, or "" if it is not in this machine's byte order."""
-    return dtype.name if dtype.isnative else ""
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype; a name with the byte order if that is not this machine's.
+
+    >>> dtype_name(np.dtype("float32")), dtype_name(np.dtype("float32").newbyteorder()) == "float32"
+    ('float32', False)
+    """
+    return dtype.name if dtype.isnative else dtype.str
+
+
+def evaluated_shape(description: FormatDescription, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the logical shape of a tensor with these sizes."""
+    return tuple(evaluate(size, sizes) for size in shape_of(description))
 
 
 @lru_cache(maxsize=KEPT_FORMATS)

@@ -47,19 +47,21 @@ def _array_element(arrays: Mapping[str, Array], buffer: str, position: int) -> i
 
 
 class Linear(NamedTuple):
-    """`factor * name + offset`; a constant has no name and the factor 0."""
+    """`factor * name + offset`; a constant has no name (None) and the factor 0."""
 
-    name: str
+    name: str | None
     factor: int
     offset: int
 
     def value(self, scalars: Scalars) -> int:
         """Return its value."""
-        return self.offset + self.factor * int(scalars[self.name]) if self.factor else self.offset
+        if self.name is None:
+            return self.offset
+        return self.offset + self.factor * int(scalars[self.name])
 
     def solve(self, value: int) -> int | None:
         """Return the value of the variable for which it has this value, or None."""
-        if not self.factor:
+        if self.name is None:
             return None
         # 4 * m + 4 == 10 has no integer solution.
         quotient, rest = divmod(value - self.offset, self.factor)
@@ -76,7 +78,7 @@ def to_linear(expr: Expr) -> Linear | None:
     form = affine_of(rewrite(expr, _without_widening))
     match list(form.terms.items()):
         case []:
-            return Linear("", 0, form.constant)
+            return Linear(None, 0, form.constant)
         case [(Var(name=name), factor)]:
             return Linear(name, factor, form.constant)
     return None

@@ -110,14 +110,14 @@ def extension_of(name: str, manager: pluggy.PluginManager, *, points: ExtensionP
     )
 
 
-def _items(name: str, hook: Callable[[], Sequence[Any]], *, of: Any) -> tuple[Any, ...]:
+def _items(name: str, hook: pluggy.HookCaller, *, of: Any) -> tuple[Any, ...]:
     """Return all objects that a hook registers, which are of this type."""
     items = tuple(item for result in hook() for item in result)
     for item in items:
         if not isinstance(item, of):
             raise PluginError(
                 "plugin.hook",
-                f"The hook {getattr(hook, 'name', '')} of the plugin '{name}' returned {item!r}; expected "
+                f"The hook {hook.name} of the plugin '{name}' returned {item!r}; expected "
                 f"objects of type '{of.__name__}'.",
             )
     return items
@@ -166,12 +166,12 @@ def _primitives_by_name(
     """Return the primitives of a plugin by their names in steps."""
     by_name: dict[str, Callable[..., Any]] = {}
     for primitive in primitives:
-        op = getattr(primitive, "op", "")
+        op = getattr(primitive, "op", None)
         if op in by_name:
             raise PluginError(
                 "plugin.primitive", f"The plugin '{name}' registers two primitives '{op}'."
             )
-        if op.rpartition(".")[0] != name:
+        if op is None or op.rpartition(".")[0] != name:
             raise PluginError(
                 "plugin.primitive",
                 f"The plugin '{name}' registers {primitive!r}, which is not a primitive of its own.",

@@ -135,9 +135,9 @@ class Registry:
                 raise duplicate_error(f"the extension '{first.name}'", (first, second))
         return own
 
-    def unattached_extensions(self) -> dict[EntryPoint, str]:
+    def unattached_extensions(self) -> dict[EntryPoint, str | None]:
         """Return the entry points of extensions whose backend is not installed, each with the name of an
-        installed backend that may be meant, or "".
+        installed backend that may be meant, or None.
 
         They are no error, since an extension may have an entry point for each of several backends.
         """
@@ -254,18 +254,18 @@ def _own_or_all(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, .
     return own or items
 
 
-def _similar(name: str, names: tuple[str, ...]) -> str:
-    """Return the one of these names that is most like another one, or "" if none is.
+def _similar(name: str, names: tuple[str, ...]) -> str | None:
+    """Return the one of these names that is most like another one; None if none is.
 
     >>> _similar("generic_cpu", ("generic-cpu", "toy")), _similar("cuda", ("generic-cpu",))
-    ('generic-cpu', '')
+    ('generic-cpu', None)
     """
     from difflib import get_close_matches  # only for a misspelt plugin
 
-    return next(iter(get_close_matches(name, names, n=1, cutoff=0.8)), "")
+    return next(iter(get_close_matches(name, names, n=1, cutoff=0.8)), None)
 
 
-def unattached_message(point: EntryPoint, similar: str) -> str:
+def unattached_message(point: EntryPoint, similar: str | None) -> str:
     """Return why an extension of a backend that is not installed is not used.
 
     >>> unattached_message(EntryPoint("generic_cpu.fast", "acme", "acme"), "generic-cpu")
@@ -273,7 +273,7 @@ def unattached_message(point: EntryPoint, similar: str) -> str:
 'generic-cpu'?"
     """
     backend = point.name.partition(".")[0]
-    hint = f" Did you mean '{similar}'?" if similar else ""
+    hint = f" Did you mean '{similar}'?" if similar is not None else ""
     return (
         f"The extension '{point.name}' of '{point.distribution}' is not used: there is no backend "
         f"'{backend}'.{hint}"

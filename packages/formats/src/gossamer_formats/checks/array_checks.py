@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_formats.storage import Array, native_name
+from gossamer_formats.storage import Array, dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
@@ -19,7 +19,7 @@ def require_vector(name: str, array: Array) -> None:
 
 def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
     """Raise a `FormatError` unless an array has one of the dtypes, in native byte order."""
-    if native_name(array.dtype) in allowed:
+    if dtype_name(array.dtype) in allowed:
         return
     raise FormatError(
         "format.dtype",

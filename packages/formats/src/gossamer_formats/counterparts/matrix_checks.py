@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import VALUE_DTYPES
-from gossamer_formats.storage import Array, native_name
+from gossamer_formats.storage import Array, dtype_name
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.counted import counted
 
@@ -58,7 +58,7 @@ def require_values(matrix: Any, *, dimensions: int, count: int) -> None:
 def matrix_values(values: Array, dtype: str | None) -> Array:
     """Return the values as a contiguous array, converted if a dtype is given; raises `FormatError`."""
     dtype_of_values = values.dtype
-    if dtype is None and native_name(dtype_of_values) not in VALUE_DTYPES:
+    if dtype is None and dtype_name(dtype_of_values) not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
             f"The matrix has values of dtype {dtype_of_values}; expected {' or '.join(VALUE_DTYPES)}.",

@@ -28,7 +28,7 @@ from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.registry.compiler import Compile
-from gossamer_formats.storage import Array, native_name
+from gossamer_formats.storage import Array, dtype_name
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index, index_var, mul, zero_of
 from gossamer_ir.nodes import Binary, Const, Expr, For, Load, Stmt, Store, Var
 
@@ -43,7 +43,7 @@ def segment_lengths(
     offsets_shape = (add(index_var("rows"), ONE),)
     # Two dimensions: each row has elements of its own, so that rows are counted in parallel.
     lengths_shape = (index_var("rows"), index_var("partitions"))
-    offsets_dtype, columns_dtype = native_name(offsets.dtype), native_name(columns.dtype)
+    offsets_dtype, columns_dtype = dtype_name(offsets.dtype), dtype_name(columns.dtype)
     _run(
         compile,
         [_count_segments(offsets_dtype, columns_dtype)],
@@ -93,13 +93,13 @@ def store_segments(
     """
     columns, values = matrix
     size = starts.size * width
-    column, value = (native_name(array.dtype) for array in matrix)
+    column, value = (dtype_name(array.dtype) for array in matrix)
     kinds = tuple(ArrayKind(dtype, is_zero=False) for dtype in (column, value, "int64"))
     found = StoredSegments(*new_arrays(kinds, size, size, size))
     slots = index(width) if width <= MAX_CONSTANT else index_var("width")
     count, segments = (index_var("count"),), (index_var("segments"),)
     stored = (mul(*segments, slots),)
-    of_start, of_length = (native_name(array.dtype) for array in (starts, lengths))
+    of_start, of_length = (dtype_name(array.dtype) for array in (starts, lengths))
     _run(
         compile,
         [_store_segments(slots, (of_start, of_length), (column, value))],

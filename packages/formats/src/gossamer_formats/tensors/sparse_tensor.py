@@ -31,7 +31,7 @@ from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
     Array,
     Storage,
-    native_name,
+    dtype_name,
     value_count,
     values_handle,
     with_value_dtype,
@@ -338,7 +338,7 @@ class SparseTensor(NotAnArray):
 
     def astype(self, dtype: Any) -> SparseTensor:
         """Return the tensor with its values converted to float32 or float64; index arrays are shared."""
-        dtype = native_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
+        dtype = dtype_name(np.dtype(dtype)) if isinstance(dtype, (type, np.dtype)) else dtype
         if dtype == self.description.buffer.dtype:
             return self
         require_value_dtype(dtype)

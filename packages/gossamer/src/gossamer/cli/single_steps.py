@@ -131,7 +131,7 @@ def _apply_step(module: Module, step: Step, *, verify_each: bool, target: str) -
         return apply_record(passes[step.op], module, arguments=step.args)
     primitives = extension.primitives if extension else {}
     if step.op not in PRIMITIVES and step.op not in primitives:
-        raise _unknown_step_error(step, "")
+        raise _unknown_step_error(step)
     # The plugin of the target is only loaded for steps that need it.
     intrinsics = plugin_of(parse_target(target)).intrinsics if "intrinsic" in step.args else ()
     return replay(module, (step,), intrinsics=intrinsics, primitives=primitives)
@@ -149,15 +149,16 @@ def _extension_of_step(step: Step, target: Target) -> Extension | None:
             return registry.extension(target.backend, point)
     if name not in registry.names():
         raise _unknown_step_error(
-            step, f": the plugin '{name}' is not installed for '{target.backend}'"
+            step, f"the plugin '{name}' is not installed for '{target.backend}'"
         )
     return registry.plugin(name).own
 
 
-def _unknown_step_error(step: Step, reason: str) -> ArgumentError:
+def _unknown_step_error(step: Step, reason: str | None = None) -> ArgumentError:
+    because = "" if reason is None else f": {reason}"
     return ArgumentError(
         "option.pass",
-        f"There is no pass or primitive '{step.op}'{reason}.",
+        f"There is no pass or primitive '{step.op}'{because}.",
         hint="gossamer opt --list shows them.",
     )
 

@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
     Node,
     Stmt,
     Store,
+    Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -115,9 +116,9 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
         if rest.constant or len(rest.terms) != 1:
             return False
         ((atom, factor),) = rest.terms.items()
-        name = next(iter(free_vars(atom)), "")
-        is_var = atom == build.index_var(name)
-        return is_var and factor == 1 and counts.get(name, self.count + 1) <= self.count
+        if not isinstance(atom, Var) or atom != build.index_var(atom.name) or factor != 1:
+            return False
+        return counts.get(atom.name, self.count + 1) <= self.count
 
 
 class _RemainderPeeler:

@@ -9,7 +9,7 @@ from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import least_of_sums, row_alignment
 from gossamer_schedule.rules.decisions.gather_tiling import tiles_of
-from gossamer_schedule.rules.decisions.packing import row_packing_verdict, thread_tiles
+from gossamer_schedule.rules.decisions.packing import row_packing_verdict
 from gossamer_schedule.rules.decisions.prefetching import (
     PREFETCH,
     prefetch_distance,
@@ -18,6 +18,7 @@ from gossamer_schedule.rules.decisions.prefetching import (
 from gossamer_schedule.rules.decisions.rows_in_lanes import row_group, rows_in_lanes
 from gossamer_schedule.rules.decisions.slice_lanes import slice_lanes
 from gossamer_schedule.rules.decisions.streaming import streaming_verdict
+from gossamer_schedule.rules.decisions.thread_tiles import thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import tile_loop
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 

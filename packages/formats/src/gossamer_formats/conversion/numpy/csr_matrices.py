@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.storage import Array, Storage, native_name
+from gossamer_formats.storage import Array, Storage, dtype_name
 from gossamer_ir.core.axis_kinds import indices_of
 
 
@@ -19,9 +19,9 @@ def csr_storage(shape: Sequence[int], arrays: Mapping[str, Any]) -> Storage:
         require_dtype(name, arrays[name], INDEX_DTYPES)
     require_dtype("data", arrays["data"], VALUE_DTYPES)
     description = csr(
-        native_name(arrays["data"].dtype),
-        indptr_dtype=native_name(arrays["indptr"].dtype),
-        indices_dtype=native_name(arrays["indices"].dtype),
+        dtype_name(arrays["data"].dtype),
+        indptr_dtype=dtype_name(arrays["indptr"].dtype),
+        indices_dtype=dtype_name(arrays["indices"].dtype),
         sorted=False,
         unique=False,
     )
@@ -55,8 +55,8 @@ def transposed_storage(storage: Storage) -> Storage:
     }
     described = csr(
         storage.description.buffer.dtype,
-        indptr_dtype=native_name(offsets.dtype),
-        indices_dtype=native_name(dtype),
+        indptr_dtype=dtype_name(offsets.dtype),
+        indices_dtype=dtype_name(dtype),
         sorted=True,
         unique=declared.unique,
     )

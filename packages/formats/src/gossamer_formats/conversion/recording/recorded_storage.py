@@ -14,8 +14,7 @@ from gossamer_formats.storage import (
     Storage,
     ancestors,
     axes_by_name,
-    evaluate,
-    shape_of,
+    evaluated_shape,
     values_handle,
 )
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, width_of
@@ -38,7 +37,7 @@ class RecordedStorage(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        return tuple(evaluate(size, self.sizes) for size in shape_of(self.description))
+        return evaluated_shape(self.description, self.sizes)
 
     @property
     def values(self) -> RecordedValue:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from gossamer_formats.storage import Array, native_name, values_handle, with_value_dtype
+from gossamer_formats.storage import Array, dtype_name, values_handle, with_value_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.nodes import FormatDescription, Load
 from gossamer_ir.traversal.rewrite import rewrite
@@ -33,11 +33,11 @@ def with_dtypes_of(
     """
 
     def chosen(handle: str, declared: str) -> str:
-        dtype = native_name(arrays[handle].dtype)
+        dtype = dtype_name(arrays[handle].dtype)
         return dtype if declared in WIDE and dtype in WIDE else declared
 
     described = _with_index_dtypes(description, chosen)
-    return with_value_dtype(described, native_name(arrays[values_handle(description)].dtype))
+    return with_value_dtype(described, dtype_name(arrays[values_handle(description)].dtype))
 
 
 @lru_cache(maxsize=16)

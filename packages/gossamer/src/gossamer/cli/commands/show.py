@@ -127,7 +127,7 @@ def _check_lines(module: Module, target: str, stats: Stats | None) -> str:
 def _check_text(check: BoundsCheck) -> str:
     from gossamer_ir.script import print_expr
 
-    loops = " > ".join(loop or "while" for loop in check.loops)
+    loops = " > ".join("while" if loop is None else loop for loop in check.loops)
     loop_path = f"{'inner loop' if check.is_inner else 'loop'} {loops}" if loops else "no loop"
     conditions = ", ".join(map(print_expr, check.conditions))
     return f"{check.function}, {loop_path}: {check.buffer} is guarded, not proved: {conditions}"

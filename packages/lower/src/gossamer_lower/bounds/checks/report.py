@@ -16,14 +16,14 @@ from gossamer_ir.traversal.walk import contains
 class BoundsCheck(msgspec.Struct, frozen=True):
     """An access of `buffer` that is not proved in bounds: the kernel stops unless `conditions` hold.
 
-    `loops` are the variables of the enclosing loops in `function`, outermost first ("" for a while loop).
+    `loops` are the variables of the enclosing loops in `function`, outermost first (None for a while loop).
     `is_inner`: the innermost of them contains no other loop.
     """
 
     function: str
     buffer: str
     conditions: tuple[Expr, ...]
-    loops: tuple[str, ...]
+    loops: tuple[str | None, ...]
     is_inner: bool
 
 
@@ -46,7 +46,7 @@ def bounds_checks_of(module: Module) -> tuple[BoundsCheck, ...]:
 
 
 def _bounds_checks_of(
-    body: tuple[Stmt, ...], function: str, loops: tuple[str, ...], *, is_inner: bool
+    body: tuple[Stmt, ...], function: str, loops: tuple[str | None, ...], *, is_inner: bool
 ) -> Iterator[BoundsCheck]:
     for stmt in body:
         if isinstance(stmt, CHECKING_STATEMENTS):
@@ -55,7 +55,7 @@ def _bounds_checks_of(
         around, innermost = loops, is_inner
         for inside in effects_of(stmt).bodies:
             if isinstance(stmt, LOOPS):
-                around = (*loops, *(variables_bound(stmt) or ("",)))
+                around = (*loops, *(variables_bound(stmt) or (None,)))
                 innermost = not contains(LOOPS, *inside.statements)
             yield from _bounds_checks_of(inside.statements, function, around, is_inner=innermost)
 

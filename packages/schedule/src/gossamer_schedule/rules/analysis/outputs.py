@@ -103,5 +103,4 @@ def assigned_store(iteration: Iteration) -> Store | None:
     store = iteration.body[0]
     if not isinstance(store, Store) or store.predicate is not None:
         return None
-    indices = tuple(getattr(index, "name", "") for index in store.indices)
-    return store if indices == iteration.vars else None
+    return store if store.indices == tuple(map(index_var, iteration.vars)) else None

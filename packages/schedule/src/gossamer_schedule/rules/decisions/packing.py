@@ -1,21 +1,17 @@
 """Packing of a dense operand: its rows are copied to aligned addresses before they are used.
 
 No load of the copy crosses a cache line, and the copy of a tile of features is contiguous. There are three
-ways to pack, each with a verdict here: all rows at once, a tile of features that all threads share, or a tile
-for each thread. `gossamer_ir.sizing` has the sizes and their limits.
+ways to pack: all rows at once, a tile of features that all threads share, or a tile for each thread. The
+verdict about the last one is in `thread_tiles`. `gossamer_ir.sizing` has the sizes and their limits.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.sizing.operand_copies import Packing, row_packing, shared_tile_packing
-from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_ir.support.byte_sizes import size_in_words
-from gossamer_ir.support.counted import counted
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.block_tile import RegisterTile
 from gossamer_schedule.rules.decisions.parallel_rows import grain
@@ -23,14 +19,7 @@ from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, u
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
-from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
-
-
-class ThreadTiles(NamedTuple):
-    """Tiles of the features of gathered rows, and whether each thread packs its tile of the operand."""
-
-    tiles: VectorTiles
-    packing: Verdict
+from gossamer_schedule.rules.steps.vector_loops import VectorTiles
 
 
 def row_packing_verdict(
@@ -38,7 +27,7 @@ def row_packing_verdict(
 ) -> Verdict:
     """Decide whether all rows that a loop gathers are packed at once."""
     if not gather.operand:
-        return _not_one_operand()
+        return not_one_operand()
     if stats is None:
         return unknown_size(gather.operand)
     found = row_packing(gather.row_bytes, hardware, stats)
@@ -54,7 +43,7 @@ def shared_tile_verdict(
     if tiles.tiles in (None, 0, 1):
         return pays_not("there are not several tiles of features")
     if not pattern.operand:
-        return _not_one_operand()
+        return not_one_operand()
     if stats is None:
         return unknown_size(pattern.operand)
     bits = max(8, DType.parse(pattern.dtype).bits)
@@ -63,45 +52,7 @@ def shared_tile_verdict(
     return _private_cache_verdict(found, pattern.operand)
 
 
-def thread_tiles(gather: Gather, hardware: HardwareParams, *, stats: Stats | None) -> ThreadTiles:
-    """Return the tiles of gathered rows that threads would pack, and whether that pays."""
-    vectors, lanes = packed_vectors(gather.dtype, hardware), hardware.lanes(gather.dtype)
-    tiles = tiles_holding(gather.features, vectors=vectors, lanes=lanes)
-    return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, hardware=hardware, stats=stats))
-
-
-def _thread_tile_verdict(
-    gather: Gather, tiles: VectorTiles, *, hardware: HardwareParams, stats: Stats | None
-) -> Verdict:
-    """Decide whether each thread packs the tile of features that it computes with."""
-    operand = gather.operand
-    if not operand:
-        return _not_one_operand()
-    if stats is None:
-        return unknown_size(operand)
-    found = thread_tile_packing(gather.features or 0, gather.dtype, hardware, stats)
-    size = size_in_words(found.operand)
-    match found.obstacle:
-        case None:
-            return pays(
-                f"{operand} has {size}, the copy of a tile {size_in_words(found.copy)}; each row of it is "
-                f"used {found.uses} times or more on average, from a cache nearer to the core"
-            )
-        case "partial tiles":
-            return pays_not("there are not several whole tiles of features")
-        case "idle cores":
-            cores = counted(hardware.cores, "core")
-            return pays_not(f"{counted(tiles.tiles or 0, 'tile')} would not keep {cores} busy")
-        case "small operand":
-            return pays_not(
-                f"{operand} has {size}, and rows of {stats.mean_row:.3g} elements pay for packing from "
-                f"{size_in_words(found.least)}"
-            )
-        case _:
-            return _refusal(found, operand, copy="the copy of a tile", cache="shared cache")
-
-
-def _not_one_operand() -> Verdict:
+def not_one_operand() -> Verdict:
     """Return the verdict against packing where several dense operands are read, or none."""
     return pays_not("there is not exactly one dense operand")
 
@@ -110,14 +61,14 @@ def _private_cache_verdict(found: Packing, operand: str) -> Verdict:
     """Return the verdict about a copy that would stay in the private cache, from which all rows of the matrix
     read it."""
     if not found.pays:
-        return _refusal(found, operand, copy="the copy", cache="private cache")
+        return packing_refusal(found, operand, copy="the copy", cache="private cache")
     return pays(
         f"each of its rows is used {found.uses} times or more on average, the copy of "
         f"{size_in_words(found.copy)} stays in the private cache, and no load of it crosses a cache line"
     )
 
 
-def _refusal(found: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
+def packing_refusal(found: Packing, operand: str, *, copy: str, cache: str) -> Verdict:
     """Return the verdict against packing an operand whose rows are used too rarely, or whose copy is too
     large for its part of a cache."""
     if found.obstacle == "few uses":

@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
-from gossamer_schedule.rules.decisions.packing import ThreadTiles, pack_operand
+from typing import NamedTuple
+
+from gossamer_ir.interchange.records import Stats
+from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
+from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_ir.support.counted import counted
+from gossamer_schedule.rules.analysis.gathers import Gather
+from gossamer_schedule.rules.decisions.packing import not_one_operand, pack_operand, packing_refusal
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
+from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
+
+
+class ThreadTiles(NamedTuple):
+    """Tiles of the features of gathered rows, and whether each thread packs its tile of the operand."""
+
+    tiles: VectorTiles
+    packing: Verdict
+
+
+def thread_tiles(gather: Gather, hardware: HardwareParams, *, stats: Stats | None) -> ThreadTiles:
+    """Return the tiles of gathered rows that threads would pack, and whether that pays."""
+    vectors, lanes = packed_vectors(gather.dtype, hardware), hardware.lanes(gather.dtype)
+    tiles = tiles_holding(gather.features, vectors=vectors, lanes=lanes)
+    return ThreadTiles(tiles, _thread_tile_verdict(gather, tiles, hardware=hardware, stats=stats))
+
+
+def _thread_tile_verdict(
+    gather: Gather, tiles: VectorTiles, *, hardware: HardwareParams, stats: Stats | None
+) -> Verdict:
+    """Decide whether each thread packs the tile of features that it computes with."""
+    operand = gather.operand
+    if not operand:
+        return not_one_operand()
+    if stats is None:
+        return unknown_size(operand)
+    found = thread_tile_packing(gather.features or 0, gather.dtype, hardware, stats)
+    size = size_in_words(found.operand)
+    match found.obstacle:
+        case None:
+            return pays(
+                f"{operand} has {size}, the copy of a tile {size_in_words(found.copy)}; each row of it is "
+                f"used {found.uses} times or more on average, from a cache nearer to the core"
+            )
+        case "partial tiles":
+            return pays_not("there are not several whole tiles of features")
+        case "idle cores":
+            cores = counted(hardware.cores, "core")
+            return pays_not(f"{counted(tiles.tiles or 0, 'tile')} would not keep {cores} busy")
+        case "small operand":
+            return pays_not(
+                f"{operand} has {size}, and rows of {stats.mean_row:.3g} elements pay for packing from "
+                f"{size_in_words(found.least)}"
+            )
+        case _:
+            return packing_refusal(found, operand, copy="the copy of a tile", cache="shared cache")
 
 
 def run_thread_tiles(

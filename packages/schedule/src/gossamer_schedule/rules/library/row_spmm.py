@@ -25,7 +25,6 @@ from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
-from gossamer_schedule.rules.decisions.packing import thread_tiles
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.partial_sums import (
     SumsForm,
@@ -37,7 +36,7 @@ from gossamer_schedule.rules.decisions.partial_sums import (
 from gossamer_schedule.rules.decisions.prefetching import prefetch_rows
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.streaming import store_around_caches, streaming_verdict
-from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles
+from gossamer_schedule.rules.decisions.thread_tiles import run_thread_tiles, thread_tiles
 from gossamer_schedule.rules.decisions.tile_loops import run_tiles
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction, row_reduction
