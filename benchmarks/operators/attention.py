@@ -14,7 +14,7 @@ from benchmarks.matrices import IN_CSR, MASKS
 from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
 from gossamer.comparison.baselines.attention import attention_bound, prepare_attention
-from gossamer.comparison.baselines.baseline import Bound
+from gossamer.comparison.baselines.baseline import RoundingBound
 
 
 class Attention(Problem):
@@ -54,7 +54,7 @@ class Attention(Problem):
         return prepare_attention(sparse.csr_array(matrix), *operands)()
 
     @cached_property
-    def bound(self) -> Bound:
+    def bound(self) -> RoundingBound:
         """The sums to which the rounding errors of scores, weights and products are relative, and their
         numbers of terms."""
         operands = [operand.astype(np.float64) for operand in self.operands]

@@ -202,7 +202,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     ),
     "Only these read memory, or read it under a condition; a new type fails the test of `READS`": (
         "gossamer_ir.analysis.bounded_reads:BoundedReads._is_proved",
-        "gossamer_ir.analysis.guarded_bodies:without_guard",
+        "gossamer_ir.analysis.conditional_bodies:split_condition",
         "gossamer_ir.traversal.access_types:READS",
         "gossamer_lower.axes.element_location:_parts_with_loads",
     ),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments.size_equations import Linear, evaluate_size, to_linear
+from gossamer_backend.arguments.size_equations import LinearSize, evaluate_size, to_linear
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, IfThenElse, Load, Var
@@ -18,22 +18,22 @@ def of(operation, lhs, rhs):
 
 
 EXPRESSIONS = {
-    "a constant": (index(-3), -3, Linear("", 0, -3)),
-    "a variable": (M, 2, Linear("m", 1, 0)),
-    "a widened variable": (Cast("int64", Var("m", "int32")), 2, Linear("m", 1, 0)),
+    "a constant": (index(-3), -3, LinearSize(None, 0, -3)),
+    "a variable": (M, 2, LinearSize("m", 1, 0)),
+    "a widened variable": (Cast("int64", Var("m", "int32")), 2, LinearSize("m", 1, 0)),
     "a widened sum": (
         Cast("int64", of("add", Var("m", "int32"), Const("int32", "1"))),
         3,
-        Linear("m", 1, 1),
+        LinearSize("m", 1, 1),
     ),
-    "a sum": (of("add", M, index(1)), 3, Linear("m", 1, 1)),
-    "a sum the other way round": (of("add", index(1), M), 3, Linear("m", 1, 1)),
-    "a difference": (of("sub", M, index(1)), 1, Linear("m", 1, -1)),
-    "a difference from": (of("sub", index(9), M), 7, Linear("m", -1, 9)),
-    "a product": (of("mul", of("add", M, index(1)), index(4)), 12, Linear("m", 4, 4)),
-    "a product with zero": (of("mul", M, index(0)), 0, Linear("", 0, 0)),
-    "a variable twice": (of("add", M, of("mul", M, index(2))), 6, Linear("m", 3, 0)),
-    "a variable that cancels out": (of("sub", of("add", M, N), N), 2, Linear("m", 1, 0)),
+    "a sum": (of("add", M, index(1)), 3, LinearSize("m", 1, 1)),
+    "a sum the other way round": (of("add", index(1), M), 3, LinearSize("m", 1, 1)),
+    "a difference": (of("sub", M, index(1)), 1, LinearSize("m", 1, -1)),
+    "a difference from": (of("sub", index(9), M), 7, LinearSize("m", -1, 9)),
+    "a product": (of("mul", of("add", M, index(1)), index(4)), 12, LinearSize("m", 4, 4)),
+    "a product with zero": (of("mul", M, index(0)), 0, LinearSize(None, 0, 0)),
+    "a variable twice": (of("add", M, of("mul", M, index(2))), 6, LinearSize("m", 3, 0)),
+    "a variable that cancels out": (of("sub", of("add", M, N), N), 2, LinearSize("m", 1, 0)),
     "two variables": (of("add", M, N), -5, None),
     "a product of variables": (of("mul", M, N), -14, None),
     "a floor": (of("floordiv", N, M), -4, None),
@@ -55,8 +55,8 @@ def test_expressions_have_their_value(expr, value, linear):
 
 
 def test_no_integer_solves_what_does_not_divide():
-    assert Linear("m", 4, 1).solve(13) == 3
-    assert Linear("m", 4, 1).solve(12) is None
+    assert LinearSize("m", 4, 1).solve(13) == 3
+    assert LinearSize("m", 4, 1).solve(12) is None
 
 
 @pytest.mark.parametrize("operation", ["floordiv", "floormod"])

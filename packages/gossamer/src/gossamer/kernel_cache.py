@@ -58,7 +58,7 @@ _kernels_by_code: WeakValueDictionary[tuple[object, ...], Kernel] = WeakValueDic
 """The loaded kernels by target, signature, checked buffers and code: requests with equal code share one."""
 
 
-class Built(msgspec.Struct, frozen=True):
+class BuiltKernel(msgspec.Struct, frozen=True):
     """A kernel, the duration of `build_kernel` in milliseconds, whether its code came from a cache, and its
     key in the cache."""
 
@@ -74,7 +74,7 @@ def build_kernel(
     target: str | Target = DEFAULT_TARGET,
     schedule: Schedule | None = None,
     stats: Stats | None = None,
-) -> Built:
+) -> BuiltKernel:
     """Compile a module of any stage for a target.
 
     Without `schedule`, the default rules choose one by the pattern of the computation and by `stats`.
@@ -99,7 +99,7 @@ def build_kernel(
         if kernel is None:
             kernel, is_cached = _kernel_of(module, schedule, backend, resolved, key=key)
             put_bounded(_kernels_by_key, key, kernel, limit=KEPT_KERNELS)
-    return Built(kernel, _milliseconds_since(start), is_cached, key)
+    return BuiltKernel(kernel, _milliseconds_since(start), is_cached, key)
 
 
 def build_named(
@@ -108,7 +108,7 @@ def build_named(
     *,
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
-) -> Built:
+) -> BuiltKernel:
     """Like `build_kernel`, for a program that `name` identifies. The program is only made if it is not cached
     under this name, for stats of the same class, for this machine and for these versions of all packages.
     """
@@ -128,7 +128,7 @@ def build_named(
         # Not moved to the end if it is there: the order is that of insertion, as for all entries.
         if key not in _kernels_by_key:
             put_bounded(_kernels_by_key, key, kernel, limit=KEPT_KERNELS)
-    return Built(kernel, _milliseconds_since(start), is_cached, key)
+    return BuiltKernel(kernel, _milliseconds_since(start), is_cached, key)
 
 
 def compile_artifact(

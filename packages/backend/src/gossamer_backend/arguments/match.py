@@ -16,7 +16,7 @@ from gossamer_backend.arguments.array_checks import (
 )
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.scalar_checks import require_size, required_scalar, scalar_limits
-from gossamer_backend.arguments.size_equations import Array, Linear, evaluate_size, to_linear
+from gossamer_backend.arguments.size_equations import Array, LinearSize, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.facts.fact_kinds import subject_of
@@ -40,7 +40,7 @@ class MatchedArguments(NamedTuple):
 class _BufferMatch(NamedTuple):
     param: BufferParam
     dtype: np.dtype[Any]
-    shape: tuple[tuple[Expr, Linear | None], ...]
+    shape: tuple[tuple[Expr, LinearSize | None], ...]
 
 
 class Arguments:
@@ -188,7 +188,9 @@ class Arguments:
             # dimensions.
             sizes = array.shape if array.ndim == len(row.shape) else (array.size,)
             for (_, linear), size in zip(row.shape, sizes, strict=False):
-                if linear is None or linear.name in numbers or len(sizes) != len(row.shape):
+                if linear is None or linear.name is None or linear.name in numbers:
+                    continue
+                if len(sizes) != len(row.shape):
                     continue
                 solution = linear.solve(size)
                 # A shape that fits no size is reported when the shapes are compared.

@@ -46,7 +46,7 @@ def _array_element(arrays: Mapping[str, Array], buffer: str, position: int) -> i
     return int(array.reshape(-1)[position])
 
 
-class Linear(NamedTuple):
+class LinearSize(NamedTuple):
     """`factor * name + offset`; a constant has no name (None) and the factor 0."""
 
     name: str | None
@@ -68,19 +68,19 @@ class Linear(NamedTuple):
         return None if rest else quotient
 
 
-def to_linear(expr: Expr) -> Linear | None:
+def to_linear(expr: Expr) -> LinearSize | None:
     """Return an expression as a linear form in at most one variable, or None.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> to_linear(mul(add(index_var("m"), index(1)), index(4)))
-    Linear(name='m', factor=4, offset=4)
+    LinearSize(name='m', factor=4, offset=4)
     """
     form = affine_of(rewrite(expr, _without_widening))
     match list(form.terms.items()):
         case []:
-            return Linear(None, 0, form.constant)
+            return LinearSize(None, 0, form.constant)
         case [(Var(name=name), factor)]:
-            return Linear(name, factor, form.constant)
+            return LinearSize(name, factor, form.constant)
     return None
 
 

@@ -22,12 +22,12 @@ from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.directory import (
     Directory,
     UnsafeDirectoryError,
+    disk_usage,
     open_directory,
     remove_directory,
-    space_of,
 )
 from gossamer_backend.cache.entry import EntryKind, pack_entry, unpack_entry
-from gossamer_backend.cache.eviction import COUNTER, make_room
+from gossamer_backend.cache.eviction import COUNTER, reserve_space
 from gossamer_backend.cache.safe_files import PARTIAL, read_own_file, replace_file
 from gossamer_backend.cache.settings import CACHE_DIR_VARIABLE, default_directory, default_limit
 from gossamer_ir.errors import ArgumentError
@@ -148,7 +148,7 @@ class ArtifactCache:
                 space = directory.space()
                 for name, status in directory.files():
                     entries += name.endswith(_SUFFIX)
-                    space += space_of(status)
+                    space += disk_usage(status)
         return CacheInfo(str(self.path), entries, space, self.limit)
 
     def clear(self) -> int:
@@ -224,7 +224,7 @@ class ArtifactCache:
 
     def _store(self, key: str, data: bytes) -> None:
         with open_directory(self.path, create=True) as directory:
-            if make_room(directory, len(data), suffix=_SUFFIX, limit=self.limit):
+            if reserve_space(directory, len(data), suffix=_SUFFIX, limit=self.limit):
                 replace_file(directory, key + _SUFFIX, data)
 
     def _warn(self, reason: str, *, cause: Cause) -> None:

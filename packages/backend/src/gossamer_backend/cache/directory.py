@@ -84,7 +84,7 @@ class Directory:
     def space(self) -> int:
         """Return the space that the list of files itself takes on disk, in bytes."""
         at = self.path if self.descriptor is None else self.descriptor
-        return space_of(os.stat(at))
+        return disk_usage(os.stat(at))
 
     def allocated(self, size: int) -> int:
         """Return the space that a file of this size is expected to take on disk, in bytes."""
@@ -131,7 +131,7 @@ def is_writable_by_others(status: os.stat_result) -> bool:
     return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-def space_of(status: os.stat_result) -> int:
+def disk_usage(status: os.stat_result) -> int:
     """Return the space of a file on disk in bytes: its blocks, and at least its size, since some file systems
     allocate blocks later."""
     blocks = getattr(status, "st_blocks", None)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import time
 
-from gossamer_backend.cache.directory import BLOCK_BYTES, Directory, space_of
+from gossamer_backend.cache.directory import BLOCK_BYTES, Directory, disk_usage
 from gossamer_backend.cache.safe_files import PARTIAL
 
 COUNTER = "written"
@@ -31,7 +31,7 @@ ABANDONED_AFTER = 3600.0
 """Seconds after which a temporary file is taken to be left by a killed writer."""
 
 
-def make_room(directory: Directory, length: int, *, suffix: str, limit: int) -> bool:
+def reserve_space(directory: Directory, length: int, *, suffix: str, limit: int) -> bool:
     """Count a file that is about to be written, and remove old entries when enough was written; return
     whether the file fits into the limit."""
     needed = directory.allocated(length)
@@ -58,10 +58,10 @@ def evict_entries(directory: Directory, *, suffix: str, size: int) -> None:
     total, entries = directory.space(), []
     for name, status in directory.files():
         if name.endswith(suffix):
-            entries.append((status.st_mtime_ns, name, space_of(status)))
+            entries.append((status.st_mtime_ns, name, disk_usage(status)))
         elif _is_abandoned(name, status, abandoned_before) and directory.remove(name):
             continue
-        total += space_of(status)
+        total += disk_usage(status)
     for _, name, space in sorted(entries):
         if total <= size:
             break

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from gossamer_ir.plugins.installed_distributions import (
     EntryPoint,
-    Installed,
+    InstalledDistribution,
     installed_distribution,
 )
 from gossamer_ir.support.typed_calls import typed
@@ -69,7 +69,7 @@ def _other_version(name: str) -> str | None:
         return None
 
 
-def _content_suffix(distribution: Installed, *, package: str) -> str:
+def _content_suffix(distribution: InstalledDistribution, *, package: str) -> str:
     """Return a suffix that differs between installations of one version; "" for one from an index (PEP
     610). `package` is the one that an editable installation is edited in."""
     origin = distribution.read("direct_url.json")

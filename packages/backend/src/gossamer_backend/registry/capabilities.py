@@ -100,7 +100,7 @@ def _for_capabilities(node: For) -> tuple[str, ...]:
     return tuple(word for word, is_needed in words if is_needed)
 
 
-class Needs(msgspec.Struct, frozen=True):
+class RequiredWords(msgspec.Struct, frozen=True):
     """The words that a type of node requires, besides those of its `dtype` and of the nodes in it."""
 
     words: tuple[str, ...] = ()
@@ -109,20 +109,20 @@ class Needs(msgspec.Struct, frozen=True):
     """The words that follow from the other fields of a node."""
 
 
-_NONE = Needs()
+_NONE = RequiredWords()
 
-CAPABILITIES: dict[type[Node], Needs] = {
-    Call: Needs(words_of=_of_call),
-    Search: Needs(("search",)),
-    VScale: Needs(("vectors.scalable",)),
-    Lanes: Needs(words_of=_of_lanes),
-    Atomic: Needs(("atomic",)),
-    While: Needs(("while",)),
-    For: Needs(words_of=_for_capabilities),
-    Prefetch: Needs(("prefetch",)),
-    Guard: Needs(("guard",)),
-    ParallelFor: Needs(("parallel",)),
-    Launch: Needs(("launch",)),
-    Buffer: Needs(words_of=_of_buffer),
+CAPABILITIES: dict[type[Node], RequiredWords] = {
+    Call: RequiredWords(words_of=_of_call),
+    Search: RequiredWords(("search",)),
+    VScale: RequiredWords(("vectors.scalable",)),
+    Lanes: RequiredWords(words_of=_of_lanes),
+    Atomic: RequiredWords(("atomic",)),
+    While: RequiredWords(("while",)),
+    For: RequiredWords(words_of=_for_capabilities),
+    Prefetch: RequiredWords(("prefetch",)),
+    Guard: RequiredWords(("guard",)),
+    ParallelFor: RequiredWords(("parallel",)),
+    Launch: RequiredWords(("launch",)),
+    Buffer: RequiredWords(words_of=_of_buffer),
 }
 """The types of nodes that not every backend compiles. Others require the words of their `dtype` only."""

@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
 
-class Declares(Protocol):
+class DeclaresCapabilities(Protocol):
     """The attributes of a backend that these checks use."""
 
     @property
@@ -20,7 +20,7 @@ class Declares(Protocol):
     def capabilities(self) -> frozenset[str]: ...
 
 
-def require_compilable(backend: Declares, module: Module, target: Target) -> None:
+def require_compilable(backend: DeclaresCapabilities, module: Module, target: Target) -> None:
     """Check that a backend can compile a module for a target; `Backend.compile` calls this first.
 
     Raises `ArgumentError` if the target is another backend's (`backend.target`) or the module is not flat
@@ -48,7 +48,7 @@ def require_compilable(backend: Declares, module: Module, target: Target) -> Non
     verify(module)
 
 
-def require_own_target(backend: Declares, target: Target) -> None:
+def require_own_target(backend: DeclaresCapabilities, target: Target) -> None:
     """Raise `ArgumentError` (`backend.target`) if the target is another backend's."""
     if target.backend != backend.name:
         raise ArgumentError(
@@ -56,7 +56,7 @@ def require_own_target(backend: Declares, target: Target) -> None:
         )
 
 
-def require_declared(backend: Declares, module: Module) -> None:
+def require_declared(backend: DeclaresCapabilities, module: Module) -> None:
     """Raise `PluginError` if the module needs a capability that the backend did not declare."""
     missing = required_capabilities(module) - backend.capabilities
     if missing:

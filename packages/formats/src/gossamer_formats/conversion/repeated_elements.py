@@ -11,14 +11,14 @@ from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments
 from gossamer_formats.conversion.kernels.statements import (
-    cell,
     compare,
-    either,
-    get_cell,
+    define_local,
     let,
+    load_local,
+    logical_or,
     select,
-    set_cell,
     store,
+    store_local,
 )
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.conversion.recording.array_scalars import first_of
@@ -109,21 +109,24 @@ def _loop(recorder: Recorder, ordered: RecordedStorage) -> ElementLoop:
 def _add(loop: ElementLoop, dimensions: int, dtype: str) -> list[Stmt]:
     """Return the kernel that lists an element, or adds it to the one before if that has its coordinates."""
     last = {f"LAST{each}": logical_variable(each) for each in range(dimensions)}
-    differs: list[Expr] = [compare("ne", each, get_cell(name)) for name, each in last.items()]
-    total = add(get_cell(_TOTAL), select(_IS_NEW, ONE, ZERO))
+    differs: list[Expr] = [compare("ne", each, load_local(name)) for name, each in last.items()]
+    total = add(load_local(_TOTAL), select(_IS_NEW, ONE, ZERO))
     sums = Binary("add", Load(_SUMS, (_AT,), dtype), loop.value)
     body: list[Stmt] = [
-        Let(_IS_NEW, reduce(either, differs)),
+        Let(_IS_NEW, reduce(logical_or, differs)),
         let(_AT.name, sub(total, ONE)),
-        set_cell(_TOTAL, add(_AT, ONE)),
+        store_local(_TOTAL, add(_AT, ONE)),
         # Not the sum with 0, which would not be -0.0 for -0.0.
         Store(_SUMS, (_AT,), Select(_IS_NEW, loop.value, sums)),
     ]
     for dimension, (name, each) in enumerate(last.items()):
-        body += [set_cell(name, each), store(_coordinates(dimension), _AT, each, COORDINATE_DTYPE)]
-    starts = [each for name in last for each in cell(name, index(-1))]
-    result = store("TOTALS", ZERO, get_cell(_TOTAL))
-    return [*starts, *cell(_TOTAL, ZERO), *loop.around(body), result]
+        body += [
+            store_local(name, each),
+            store(_coordinates(dimension), _AT, each, COORDINATE_DTYPE),
+        ]
+    starts = [each for name in last for each in define_local(name, index(-1))]
+    result = store("TOTALS", ZERO, load_local(_TOTAL))
+    return [*starts, *define_local(_TOTAL, ZERO), *loop.around(body), result]
 
 
 def _coordinates(dimension: int) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from gossamer_formats.conversion.kernels.loop_nest import (
     Tail,
-    around,
     depth_of_loops,
     hoisted,
     renamed,
     without_outer_loops,
+    wrap_in_nest,
 )
 from gossamer_formats.conversion.kernels.statements import (
     compare,
     let,
     loop,
-    set_cell,
+    store_local,
     when,
 )
 from gossamer_formats.conversion.kernels.vector_loop import vector_loop
@@ -26,31 +26,33 @@ NEST = (loop("i", ZERO, COUNT, []), let("x", add(ROW, ONE)), loop("j", ZERO, ind
 
 
 def test_a_statement_follows_the_loops_whose_variables_it_does_not_read():
-    (found,) = around(NEST, [set_cell("A", POSITION)], hoisted(NEST, [], set_cell("B", ELEMENT)))
+    (found,) = wrap_in_nest(
+        NEST, [store_local("A", POSITION)], hoisted(NEST, [], store_local("B", ELEMENT))
+    )
     _, inner, after = found.body
     assert isinstance(inner, For)
-    assert after == set_cell("B", add(ROW, ONE))
+    assert after == store_local("B", add(ROW, ONE))
 
 
 def test_a_statement_that_reads_no_variable_follows_the_nest():
-    tail = hoisted(NEST, [], set_cell("B", ZERO))
-    assert tail == Tail(set_cell("B", ZERO), 0)
-    assert around(NEST, [], tail)[-1] == tail.statement
+    tail = hoisted(NEST, [], store_local("B", ZERO))
+    assert tail == Tail(store_local("B", ZERO), 0)
+    assert wrap_in_nest(NEST, [], tail)[-1] == tail.statement
 
 
 def test_a_statement_stays_inside_where_a_condition_outside_of_the_loops_may_be_needed():
     nest = (when(compare("lt", ZERO, COUNT), []), *NEST)
-    assert hoisted(nest, [], set_cell("B", ELEMENT)) == Tail(
-        set_cell("B", ELEMENT), depth_of_loops(nest)
+    assert hoisted(nest, [], store_local("B", ELEMENT)) == Tail(
+        store_local("B", ELEMENT), depth_of_loops(nest)
     )
 
 
 def test_the_body_is_in_the_innermost_level():
     nest = (*NEST, when(compare("lt", POSITION, COUNT), []))
-    (outer,) = around(nest, [set_cell("A", POSITION)])
+    (outer,) = wrap_in_nest(nest, [store_local("A", POSITION)])
     condition = outer.body[1].body[0]
     assert isinstance(condition, If)
-    assert condition.then_body == (set_cell("A", POSITION),)
+    assert condition.then_body == (store_local("A", POSITION),)
 
 
 FIBERS = (
@@ -62,21 +64,21 @@ WHOLE = {"j": loop("j", ZERO, index_var("total"), [])}
 
 
 def test_a_body_that_needs_no_row_is_in_one_loop_over_all_slots():
-    assert without_outer_loops(FIBERS, [set_cell("A", POSITION)], WHOLE) == (WHOLE["j"],)
+    assert without_outer_loops(FIBERS, [store_local("A", POSITION)], WHOLE) == (WHOLE["j"],)
 
 
 def test_a_body_that_needs_the_row_is_in_both_loops():
-    assert without_outer_loops(FIBERS, [set_cell("A", add(ROW, ELEMENT))], WHOLE) == FIBERS
+    assert without_outer_loops(FIBERS, [store_local("A", add(ROW, ELEMENT))], WHOLE) == FIBERS
 
 
 def test_renamed_statements_bind_other_names():
-    (outer,) = renamed(around(FIBERS, [set_cell("A", ELEMENT)]), "_2")
+    (outer,) = renamed(wrap_in_nest(FIBERS, [store_local("A", ELEMENT)]), "_2")
     (inner,) = outer.body
     assert (outer.var, inner.var) == ("i_2", "j_2")
     assert inner.start == index_var("i_2")
     assert inner.body == (
         let("x_2", add(index_var("j_2"), ONE)),
-        set_cell("A", index_var("x_2")),
+        store_local("A", index_var("x_2")),
     )
 
 

@@ -16,7 +16,7 @@ from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
 from gossamer_ir.interchange.records import Step, Target
 from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
-from gossamer_ir.script.parser.modules import Parsed, parse_text
+from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.render import render
 from gossamer_ir.script.source import Source
 from gossamer_ir.verify import diagnostics, verify
@@ -163,7 +163,7 @@ def _unknown_step_error(step: Step, reason: str | None = None) -> ArgumentError:
     )
 
 
-def _caret_lines(module: Parsed, diagnostics: Iterable[Diagnostic]) -> str:
+def _caret_lines(module: ParsedModule, diagnostics: Iterable[Diagnostic]) -> str:
     """Return the lines of a text with carets below the places of diagnostics."""
     shown = [render(module, (one,)).partition("\n")[2] for one in diagnostics]
     return "\n".join(dict.fromkeys(filter(None, shown)))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.comparison.baselines import baseline_of
-from gossamer.comparison.baselines.baseline import Baseline, Bound
+from gossamer.comparison.baselines.baseline import Baseline, RoundingBound
 from gossamer.comparison.baselines.row_blocks import row_blocks
 from gossamer_formats import Array, SparseTensor, to_scipy
 
@@ -32,7 +32,7 @@ class ExpectedPart(NamedTuple):
 
     at: slice
     exact: Array
-    bound: Bound
+    bound: RoundingBound
 
 
 def compare_with_baseline(
@@ -91,7 +91,7 @@ def _expected_parts(
             )
 
 
-def _is_within(error: Array, bound: Bound, *, dtype: Any) -> bool:
+def _is_within(error: Array, bound: RoundingBound, *, dtype: Any) -> bool:
     magnitude, terms = bound
     with np.errstate(all="ignore"):
         allowed = float(dtype.eps) * (terms + 2) * magnitude + terms * float(dtype.tiny)

@@ -14,14 +14,14 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
-    from gossamer.kernel_cache import Built
+    from gossamer.kernel_cache import BuiltKernel
     from gossamer_backend import FactChecker
 
 MAX_KERNELS = 1024
 """The number of kernels that are kept in memory; others are found again by `build_named`."""
 
 _Key: TypeAlias = tuple[OperatorProgram, Variant, Stats | None, StoredFormat | None, str]
-_built: dict[_Key, Built] = {}
+_built: dict[_Key, BuiltKernel] = {}
 
 
 @cache
@@ -43,7 +43,7 @@ class KernelRequest(NamedTuple):
     format: StoredFormat | None = None
 
 
-def kernel_for(request: KernelRequest, *, target: str | Target | None = None) -> Built:
+def kernel_for(request: KernelRequest, *, target: str | Target | None = None) -> BuiltKernel:
     """Return the kernel of a request, with the schedule that rules choose."""
     program, variant, stats, format = request
     wanted = DEFAULT_TARGET if target is None else target

@@ -19,7 +19,7 @@ PORTION_PRODUCTS = 1 << 30
 """The number of products in a portion: 0.1 to 1 second of work."""
 
 
-def is_much_work(products: int) -> bool:
+def is_made_in_portions(products: int) -> bool:
     """Return whether a call that computes so many products is made in portions."""
     return products > PORTION_PRODUCTS
 
@@ -30,7 +30,7 @@ def portions_of(
     """Yield the arguments of a kernel that computes so many products: as they are, or, if that is much work
     and the matrix is in compressed rows, those for portions of the rows. Arrays with a value for each row or
     stored element are divided, the others are passed to each portion."""
-    if not is_much_work(products) or "indptr" not in arguments:
+    if not is_made_in_portions(products) or "indptr" not in arguments:
         yield arguments
         return
     indptr = arguments["indptr"]

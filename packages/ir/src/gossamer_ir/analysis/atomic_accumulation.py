@@ -81,7 +81,7 @@ def plain_update(node: Atomic) -> Store:
     return Store(node.buffer, node.indices, Binary(node.op, old, node.value))
 
 
-def shared_otherwise(loop: For) -> str | None:
+def buffer_shared_otherwise(loop: For) -> str | None:
     """Return a shared buffer of an annotated loop whose accesses are not all accumulations by one operator;
     None if there is none."""
     inside = tuple(statements(loop.body))

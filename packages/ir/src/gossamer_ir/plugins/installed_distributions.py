@@ -22,7 +22,7 @@ _SUFFIX = ".dist-info"
 _OLD_SUFFIX = ".egg-info"
 
 
-class Installed(msgspec.Struct, frozen=True):
+class InstalledDistribution(msgspec.Struct, frozen=True):
     """A distribution: its version, and the folder that describes it."""
 
     name: str
@@ -57,7 +57,7 @@ class EntryPoint(NamedTuple):
         return pkgutil.resolve_name(self.value.partition("[")[0].strip())
 
 
-def installed_distribution(name: str) -> Installed | None:
+def installed_distribution(name: str) -> InstalledDistribution | None:
     """Return the distribution of that name that comes first on `sys.path`, or None if it is not found.
 
     Source: "Recording installed projects" in the packaging specifications.
@@ -70,7 +70,7 @@ def installed_distribution(name: str) -> Installed | None:
     for directory in sys.path:
         version = _versions(directory, _modification_time(directory)).get(wanted)
         if version is not None:
-            return Installed(name, *version)
+            return InstalledDistribution(name, *version)
     return None
 
 
@@ -92,7 +92,7 @@ def installed_entry_points(group: str) -> tuple[EntryPoint, ...]:
     return tuple(sorted(point for points in found.values() for point in points))
 
 
-def entry_points(distribution: Installed, *, group: str) -> dict[str, str]:
+def entry_points(distribution: InstalledDistribution, *, group: str) -> dict[str, str]:
     """Return the object references of the entry points of a group, by name."""
     points: dict[str, str] = {}
     current = None
@@ -153,7 +153,7 @@ def _entry_points_in(
     normalized names of the distributions; also of distributions that have none, which hide later ones."""
     found = []
     for name, (version, folder) in _versions(directory, modified).items():
-        distribution = Installed(name, version, folder)
+        distribution = InstalledDistribution(name, version, folder)
         points = entry_points(distribution, group=group).items()
         found.append((name, tuple(EntryPoint(*point, distribution.name) for point in points)))
     return tuple(found)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from gossamer_ir.script.limits import MAX_INDENT
     from gossamer_ir.script.namespace import T
     from gossamer_ir.script.parse import parse_expr, parse_function, parse_module, parse_source
-    from gossamer_ir.script.parser.modules import Parsed
-    from gossamer_ir.script.print import Printed, print_expr, print_module, print_with_places
+    from gossamer_ir.script.parser.modules import ParsedModule
+    from gossamer_ir.script.print import PrintedModule, print_expr, print_module, print_with_places
 
 _HOMES = {
     "MAX_DEPTH": "gossamer_ir.core.limits",
     "MAX_INDENT": "gossamer_ir.script.limits",
-    "Parsed": "gossamer_ir.script.parser.modules",
-    "Printed": "gossamer_ir.script.print",
+    "ParsedModule": "gossamer_ir.script.parser.modules",
+    "PrintedModule": "gossamer_ir.script.print",
     "T": "gossamer_ir.script.namespace",
     "parse_expr": "gossamer_ir.script.parse",
     "parse_format": "gossamer_ir.script.formats",
@@ -38,8 +38,8 @@ _HOMES = {
 __all__ = [
     "MAX_DEPTH",
     "MAX_INDENT",
-    "Parsed",
-    "Printed",
+    "ParsedModule",
+    "PrintedModule",
     "T",
     "parse_expr",
     "parse_format",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Module
-from gossamer_ir.script.print import Printed, print_with_places
+from gossamer_ir.script.print import PrintedModule, print_with_places
 from gossamer_ir.script.render import nearest_span
 
 _MAX_LINES = 40
@@ -67,7 +67,7 @@ def caret_text(module: Module, place: Place) -> str:
     return "\n".join(shown)
 
 
-def _numbers(printed: Printed, place: Place, *, at: int) -> Iterable[int]:
+def _numbers(printed: PrintedModule, place: Place, *, at: int) -> Iterable[int]:
     """Return the numbers of the lines to show, in order, counted from 1."""
     whole = printed.spans[place[:2]]
     every = range(whole.line, whole.end_line + 1)

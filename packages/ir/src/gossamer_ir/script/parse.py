@@ -14,7 +14,7 @@ from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parser.arguments.call_arguments import call_name
 from gossamer_ir.script.parser.expressions.calls import CALL_PARSERS, METHOD_PARSERS
 from gossamer_ir.script.parser.expressions.expression_readers import expr
-from gossamer_ir.script.parser.modules import Parsed, parse_text
+from gossamer_ir.script.parser.modules import ParsedModule, parse_text
 from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.syntax import syntax_nodes
@@ -59,7 +59,7 @@ def parse_function(function: Callable[..., Any] | str) -> Module:
     return parse_source(function).module
 
 
-def parse_source(function: Callable[..., Any] | str) -> Parsed:
+def parse_source(function: Callable[..., Any] | str) -> ParsedModule:
     """Return the result of `parse_function` with its source and the positions of its nodes in it."""
     if isinstance(function, str):
         return parse_text(Source(function), captured={})

@@ -26,7 +26,7 @@ from gossamer_ir.script.source import Span
 from gossamer_ir.support.typed_calls import typed
 
 
-class Printed(msgspec.Struct, frozen=True):
+class PrintedModule(msgspec.Struct, frozen=True):
     """A text, and the span of each place of the module in it."""
 
     text: str
@@ -64,7 +64,7 @@ def print_module(module: Module) -> str:
     return print_with_places(module).text
 
 
-def print_with_places(module: Module) -> Printed:
+def print_with_places(module: Module) -> PrintedModule:
     """Return the script of a module, with the span of each place."""
     check_module_depth(module)
     w = Writer()
@@ -76,7 +76,7 @@ def print_with_places(module: Module) -> Printed:
             is_entry = len(module.functions) > 1 and function.name == module.entry
             w.end_line("@T.prim_func(entry=True)" if is_entry else "@T.prim_func")
             _write_function(w, module, function)
-    return Printed(w.text, w.spans)
+    return PrintedModule(w.text, w.spans)
 
 
 @typed

@@ -7,17 +7,17 @@ from typing import Any
 
 from gossamer_ir.errors import Diagnostic, Place
 from gossamer_ir.nodes import Module, Node
-from gossamer_ir.script.parser.modules import Parsed
+from gossamer_ir.script.parser.modules import ParsedModule
 from gossamer_ir.script.print import print_with_places
 from gossamer_ir.script.source import Source, Span
 from gossamer_ir.support.typed_calls import typed
 
 
 @typed
-def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
+def render(module: Module | ParsedModule, diagnostics: Iterable[Diagnostic]) -> str:
     """Return the message of each diagnostic, followed by the line of its place with carets.
 
-    The lines are those of the printed module or, for a `Parsed`, of the user's source. A place without
+    The lines are those of the printed module or, for a `ParsedModule`, of the user's source. A place without
     text of its own is shown at the nearest enclosing place with text.
 
     >>> from gossamer_ir.script import parse_module
@@ -36,7 +36,7 @@ def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
                 ^^^^^^^^^^^^^
     """
     spans: Mapping[Place, Span]
-    if isinstance(module, Parsed):
+    if isinstance(module, ParsedModule):
         source, spans = module.source, _source_spans(module)
     else:
         printed = print_with_places(module)
@@ -60,7 +60,7 @@ def nearest_span(spans: Mapping[Place, Span], place: Place) -> Span | None:
     return None
 
 
-def _source_spans(parsed: Parsed) -> Mapping[Place, Span]:
+def _source_spans(parsed: ParsedModule) -> Mapping[Place, Span]:
     spans: dict[Place, Span] = {}
     stack: list[tuple[Node, Place]] = [(parsed.module, ())]
     while stack:

@@ -80,7 +80,11 @@ def thread_tile_packing(
     )
     if rest or tiles < 2:
         return packing._replace(obstacle="partial tiles")
-    return packing if is_busy(tiles, hardware.cores) else packing._replace(obstacle="idle cores")
+    return (
+        packing
+        if keeps_cores_busy(tiles, hardware.cores)
+        else packing._replace(obstacle="idle cores")
+    )
 
 
 def least_operand(mean_row: float) -> float:
@@ -93,10 +97,10 @@ def least_operand(mean_row: float) -> float:
     return min(float(LARGE_OPERAND), shorter**2)
 
 
-def is_busy(tiles: int, cores: int) -> bool:
+def keeps_cores_busy(tiles: int, cores: int) -> bool:
     """Return whether most cores have a tile at any time.
 
-    >>> [is_busy(tiles, cores=4) for tiles in (2, 4, 5, 16, 17)]
+    >>> [keeps_cores_busy(tiles, cores=4) for tiles in (2, 4, 5, 16, 17)]
     [False, True, False, True, True]
     """
     rounds = -(-tiles // cores)

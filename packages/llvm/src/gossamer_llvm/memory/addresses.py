@@ -43,7 +43,7 @@ def emit_address(
     # The address without its constant offset may lie before the buffer, so it is not in bounds itself.
     is_certain &= distance == 0
     last = indices[-1] if indices else None
-    if isinstance(last, Ramp) and is_run(indices):
+    if isinstance(last, Ramp) and are_consecutive_lanes(indices):
         values = [*map(emitter.expr, indices[:-1]), emitter.expr(last.base)]
         _require_vector_dtype(emitter, last)
     else:
@@ -102,7 +102,7 @@ def _offset_address(
 def _is_gathered_row(emitter: FunctionEmitter, indices: tuple[Expr, ...]) -> bool:
     """Return whether an access is to consecutive elements of a row whose number is read from memory."""
     *outer, last = indices or (ZERO,)
-    if not outer or not isinstance(last, Ramp) or not is_run(indices):
+    if not outer or not isinstance(last, Ramp) or not are_consecutive_lanes(indices):
         return False
     is_read = collect(Load, *outer) or not emitter.loaded.isdisjoint(free_vars(*outer))
     return bool(is_read) and dtype_of(last.base) == "int64"
@@ -148,7 +148,7 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     the rest is shared between accesses.
     """
     *outer, last = indices or (ZERO,)
-    first = last.base if isinstance(last, Ramp) and is_run(indices) else last
+    first = last.base if isinstance(last, Ramp) and are_consecutive_lanes(indices) else last
     # Narrower indices may wrap before they are widened, so a constant cannot be taken out.
     if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
         return indices, 0
@@ -162,7 +162,7 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     return (*outer, rest), form.constant
 
 
-def is_run(indices: tuple[Expr, ...]) -> bool:
+def are_consecutive_lanes(indices: tuple[Expr, ...]) -> bool:
     """Return whether the lanes of an access are consecutive elements."""
     *outer, last = indices
     is_by_one = isinstance(last, Ramp) and integer_value(last.stride) == 1

@@ -10,7 +10,11 @@ from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Expr, Load
 from gossamer_ir.traversal.walk import collect
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
-from gossamer_llvm.memory.addresses import emit_address, is_run, without_unit_dimensions
+from gossamer_llvm.memory.addresses import (
+    are_consecutive_lanes,
+    emit_address,
+    without_unit_dimensions,
+)
 
 
 def load_indices_in_pairs(emitter: FunctionEmitter, indices: Iterable[Expr]) -> None:
@@ -36,7 +40,7 @@ def _is_in_pairs(emitter: FunctionEmitter, load: Load) -> bool:
         and load.predicate is None
         and load.buffer in emitter.unchanging
         and not location.private_elements
-        and is_run(without_unit_dimensions(location, load.indices))
+        and are_consecutive_lanes(without_unit_dimensions(location, load.indices))
     )
 
 

@@ -53,7 +53,7 @@ from gossamer_lower.blocks.helpers.conflicting_inits import (
     position_of_init,
 )
 from gossamer_lower.blocks.helpers.inline_lets import inline_lets
-from gossamer_lower.blocks.helpers.marked_inits import Marks, require_markable
+from gossamer_lower.blocks.helpers.marked_inits import InitMarks, require_markable
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import map_statements, with_bodies, with_body
 
@@ -101,7 +101,7 @@ class _BlockLowerer:
         self._function = function
         self._namer = namer_of(function)
         self._init_positions: dict[str, InitPosition] = {}
-        self._marks: dict[str, Marks] = {}
+        self._marks: dict[str, InitMarks] = {}
         self._units: dict[str, Expr] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -162,7 +162,7 @@ class _BlockLowerer:
                 before += self._marks[block.name].cleared(names)
         return tuple(before), loop
 
-    def _marks_of(self, loop: For, block: Block, position: InitPosition) -> Marks:
+    def _marks_of(self, loop: For, block: Block, position: InitPosition) -> InitMarks:
         shapes = {
             buffer.name: tuple(resolve(extent, self._units) for extent in buffer.shape)
             for buffer in all_buffers(self._function)
@@ -171,7 +171,7 @@ class _BlockLowerer:
         repeating = {name: at.repeating for name, at in position.marked.items()}
         around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
         require_markable(block, shapes, repeating, around, function=self._function)
-        return Marks(block, shapes, repeating, self._namer)
+        return InitMarks(block, shapes, repeating, self._namer)
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {iterator.var: iterator.value for iterator in block.iters}

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.guarded_bodies import without_guard
+from gossamer_ir.analysis.conditional_bodies import split_condition
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
 from gossamer_ir.core.conditions import conjunction
@@ -272,10 +272,10 @@ def _without_common_guard(
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], Expr | None]:
     """Return the init and the body of a block without the condition under which all of both runs, and the
     condition, if it may become part of the predicate; else both as they are, and None."""
-    plain, guard = without_guard(body)
+    plain, guard = split_condition(body)
     if not init:
         return init, plain, guard
-    initializing, same = without_guard(init)
+    initializing, same = split_condition(init)
     reduced = {item.var for item in iters if item.kind == "R"}
     # A predicate that depends on reduction iterators does not apply to the init.
     if guard is None or guard != same or free_vars(guard) & reduced:

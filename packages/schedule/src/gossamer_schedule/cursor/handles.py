@@ -10,7 +10,7 @@ from gossamer_schedule.errors import listing, quoted, schedule_error
 from gossamer_schedule.result import Result
 
 
-class Handle(str):
+class StatementHandle(str):
     """The name of a loop, block, iteration or iteration variable in a module of a schedule.
 
     In a later step, the handle refers to the statements that replace its own: `split` forwards a loop to the
@@ -20,7 +20,7 @@ class Handle(str):
     __slots__ = ("module",)
     module: Module
 
-    def __new__(cls, name: str, *, module: Module) -> Handle:
+    def __new__(cls, name: str, *, module: Module) -> StatementHandle:
         handle = super().__new__(cls, name)
         handle.module = module
         return handle
@@ -30,7 +30,9 @@ class Handle(str):
         return str, (str(self),)
 
 
-def forwarded_names(handle: Handle, given: Module, results: Sequence[Result]) -> tuple[str, ...]:
+def forwarded_names(
+    handle: StatementHandle, given: Module, results: Sequence[Result]
+) -> tuple[str, ...]:
     """Return the names that a handle stands for after all steps, none if the statement no longer exists.
 
     Raises `ScheduleError`: `schedule.handle.foreign`.
@@ -47,7 +49,9 @@ def forwarded_names(handle: Handle, given: Module, results: Sequence[Result]) ->
     return names
 
 
-def _results_after(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence[Result]:
+def _results_after(
+    handle: StatementHandle, given: Module, results: Sequence[Result]
+) -> Sequence[Result]:
     """Return the steps after the one whose module the handle was made for."""
     for count in range(len(results), 0, -1):
         if results[count - 1].module is handle.module:
@@ -78,7 +82,7 @@ def loop_names(module: Module) -> frozenset[str]:
     return frozenset(node.var for node in statements if isinstance(node, For))
 
 
-def current_name(handle: Handle, given: Module, results: Sequence[Result]) -> str:
+def current_name(handle: StatementHandle, given: Module, results: Sequence[Result]) -> str:
     """Return the one name that a handle stands for.
 
     Raises `ScheduleError`: `schedule.handle.invalidated`, `schedule.handle.ambiguous`,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_otherwise
+from gossamer_ir.analysis.atomic_accumulation import buffer_shared_otherwise, is_atomic
 from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.cursor.cursor_at import addressable_statements_of
@@ -43,7 +43,7 @@ def require_no_private_copies(changed: Module, module: Module, name: str) -> Non
 
 def _require_accumulating(loop: For, name: str) -> None:
     """Require that a loop with atomic updates only accumulates into the buffers that its iterations share."""
-    buffer = shared_otherwise(loop)
+    buffer = buffer_shared_otherwise(loop)
     if buffer is not None:
         raise schedule_error(
             f"{name}.shared",

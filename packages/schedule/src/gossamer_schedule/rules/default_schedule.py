@@ -6,7 +6,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.typed_calls import typed
-from gossamer_schedule.rules.canonical.forms import Form, forms_of
+from gossamer_schedule.rules.canonical.forms import ProgramForm, forms_of
 from gossamer_schedule.rules.first_match import first_match
 from gossamer_schedule.rules.ordered_rules import ITERATION_RULES, RULES, SIBLING_RULES
 from gossamer_schedule.rules.schedule_rule import RuleContext
@@ -73,7 +73,7 @@ def apply_rule(
     """
     rules = [rule for rule in RULES if rule.name == name]
     if rules:
-        found = first_match(rules, [Form(module)], target, _context(stats))
+        found = first_match(rules, [ProgramForm(module)], target, _context(stats))
         return None if found is None else found.report
     raise ArgumentError(
         "rule.name",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Target
-from gossamer_schedule.rules.canonical.forms import Form
+from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, RuleRecord
 
 
@@ -14,7 +14,7 @@ class FoundMatch(NamedTuple):
     """The match of a rule, and the form of the program that it matches."""
 
     rule: RuleRecord
-    form: Form
+    form: ProgramForm
     match: PatternMatch
 
     @property
@@ -29,7 +29,7 @@ class FoundMatch(NamedTuple):
 
 
 def first_match(
-    rules: Iterable[RuleRecord], forms: Iterable[Form], target: Target, context: RuleContext
+    rules: Iterable[RuleRecord], forms: Iterable[ProgramForm], target: Target, context: RuleContext
 ) -> FoundMatch | None:
     """Return the match of the first rule that matches the first form that any rule matches; None if there is
     none. The rules are iterated over again for each form, and only up to the one that matches."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 from gossamer_ir.interchange.records import Schedule, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
-from gossamer_schedule.cursor.handles import Handle, current_name
+from gossamer_schedule.cursor.handles import StatementHandle, current_name
 from gossamer_schedule.result import Result
 from gossamer_schedule.trace.codec import LOWERINGS
 
@@ -53,7 +53,7 @@ class AppliedSteps:
         return Schedule(**traces)
 
     @property
-    def names(self) -> tuple[Handle, ...]:
+    def names(self) -> tuple[StatementHandle, ...]:
         """The names that the last step made or moved."""
         return self.handles(self.results[-1].names if self.results else ())
 
@@ -78,13 +78,13 @@ class AppliedSteps:
         other.results, other._conflicts = [*self.results], [*self._conflicts]
         return other
 
-    def handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
+    def handles(self, names: tuple[str, ...]) -> tuple[StatementHandle, ...]:
         """Return handles of names in the module after all steps."""
-        return tuple(Handle(name, module=self.module) for name in names)
+        return tuple(StatementHandle(name, module=self.module) for name in names)
 
     def with_current_names(self, value: Any) -> Any:
         """Return an argument with its handles replaced by the names that their statements have now."""
-        if isinstance(value, Handle):
+        if isinstance(value, StatementHandle):
             return current_name(value, self.program, self.results)
         if isinstance(value, tuple):
             return tuple(map(self.with_current_names, value))

@@ -39,7 +39,7 @@ class ThreadChecks(Checks):
                 if not same_bytes(call(kernel, case), wanted):
                     wrong.append(case.name)
 
-        at_once(work)
+        run_in_threads(work)
         require(not wrong, f"Called by two threads at once, it computes something else: {wrong}.")
 
     def test_the_number_of_threads_changes_nothing(self, parallel: str, target: str) -> None:
@@ -76,11 +76,11 @@ class ThreadChecks(Checks):
                 if fingerprint(self.compiled(program, target)) != wanted[program.name]:
                     wrong.append(program.name)
 
-        at_once(work)
+        run_in_threads(work)
         require(not wrong, f"Compiled by two threads at once, these differ: {wrong}.")
 
 
-def at_once(work: Callable[[], None]) -> None:
+def run_in_threads(work: Callable[[], None]) -> None:
     """Run a function in several threads that start together; re-raise an error of any of them."""
     start = threading.Barrier(THREADS)
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from gossamer_generic_cpu.parallel.native_code import (
     function_address,
-    keep_for_ever,
     load_with_structure,
+    make_immortal,
     read_llvm_file,
 )
 
@@ -57,7 +57,7 @@ class Interruption:
         text = read_llvm_file("interruption.ll")
         self.address, self._library = load_with_structure(text, INTERRUPTION_SYMBOL, self._state)
         # A kernel may ask until the process ends.
-        keep_for_ever(self)
+        make_immortal(self)
 
     def find_main_thread(self) -> None:
         """Find the main thread again: in a forked child, it is the one that has forked."""

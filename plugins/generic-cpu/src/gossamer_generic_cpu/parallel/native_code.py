@@ -45,7 +45,7 @@ def load_with_structure(text: str, symbol: str, structure: ctypes.Structure) -> 
     return load_object(before + address + after, symbol)
 
 
-def keep_for_ever(value: object) -> None:
+def make_immortal(value: object) -> None:
     """Keep an object from being freed, even when the interpreter ends."""
     pythonapi: Any = ctypes.pythonapi
     pythonapi.Py_IncRef(ctypes.py_object(value))

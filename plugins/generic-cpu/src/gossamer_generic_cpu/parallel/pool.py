@@ -20,8 +20,8 @@ from functools import cache
 from gossamer_backend.plugin_api import available_cpus, compiling
 from gossamer_generic_cpu.parallel.native_code import (
     function_address,
-    keep_for_ever,
     load_with_structure,
+    make_immortal,
     read_llvm_file,
 )
 from gossamer_generic_cpu.target.architecture import architecture
@@ -91,7 +91,7 @@ class Pool:
         text = _PAUSES[architecture()] + read_llvm_file("pool.ll")
         self.address, self._library = load_with_structure(text, SYMBOL, self._configuration)
         # Threads of the pool run the code until the process ends.
-        keep_for_ever(self)
+        make_immortal(self)
 
     def set_cpus(self, count: int) -> None:
         """Let threads spin only in regions with at most this many threads, and never on one CPU."""

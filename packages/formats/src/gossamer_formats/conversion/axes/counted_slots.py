@@ -13,14 +13,14 @@ from gossamer_formats.conversion.axes.tables import require_table
 from gossamer_formats.conversion.axes.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.loop_nest import renamed
 from gossamer_formats.conversion.kernels.statements import (
-    cell,
-    get_cell,
+    define_local,
     increment,
     let,
     load,
+    load_local,
     loop,
-    set_cell,
     store,
+    store_local,
 )
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import ONE, ZERO, add, index_var
@@ -73,7 +73,7 @@ def _prefix_sums(axis: str, fibers: Expr, dtype: str) -> list[Stmt]:
     after = add(fiber, ONE)
     body: list[Stmt] = [
         let(count.name, load(next_slots, after, dtype)),
-        store(next_slots, after, get_cell(total), dtype),
-        set_cell(total, add(get_cell(total), count)),
+        store(next_slots, after, load_local(total), dtype),
+        store_local(total, add(load_local(total), count)),
     ]
-    return [*cell(total, ZERO), loop(fiber.name, ZERO, fibers, body)]
+    return [*define_local(total, ZERO), loop(fiber.name, ZERO, fibers, body)]

@@ -17,14 +17,14 @@ from gossamer_formats.conversion.axes.target_axes import (
 )
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.statements import (
-    cell,
     compare,
-    get_cell,
+    define_local,
     increment,
     let,
+    load_local,
     select,
-    set_cell,
     store,
+    store_local,
 )
 from gossamer_formats.conversion.recording.array_scalars import (
     has_flag,
@@ -118,7 +118,7 @@ def _counted_and_checked(
     is_after = compare("gt", coordinate, Load("LAST", (fiber,), "int64"))
     statements: list[Stmt] = [
         let(fiber.name, parent.slot),
-        set_cell("UNSORTED", select(is_after, get_cell("UNSORTED"), ONE)),
+        store_local("UNSORTED", select(is_after, load_local("UNSORTED"), ONE)),
         store("LAST", fiber, coordinate),
         increment("COUNT", fiber, "int32"),
     ]
@@ -130,8 +130,8 @@ def _counted_and_checked(
             "LAST": ArrayArgument(lasts, "int64", (size.expr,)),
             "FLAG": ArrayArgument(flag, "uint8", (ONE,)),
         },
-        before=cell("UNSORTED", ZERO),
-        after=[store("FLAG", ZERO, get_cell("UNSORTED"), "uint8")],
+        before=define_local("UNSORTED", ZERO),
+        after=[store("FLAG", ZERO, load_local("UNSORTED"), "uint8")],
     )
     if recorder.decide(has_flag, flag):
         raise NotDirectError("elements are not sorted", needs_order=True)

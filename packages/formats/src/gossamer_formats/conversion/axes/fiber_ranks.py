@@ -10,14 +10,14 @@ from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementB
 from gossamer_formats.conversion.axes.marked_fibers import MarkedFibers
 from gossamer_formats.conversion.axes.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.statements import (
-    cell,
     compare,
-    get_cell,
+    define_local,
     let,
     load,
+    load_local,
     loop,
-    set_cell,
     store,
+    store_local,
     when,
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
@@ -61,11 +61,11 @@ def rank_in_fiber(
     statements = (
         let(fiber.name, parent.slot),
         let(first.name, load(f"STARTS_{name}", fiber, "int32")),
-        when(compare("ne", fiber, get_cell(last)), [set_cell(last, fiber), set_ranks]),
+        when(compare("ne", fiber, load_local(last)), [store_local(last, fiber), set_ranks]),
         let(rank.name, load(f"RANK_{name}", coordinate_along(target_axes, axis.name), "int32")),
     )
     return FiberRank(
-        rank, first, ElementBindings(statements=statements, starts=cell(last, index(-1)))
+        rank, first, ElementBindings(statements=statements, starts=define_local(last, index(-1)))
     )
 
 

@@ -33,14 +33,14 @@ from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
 from gossamer_formats.conversion.kernels.statements import (
-    cell,
-    get_cell,
+    define_local,
     increment,
     let,
     load,
+    load_local,
     loop,
-    set_cell,
     store,
+    store_local,
 )
 from gossamer_formats.conversion.recording.array_scalars import first_of
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
@@ -127,15 +127,15 @@ def _gathered(target_axes: TargetAxes, axis: Axis, parent: AxisSlot) -> dict[str
 def _marking(fibers: Expr) -> list[Stmt]:
     """Return the kernel that lists the distinct coordinates of each fiber."""
     body = [
-        set_cell("BEGIN", get_cell("TOTAL")),
+        store_local("BEGIN", load_local("TOTAL")),
         _over_elements(mark_coordinate(_coordinate(), lists_slots=False)),
-        store_end(_FIBER, get_cell("TOTAL"), "int32"),
+        store_end(_FIBER, load_local("TOTAL"), "int32"),
     ]
     return [
-        *cell("TOTAL", ZERO),
-        *cell("BEGIN", ZERO),
+        *define_local("TOTAL", ZERO),
+        *define_local("BEGIN", ZERO),
         loop(_FIBER.name, ZERO, fibers, body),
-        store("TOTALS", ZERO, get_cell("TOTAL")),
+        store("TOTALS", ZERO, load_local("TOTAL")),
     ]
 
 

@@ -31,15 +31,15 @@ from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import hoisted
 from gossamer_formats.conversion.kernels.sort_fibers import sort_fibers
 from gossamer_formats.conversion.kernels.statements import (
-    both,
-    cell,
     compare,
-    get_cell,
+    define_local,
     let,
     load,
+    load_local,
+    logical_and,
     select,
-    set_cell,
     store,
+    store_local,
 )
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
 from gossamer_formats.conversion.recording.array_scalars import (
@@ -150,7 +150,7 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     if lists.slots is not None:
         arguments["SLOTS"] = lists.slots
     are_together = _are_together(target_axes, axis)
-    end = store_end(parent.slot, get_cell("TOTAL"), "int32")
+    end = store_end(parent.slot, load_local("TOTAL"), "int32")
     statements = [
         *_begin_fiber(parent, may_go_back=not are_together),
         *mark_coordinate(
@@ -163,30 +163,30 @@ def _run_marking(target_axes: TargetAxes, axis: Axis, *, parent: AxisSlot, lists
     else:
         statements.append(end)
     results = ("TOTAL", "BACKWARDS", "AGAIN")
-    found = [store("TOTALS", index(at), get_cell(name)) for at, name in enumerate(results)]
-    before = [each for name in (*results, "LAST", "BEGIN") for each in cell(name, ZERO)]
+    found = [store("TOTALS", index(at), load_local(name)) for at, name in enumerate(results)]
+    before = [each for name in (*results, "LAST", "BEGIN") for each in define_local(name, ZERO)]
     run_query(target_axes, statements, arguments, before=before, after=found, tail=tail)
 
 
 def _begin_fiber(parent: AxisSlot, *, may_go_back: bool) -> list[Stmt]:
     """Return the statements that notice another fiber, whether it is less than the one before, and whether
     it has elements that are not together with this one."""
-    fiber, last = index_var("g_"), get_cell("LAST")
+    fiber, last = index_var("g_"), load_local("LAST")
     is_other = compare("ne", fiber, last)
-    begin = select(is_other, get_cell("TOTAL"), get_cell("BEGIN"))
-    goes_back = select(compare("lt", fiber, last), ONE, get_cell("BACKWARDS"))
+    begin = select(is_other, load_local("TOTAL"), load_local("BEGIN"))
+    goes_back = select(compare("lt", fiber, last), ONE, load_local("BACKWARDS"))
     has_elements = compare("gt", load(ENDS, add(fiber, ONE), "int32"), ZERO)
-    is_begun_again = select(both(is_other, has_elements), ONE, get_cell("AGAIN"))
+    is_begun_again = select(logical_and(is_other, has_elements), ONE, load_local("AGAIN"))
     notices = [
-        set_cell("BACKWARDS", goes_back),
-        set_cell("AGAIN", is_begun_again),
+        store_local("BACKWARDS", goes_back),
+        store_local("AGAIN", is_begun_again),
         store("BEGINS", fiber, begin, "int32"),
     ]
     return [
         let(fiber.name, parent.slot),
         *(notices if may_go_back else []),
-        set_cell("BEGIN", begin),
-        set_cell("LAST", fiber),
+        store_local("BEGIN", begin),
+        store_local("LAST", fiber),
     ]
 
 
@@ -194,15 +194,15 @@ def mark_coordinate(coordinate: Expr, *, lists_slots: bool) -> list[Stmt]:
     """Return the statements that list a coordinate unless it is marked in its fiber, which begins at slot
     `BEGIN`: its mark is the slot after its own."""
     found, end, mark, slot = (index_var(name) for name in ("c_", "k_", "m_", "s_"))
-    is_marked = compare("gt", mark, get_cell("BEGIN"))
+    is_marked = compare("gt", mark, load_local("BEGIN"))
     statements: list[Stmt] = [
         let(found.name, coordinate),
         # A coordinate that is marked already is stored at the end, and overwritten by the next.
-        let(end.name, get_cell("TOTAL")),
+        let(end.name, load_local("TOTAL")),
         store("LISTED", end, found, "int32"),
         let(mark.name, load("MARK", found, "int32")),
         let(slot.name, select(is_marked, sub(mark, ONE), end)),
-        set_cell("TOTAL", add(end, select(is_marked, ZERO, ONE))),
+        store_local("TOTAL", add(end, select(is_marked, ZERO, ONE))),
         store("MARK", found, add(slot, ONE), "int32"),
     ]
     if lists_slots:

@@ -41,7 +41,7 @@ def depth_of_loops(nest: Sequence[Stmt]) -> int:
     return sum(map(is_level, nest))
 
 
-def around(
+def wrap_in_nest(
     nest: Sequence[Stmt], body: Sequence[Stmt], tail: Tail | None = None
 ) -> tuple[Stmt, ...]:
     """Return the nest with a body in the innermost level.
@@ -49,7 +49,7 @@ def around(
     >>> from gossamer_ir.core.build import ZERO, index_var
     >>> from gossamer_formats.conversion.kernels.statements import let, loop
     >>> n, i = index_var("n"), index_var("i")
-    >>> (found,) = around([loop("i", ZERO, n, []), let("x", i)], [let("y", i)])
+    >>> (found,) = wrap_in_nest([loop("i", ZERO, n, []), let("x", i)], [let("y", i)])
     >>> [statement.var.name for statement in found.body]
     ['x', 'y']
     """

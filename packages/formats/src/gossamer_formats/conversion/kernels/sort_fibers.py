@@ -7,18 +7,18 @@ import numpy as np
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
-    both,
-    cell,
     compare,
-    either,
-    get_cell,
+    define_local,
     let,
     load,
+    load_local,
+    logical_and,
+    logical_or,
     loop,
     offsets_facts,
     operation,
     select,
-    set_cell,
+    store_local,
     when,
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
@@ -79,10 +79,12 @@ def _merge_sort(dtype: str, offsets_dtype: str) -> list[Stmt]:
         level.name,
         ZERO,
         index_var("levels"),
-        [when(compare("lt", size, get_cell("RUNS")), _merge_pairs(dtype, begin, end))],
+        [when(compare("lt", size, load_local("RUNS")), _merge_pairs(dtype, begin, end))],
     )
     starts = [
-        each for name in ("RUNS", "FIRST", "MIDDLE", "LEFT", "RIGHT") for each in cell(name, ZERO)
+        each
+        for name in ("RUNS", "FIRST", "MIDDLE", "LEFT", "RIGHT")
+        for each in define_local(name, ZERO)
     ]
     body = [*_count_runs(dtype, begin, end), levels]
     return [*starts, loop(fiber.name, ZERO, index_var("fibers"), body)]
@@ -91,9 +93,9 @@ def _merge_sort(dtype: str, offsets_dtype: str) -> list[Stmt]:
 def _count_runs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
     slot = index_var("s")
     before = _listed(operation("max", sub(slot, ONE), begin), dtype)
-    falls = both(compare("gt", slot, begin), compare("lt", _listed(slot, dtype), before))
-    runs = add(get_cell("RUNS"), select(falls, ONE, ZERO))
-    return [set_cell("RUNS", ONE), loop(slot.name, begin, end, [set_cell("RUNS", runs)])]
+    falls = logical_and(compare("gt", slot, begin), compare("lt", _listed(slot, dtype), before))
+    runs = add(load_local("RUNS"), select(falls, ONE, ZERO))
+    return [store_local("RUNS", ONE), loop(slot.name, begin, end, [store_local("RUNS", runs)])]
 
 
 def _merge_pairs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
@@ -104,18 +106,18 @@ def _merge_pairs(dtype: str, begin: Expr, end: Expr) -> list[Stmt]:
     is_first = compare("lt", middle, ZERO)
     merge = [
         *_merge_runs(dtype, index_var("low"), middle, slot),
-        set_cell("FIRST", slot),
-        set_cell("MIDDLE", index(-1)),
+        store_local("FIRST", slot),
+        store_local("MIDDLE", index(-1)),
     ]
     at_end: list[Stmt] = [
-        let(middle.name, get_cell("MIDDLE")),
-        let("low", get_cell("FIRST")),
-        when(is_first, [set_cell("MIDDLE", slot)], merge),
+        let(middle.name, load_local("MIDDLE")),
+        let("low", load_local("FIRST")),
+        when(is_first, [store_local("MIDDLE", slot)], merge),
     ]
-    ends = when(either(compare("eq", slot, end), falls), at_end)
+    ends = when(logical_or(compare("eq", slot, end), falls), at_end)
     return [
-        set_cell("FIRST", begin),
-        set_cell("MIDDLE", index(-1)),
+        store_local("FIRST", begin),
+        store_local("MIDDLE", index(-1)),
         loop(slot.name, add(begin, ONE), add(end, ONE), [ends]),
     ]
 
@@ -126,21 +128,21 @@ def _merge_runs(dtype: str, low: Expr, middle: Expr, end: Expr) -> list[Stmt]:
     count, takes_left = sub(end, low), Var("takes_left", "bool")
     lower = _listed(operation("min", left, sub(middle, ONE)), dtype)
     upper = _listed(operation("min", right, sub(end, ONE)), dtype)
-    is_left = both(
+    is_left = logical_and(
         compare("lt", left, middle),
-        either(compare("ge", right, end), compare("lt", lower, upper)),
+        logical_or(compare("ge", right, end), compare("lt", lower, upper)),
     )
     merge: list[Stmt] = [
-        let(left.name, get_cell("LEFT")),
-        let(right.name, get_cell("RIGHT")),
+        let(left.name, load_local("LEFT")),
+        let(right.name, load_local("RIGHT")),
         Let(takes_left, is_left),
         Store("MERGED", (output,), select(takes_left, lower, upper)),
-        set_cell("LEFT", add(left, select(takes_left, ONE, ZERO))),
-        set_cell("RIGHT", add(right, select(takes_left, ZERO, ONE))),
+        store_local("LEFT", add(left, select(takes_left, ONE, ZERO))),
+        store_local("RIGHT", add(right, select(takes_left, ZERO, ONE))),
     ]
     return [
-        set_cell("LEFT", low),
-        set_cell("RIGHT", middle),
+        store_local("LEFT", low),
+        store_local("RIGHT", middle),
         loop(output.name, ZERO, count, merge),
         _copy_back(low, count, dtype),
     ]

@@ -56,18 +56,18 @@ def cast(value: Expr, dtype: str) -> Expr:
     return Const(dtype, value.text) if isinstance(value, Const) else Cast(dtype, value)
 
 
-def cell(name: str, value: Expr) -> tuple[Stmt, ...]:
+def define_local(name: str, value: Expr) -> tuple[Stmt, ...]:
     """Return the statements that allocate a local variable and set it."""
     buffer = Buffer(name, (ONE,), "int64", scope="local")
-    return Allocate(buffer), set_cell(name, value)
+    return Allocate(buffer), store_local(name, value)
 
 
-def get_cell(name: str) -> Expr:
+def load_local(name: str) -> Expr:
     """Return the value of a local variable."""
     return Load(name, (ZERO,), "int64")
 
 
-def set_cell(name: str, value: Expr) -> Store:
+def store_local(name: str, value: Expr) -> Store:
     """Return a statement that sets a local variable."""
     return Store(name, (ZERO,), value)
 
@@ -90,12 +90,12 @@ def compare(op: CompareOp, lhs: Expr, rhs: Expr) -> Compare:
     return Compare(op, lhs, rhs)
 
 
-def both(lhs: Expr, rhs: Expr) -> Expr:
+def logical_and(lhs: Expr, rhs: Expr) -> Expr:
     """Return the conjunction of conditions that are both evaluated."""
     return Binary("and", lhs, rhs)
 
 
-def either(lhs: Expr, rhs: Expr) -> Expr:
+def logical_or(lhs: Expr, rhs: Expr) -> Expr:
     """Return the disjunction of conditions that are both evaluated."""
     return Binary("or", lhs, rhs)
 

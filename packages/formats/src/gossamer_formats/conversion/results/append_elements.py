@@ -21,18 +21,18 @@ from gossamer_formats.conversion.axes.target_axes import TargetAxes, has_full_an
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import (
     Tail,
-    around,
     depth_of_loops,
     hoisted,
+    wrap_in_nest,
 )
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
-    cell,
-    get_cell,
+    define_local,
     let,
+    load_local,
     select,
-    set_cell,
     store,
+    store_local,
 )
 from gossamer_formats.conversion.kernels.vector_loop import VectorLoop, vector_loop
 from gossamer_formats.conversion.recording.array_scalars import (
@@ -73,7 +73,7 @@ def append_elements(
         return AppendedElements(total, BuiltStorage(slot_counts=list_size(axis, total)))
     # Ends, not lengths: they are the offsets of the next fibers already if each fiber stores one.
     ends = new_ends(target_axes, parent)
-    tail = _tail(target_axes, axis, store_end(parent.slot, get_cell(TOTAL), ends.dtype))
+    tail = _tail(target_axes, axis, store_end(parent.slot, load_local(TOTAL), ends.dtype))
     _run(target_axes, axis, stores=stores, arguments={**found, ENDS: ends}, tail=tail)
     total = recorder.compute(first_of, totals)
     offsets = ends.array
@@ -94,8 +94,8 @@ def _run(
     loops = _in_vectors(target_axes, axis, stores, tail) or _one_by_one(
         target_axes, axis, stores, tail
     )
-    starts = (*target_axes.elements.starts, *cell(TOTAL, ZERO))
-    body = [*starts, *loops, store("TOTALS", ZERO, get_cell(TOTAL))]
+    starts = (*target_axes.elements.starts, *define_local(TOTAL, ZERO))
+    body = [*starts, *loops, store("TOTALS", ZERO, load_local(TOTAL))]
     run_kernel(target_axes.recorder, body, {**target_axes.arguments.by_name, **arguments})
 
 
@@ -129,13 +129,13 @@ def _one_by_one(
 ) -> tuple[Stmt, ...]:
     """Return the loops that append elements."""
     loop, slot = target_axes.loop, _slot(axis)
-    body = [*target_axes.elements.statements, let(slot.name, get_cell(TOTAL)), *stores]
+    body = [*target_axes.elements.statements, let(slot.name, load_local(TOTAL)), *stores]
     if loop.condition is None or loop.solved is not None:
         # Most slots of a diagonal have no element: the branch is predicted, and nothing is stored for them.
-        return loop.around([*body, set_cell(TOTAL, add(slot, ONE))], tail)
+        return loop.around([*body, store_local(TOTAL, add(slot, ONE))], tail)
     # Without a branch: an element that is not wanted is overwritten by the next one.
     next_slot = add(slot, select(loop.condition, ONE, ZERO))
-    return around(loop.nest, [*body, set_cell(TOTAL, next_slot)], tail)
+    return wrap_in_nest(loop.nest, [*body, store_local(TOTAL, next_slot)], tail)
 
 
 def _slot(axis: Axis) -> Var:
@@ -161,11 +161,11 @@ def _in_vectors(
         "p": _bound_value_index(found),
     }
     body: list[Stmt] = [
-        let(first.name, get_cell(TOTAL)),
+        let(first.name, load_local(TOTAL)),
         found.of([substitute(each, values) for each in stores]),
-        set_cell(TOTAL, add(first, found.loop.extent)),
+        store_local(TOTAL, add(first, found.loop.extent)),
     ]
-    return around(found.outer, body, tail)
+    return wrap_in_nest(found.outer, body, tail)
 
 
 def _bound_value_index(found: VectorLoop) -> Expr:

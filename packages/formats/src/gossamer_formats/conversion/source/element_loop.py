@@ -9,8 +9,8 @@ from typing import NamedTuple
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import (
     Tail,
-    around,
     without_outer_loops,
+    wrap_in_nest,
 )
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments, Size
 from gossamer_formats.conversion.kernels.statements import compare, let, loop, when
@@ -88,7 +88,7 @@ class ElementLoop(NamedTuple):
         nest = (*self.nest, *condition)
         if tail is None:
             nest = without_outer_loops(nest, body, self.whole)
-        return around(nest, body, tail)
+        return wrap_in_nest(nest, body, tail)
 
 
 class _Visit(NamedTuple):

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
-from gossamer_formats.conversion.kernels.loop_nest import around
+from gossamer_formats.conversion.kernels.loop_nest import wrap_in_nest
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.kernels.statements import (
-    both,
-    cell,
     compare,
-    either,
-    get_cell,
+    define_local,
     let,
+    load_local,
+    logical_and,
+    logical_or,
     loop,
     select,
-    set_cell,
     store,
+    store_local,
     when,
 )
 from gossamer_formats.conversion.maps.inverse_map import logical_variable
@@ -73,20 +73,20 @@ def _is_ascending(elements: ElementLoop, dimensions: Sequence[int]) -> bool:
 
 def _compare_in_turn(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt]:
     """Return the kernel that keeps the coordinates of the element before in local variables."""
-    starts = [*cell("UNSORTED", ZERO)]
+    starts = [*define_local("UNSORTED", ZERO)]
     for dimension in dimensions:
-        starts += cell(_last_name(dimension), index(-1))
+        starts += define_local(_last_name(dimension), index(-1))
     # No branch: what is stored depends on all elements.
     is_after = _is_after(
         [logical_variable(dimension) for dimension in dimensions],
-        [get_cell(_last_name(dimension)) for dimension in dimensions],
+        [load_local(_last_name(dimension)) for dimension in dimensions],
     )
-    unsorted = select(is_after, get_cell("UNSORTED"), ONE)
+    unsorted = select(is_after, load_local("UNSORTED"), ONE)
     updates = [
-        set_cell(_last_name(dimension), logical_variable(dimension)) for dimension in dimensions
+        store_local(_last_name(dimension), logical_variable(dimension)) for dimension in dimensions
     ]
-    loops = _around_first(elements, [set_cell("UNSORTED", unsorted), *updates])
-    return [*starts, *loops, store(FLAGS, ZERO, get_cell("UNSORTED"), FLAG_DTYPE)]
+    loops = _around_first(elements, [store_local("UNSORTED", unsorted), *updates])
+    return [*starts, *loops, store(FLAGS, ZERO, load_local("UNSORTED"), FLAG_DTYPE)]
 
 
 def _around_first(elements: ElementLoop, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -99,7 +99,7 @@ def _around_first(elements: ElementLoop, body: Sequence[Stmt]) -> tuple[Stmt, ..
         let(each.var, ZERO) if isinstance(each, For) and each.var in single else each
         for each in elements.nest
     ]
-    return around(nest, body)
+    return wrap_in_nest(nest, body)
 
 
 def _compare_in_vectors(elements: ElementLoop, dimensions: Sequence[int]) -> list[Stmt] | None:
@@ -151,4 +151,4 @@ def _is_after(coordinates: Sequence[Expr], others: Sequence[Expr]) -> Expr:
     if len(coordinates) == 1:
         return after
     is_equal = compare("eq", coordinates[0], others[0])
-    return either(after, both(is_equal, _is_after(coordinates[1:], others[1:])))
+    return logical_or(after, logical_and(is_equal, _is_after(coordinates[1:], others[1:])))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.comparison.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
 from gossamer.comparison.baselines.sddmm import prepare_sddmm, sddmm_bound
 from gossamer_formats import Array
 
@@ -32,7 +32,7 @@ def prepare_attention(matrix: csr_array, queries: Array, keys: Array, values: Ar
     return attention
 
 
-def attention_bound(matrix: csr_array, queries: Array, keys: Array, values: Array) -> Bound:
+def attention_bound(matrix: csr_array, queries: Array, keys: Array, values: Array) -> RoundingBound:
     """Return the bound of attention.
 
     The error of a score is the rounding error of its sum, relative to the sum of the absolute values of its
@@ -43,7 +43,7 @@ def attention_bound(matrix: csr_array, queries: Array, keys: Array, values: Arra
     np.maximum.at(largest, matrix.tocoo().row, score_sums[:, None])
     weighted = prepare_attention(matrix, queries, keys, np.abs(values))()
     terms = queries.shape[1] + np.diff(matrix.indptr) + WEIGHT_ROUNDINGS
-    return Bound(2.0 * (1.0 + largest) * weighted, terms.reshape(-1, 1))
+    return RoundingBound(2.0 * (1.0 + largest) * weighted, terms.reshape(-1, 1))
 
 
 def softmax(scores: Array, indptr: Array) -> Array:

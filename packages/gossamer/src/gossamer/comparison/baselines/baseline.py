@@ -10,7 +10,7 @@ from gossamer_formats import Array
 Calculation: TypeAlias = Callable[[], Array]
 
 
-class Bound(NamedTuple):
+class RoundingBound(NamedTuple):
     """Sums of the absolute values of the terms of each element of a result, and the numbers of terms, which
     broadcast to them."""
 
@@ -28,7 +28,7 @@ class Baseline(NamedTuple):
 
     description: str
     prepare: Callable[..., Calculation]
-    bound: Callable[..., Bound]
+    bound: Callable[..., RoundingBound]
     operands: tuple[Literal["rows", "columns"], ...]
     result: Literal["rows", "elements"] = "rows"
     of_vectors: bool = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.comparison.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
 from gossamer.comparison.baselines.row_blocks import row_blocks
 from gossamer_formats import Array
 
@@ -24,9 +24,11 @@ def prepare_sddmm(matrix: csr_array, left: Array, right: Array) -> Calculation:
     return lambda: gathered_products(rows, matrix.indices, left, right)
 
 
-def sddmm_bound(matrix: csr_array, left: Array, right: Array) -> Bound:
+def sddmm_bound(matrix: csr_array, left: Array, right: Array) -> RoundingBound:
     """Return the sampled products of the absolute values, and the number of features."""
-    return Bound(prepare_sddmm(matrix, np.abs(left), np.abs(right))(), np.array(left.shape[1]))
+    return RoundingBound(
+        prepare_sddmm(matrix, np.abs(left), np.abs(right))(), np.array(left.shape[1])
+    )
 
 
 def gathered_products(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gossamer.comparison.baselines.baseline import Baseline, Bound, Calculation
+from gossamer.comparison.baselines.baseline import Baseline, Calculation, RoundingBound
 from gossamer_formats import Array
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ def prepare_product(matrix: csr_array, dense: Array) -> Calculation:
     return lambda: matrix @ dense
 
 
-def product_bound(matrix: csr_array, dense: Array) -> Bound:
+def product_bound(matrix: csr_array, dense: Array) -> RoundingBound:
     """Return |A| |B| and the lengths of the rows."""
     lengths = np.diff(matrix.indptr).reshape(-1, *(1,) * (dense.ndim - 1))
-    return Bound(abs(matrix) @ np.abs(dense), lengths)
+    return RoundingBound(abs(matrix) @ np.abs(dense), lengths)
 
 
 BASELINE = Baseline("SciPy's A @ B", prepare_product, product_bound, operands=("columns",))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy import ndarray
 
 from gossamer.operator_calls.chosen_format import CHOICE, Stored, has_added_zeros, in_format
-from gossamer.operator_calls.portions import is_much_work
+from gossamer.operator_calls.portions import is_made_in_portions
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import get_num_threads
@@ -165,7 +165,7 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
     # A product of parts cannot be interrupted between portions, and that of `spmm` with a vector is one of
     # `spmv`. Such calls are never due.
     is_counted = program.sums_rows and len(sizes) == program.dense_dimensions - 1
-    if not is_counted or not products or is_much_work(products):
+    if not is_counted or not products or is_made_in_portions(products):
         return CallHistory(due=NEVER)
     return CallHistory(due=PRODUCTS_BEFORE_CHOICE // products + 1)
 

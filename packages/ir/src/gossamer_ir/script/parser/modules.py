@@ -19,7 +19,7 @@ from gossamer_ir.script.parser.state.context import Captured, ParserContext
 from gossamer_ir.script.source import Source
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParsedModule(msgspec.Struct, frozen=True):
     """A module, its source, and the syntax node of each of its nodes, by identity."""
 
     module: Module
@@ -27,7 +27,7 @@ class Parsed(msgspec.Struct, frozen=True):
     origins: Origins
 
 
-def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> Parsed:
+def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> ParsedModule:
     """Read a module; errors are `ParseError` with the source line and carets."""
     tree = parse_syntax(source.text)
     nodes, constants = top_level(source, tree, captured)
@@ -56,7 +56,7 @@ def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = Tr
     entry = functions[_entry(source, nodes)].name
     module = Module(stages[0], tuple(functions), entry)
     check_parsed_depth(module)
-    return Parsed(module, source, origins)
+    return ParsedModule(module, source, origins)
 
 
 def top_level(

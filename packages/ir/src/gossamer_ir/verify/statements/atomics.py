@@ -10,11 +10,11 @@ from typing import Any
 
 from gossamer_ir.analysis.atomic_accumulation import (
     ATOMIC_OPS,
+    buffer_shared_otherwise,
     is_atomic,
     is_combined,
     plain_update,
     shared_names,
-    shared_otherwise,
 )
 from gossamer_ir.nodes import Atomic, For, Function
 from gossamer_ir.traversal.access_types import ACCESSES
@@ -59,7 +59,7 @@ def check_marked_loop(ctx: VerifyContext, loop: For, at: At) -> None:
             f"Loop '{loop.var}' is marked 'atomic' for '{unknown}', which is not a buffer.",
             at,
         )
-    name = shared_otherwise(loop)
+    name = buffer_shared_otherwise(loop)
     if name is not None:
         ctx.report(
             "verify.atomic.loop",

@@ -36,7 +36,7 @@ from gossamer_ir.traversal.walk import collect, statements
 from gossamer_lower.blocks.helpers.marked_inits import repeated_init_error
 
 
-class MarkedFrom(msgspec.Struct, frozen=True):
+class MarkLifetime(msgspec.Struct, frozen=True):
     """The variable of the loop before which the marks of a buffer are cleared, and the loops inside of it
     that repeat the init: each of their iterations has marks of its own."""
 
@@ -49,7 +49,7 @@ class InitPosition(msgspec.Struct, frozen=True):
     initialized elements must be marked."""
 
     before: str | None
-    marked: dict[str, MarkedFrom] = {}
+    marked: dict[str, MarkLifetime] = {}
 
 
 def is_fed_by_loop(loop: For, block: Block, kinds: str = "SR") -> bool:
@@ -93,7 +93,7 @@ def _conflicts_and_position(
             return conflicting, loop
         if _inits_may_conflict(loop, block, loops[count + 1 :], function):
             # Hoisting is cheaper than marks, which cost a load and a branch per element.
-            if reason_to_stay(loop, block, function) is None:
+            if obstacle_to_hoisting(loop, block, function) is None:
                 return conflicting, loop
             conflicting.add(loop.var)
     return conflicting, None
@@ -131,7 +131,7 @@ def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:
     return not buffers_read(*block.init) & targets and is_determined_by_element(block, loops)
 
 
-def reason_to_stay(loop: For, block: Block, function: Function) -> str | None:
+def obstacle_to_hoisting(loop: For, block: Block, function: Function) -> str | None:
     """Return why an init cannot be hoisted before a loop: it would not have the effect that it has where
     the block first visits each element. None if it can."""
     targets = buffers_written(block.init)
@@ -163,14 +163,14 @@ def _is_repeating(stmt: Stmt, block: Block) -> bool:
 
 def _marked_from(
     outside: Sequence[Stmt], loops: Sequence[For], block: Block
-) -> dict[str, MarkedFrom]:
+) -> dict[str, MarkLifetime]:
     """Return, for each buffer, where its marks are cleared: before the outermost loop that feeds the block
     and in which the buffer is not allocated. `outside` are the statements before which no init runs."""
-    marked_from: dict[str, MarkedFrom] = {}
+    marked_from: dict[str, MarkLifetime] = {}
     for loop in loops:
         for name in buffers_written(block.init) - buffers_allocated(loop.body):
             if is_fed_by_loop(loop, block) and name not in marked_from:
-                marked_from[name] = MarkedFrom(loop.var, _repeating_inside(loop, outside, block))
+                marked_from[name] = MarkLifetime(loop.var, _repeating_inside(loop, outside, block))
     return marked_from
 
 

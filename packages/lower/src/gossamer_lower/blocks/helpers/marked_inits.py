@@ -43,7 +43,7 @@ from gossamer_ir.traversal.walk import statements
 _FLAG, _NUMBER = "int8", "int64"
 
 
-class Marks:
+class InitMarks:
     """The arrays that mark the initialized elements of some buffers, for the init of one block.
 
     A mark is the number of the run of the init that initialized the element: the same run may write the

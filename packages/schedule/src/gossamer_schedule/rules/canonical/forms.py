@@ -11,19 +11,19 @@ from gossamer_schedule.rules.canonical.order_axes import order_axes
 from gossamer_schedule.rules.canonical.unfuse_axes import unfuse_axes
 
 
-class Form(NamedTuple):
+class ProgramForm(NamedTuple):
     """A form of a program, and the decisions that lead to it."""
 
     module: Module
     decisions: tuple[Decision, ...] = ()
 
 
-def forms_of(module: Module) -> Iterator[Form]:
+def forms_of(module: Module) -> Iterator[ProgramForm]:
     """Yield the program without fused axes, and, if that is another one, with the axes of the sparse tree
     first."""
     plain, unfusing = unfuse_axes(module)
     # The program's own order first, since its author may have chosen it.
-    yield Form(plain, unfusing)
+    yield ProgramForm(plain, unfusing)
     changed, reordering = order_axes(plain)
     if reordering:
-        yield Form(changed, (*unfusing, *reordering))
+        yield ProgramForm(changed, (*unfusing, *reordering))

@@ -15,7 +15,7 @@ from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.block_tile import RegisterTile
 from gossamer_schedule.rules.decisions.parallel_rows import grain
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.register_tiles import copy_in_vectors
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -29,7 +29,7 @@ def row_packing_verdict(
     if not gather.operand:
         return not_one_operand()
     if stats is None:
-        return unknown_size(gather.operand)
+        return unknown_size_verdict(gather.operand)
     found = row_packing(gather.row_bytes, hardware, stats)
     return _private_cache_verdict(found, gather.operand)
 
@@ -45,7 +45,7 @@ def shared_tile_verdict(
     if not pattern.operand:
         return not_one_operand()
     if stats is None:
-        return unknown_size(pattern.operand)
+        return unknown_size_verdict(pattern.operand)
     bits = max(8, DType.parse(pattern.dtype).bits)
     tile_bytes = tiles.vectors * tiles.lanes * bits // 8
     found = shared_tile_packing(tile_bytes, hardware, stats, block_rows=tile.rows)

@@ -9,7 +9,7 @@ from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_schedule.rules.analysis.gathers import Gather
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 
 LINES_AHEAD = 48
@@ -70,7 +70,7 @@ def row_prefetching(
     if row < least_row:
         return pays_not(f"a row of {operand} has {row} bytes; prefetching pays from {least_row}")
     if stats is None:
-        return unknown_size(operand)
+        return unknown_size_verdict(operand)
     size, least = gather.operand_bytes(stats), thresholds.operand_bytes(hardware)
     if size < least:
         return pays_not(

@@ -13,7 +13,7 @@ from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.packing import not_one_operand, pack_operand, packing_refusal
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile
 from gossamer_schedule.rules.decisions.tiles_in_vectors import run_tile_in_vectors
-from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size
+from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
 from gossamer_schedule.rules.patterns.row_reduction import RowReduction
 from gossamer_schedule.rules.steps.register_tiles import TileNests, tile_around
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
@@ -42,7 +42,7 @@ def _thread_tile_verdict(
     if not operand:
         return not_one_operand()
     if stats is None:
-        return unknown_size(operand)
+        return unknown_size_verdict(operand)
     found = thread_tile_packing(gather.features or 0, gather.dtype, hardware, stats)
     size = size_in_words(found.operand)
     match found.obstacle:

@@ -26,6 +26,6 @@ def pays_not(why: str) -> Verdict:
     return Verdict(pays=False, why=why)
 
 
-def unknown_size(operand: str) -> Verdict:
+def unknown_size_verdict(operand: str) -> Verdict:
     """Return the verdict against something that depends on the size of an operand, for unknown data."""
     return pays_not(f"without statistics of the data, the size of {operand} is unknown")

@@ -26,7 +26,7 @@ from gossamer_schedule.rules.analysis.iterations import (
 )
 from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
-from gossamer_schedule.rules.canonical.forms import Form
+from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.prefetching import PREFETCH
 from gossamer_schedule.rules.first_match import first_match
@@ -126,7 +126,7 @@ def _plan_iteration(
     """Take the decisions of the first rule that matches an iteration by itself, without those on the loop
     over rows. Return whether there is one."""
     sibling = RuleContext(context.stats, is_sibling=True, thresholds=SIBLINGS, taken=trace.names)
-    form = Form(only(iteration, module=module))
+    form = ProgramForm(only(iteration, module=module))
     found = first_match(context.sibling_rules, [form], target, sibling)
     if found is None:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.guarded_bodies import without_guard
+from gossamer_ir.analysis.conditional_bodies import split_condition
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_varied
 from gossamer_ir.core.build import index_var, integer_value
@@ -99,7 +99,7 @@ def _is_grouped(axes: tuple[Axis, ...], kinds: str) -> bool:
 def _own_store(function: Function, iteration: Iteration) -> Store | None:
     """Return the reduction of an iteration, if each row of a group has a row of the output of its own, in
     which features are contiguous."""
-    body, guard = without_guard(iteration.body)
+    body, guard = split_condition(iteration.body)
     store = body[0] if len(body) == 1 else None
     if not isinstance(store, Store) or store.predicate is not None or len(store.indices) != 2:
         return None
@@ -119,7 +119,7 @@ def _own_store(function: Function, iteration: Iteration) -> Store | None:
 
 def _initializes(iteration: Iteration, store: Store, guard: Expr | None) -> bool:
     """Return whether the init, if there is one, stores the element of the body under the same condition."""
-    init, same = without_guard(iteration.init)
+    init, same = split_condition(iteration.init)
     return not init or (
         len(init) == 1
         and isinstance(init[0], Store)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 
-from gossamer_ir.analysis.guarded_bodies import without_guard
+from gossamer_ir.analysis.conditional_bodies import split_condition
 from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
@@ -143,7 +143,7 @@ def _without_condition(iteration: Iteration, roles: _Roles) -> Iteration | None:
     """Return an iteration over words without the condition of its body; None if that depends on a feature."""
     if not roles.words:
         return iteration
-    body, guard = without_guard(iteration.body)
+    body, guard = split_condition(iteration.body)
     features = iteration.vars[len(iteration.vars) - len(roles.features) :]
     if guard is not None and not free_vars(guard).isdisjoint(features):
         return None

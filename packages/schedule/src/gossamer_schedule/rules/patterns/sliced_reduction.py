@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.guarded_bodies import without_guard
+from gossamer_ir.analysis.conditional_bodies import split_condition
 from gossamer_ir.analysis.reductions import Reduction, match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
 from gossamer_ir.core.build import ONE, integer_value
@@ -73,7 +73,7 @@ class _Roles(NamedTuple):
 @of_one_iteration
 def sliced_reduction(function: Function, iteration: Iteration) -> SlicedReduction | None:
     """Return the pattern of a coordinate module of one iteration; None for any other program."""
-    body, guard = without_guard(iteration.body)
+    body, guard = split_condition(iteration.body)
     reduction = _reduction(body)
     roles = None if reduction is None else _roles(function, iteration, reduction.store)
     if reduction is None or roles is None:

@@ -251,7 +251,7 @@ def _active_lane_mask(ctx: ParserContext, call: ast.Call, expected: str | None) 
 
 def _load(ctx: ParserContext, call: ast.Call, expected: str | None) -> Expr:
     """Read `T.load(A, i, j, predicate=p, passthrough=v)`, or `T.load(A[i, j], ...)`."""
-    target, named = access(ctx, call)
+    target, named = access_arguments(ctx, call)
     plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     given = bind(ctx, named, "predicate passthrough", required=2)
     predicate = expr(ctx, given["predicate"], "bool")
@@ -286,7 +286,7 @@ def _vload(ctx: ParserContext, buffer: ast.expr, call: ast.Call, expected: str |
     return plain
 
 
-def access(ctx: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
+def access_arguments(ctx: ParserContext, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
     """Return the buffer and indices given as positional arguments, and the call with only its keywords."""
     if not call.args:
         raise ctx.error("arguments", f"T.{call_name(call)} needs a buffer.", call)

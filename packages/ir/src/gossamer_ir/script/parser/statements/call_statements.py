@@ -29,7 +29,7 @@ from gossamer_ir.script.parser.arguments.name_lookup import (
 from gossamer_ir.script.parser.arguments.statics import required_bool, required_text
 from gossamer_ir.script.parser.declarations import attributes, facts
 from gossamer_ir.script.parser.expressions import index_maps
-from gossamer_ir.script.parser.expressions.calls import access
+from gossamer_ir.script.parser.expressions.calls import access_arguments
 from gossamer_ir.script.parser.expressions.expression_readers import expr, index_expr, load_of
 from gossamer_ir.script.parser.expressions.range_arguments import read_range
 from gossamer_ir.script.parser.state.context import ParserContext
@@ -51,7 +51,7 @@ def store_to(ctx: ParserContext, target: list[ast.expr], value: ast.expr) -> Sto
 
 def _store(ctx: ParserContext, call: ast.Call) -> Stmt:
     """`T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
-    target, named = access(ctx, call)
+    target, named = access_arguments(ctx, call)
     given = bind(ctx, named, "value predicate nontemporal", required=1)
     plain = store_to(ctx, target, given["value"])
     predicate = expr(ctx, given["predicate"], "bool") if "predicate" in given else None
@@ -86,7 +86,7 @@ def _atomic(op: AtomicOp) -> StatementReader:
 
 
 def _prefetch(ctx: ParserContext, call: ast.Call) -> Stmt:
-    target, named = access(ctx, call)
+    target, named = access_arguments(ctx, call)
     bind(ctx, named, "", required=0)  # refuses any further argument
     element = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
     return Prefetch(element.buffer, element.indices)

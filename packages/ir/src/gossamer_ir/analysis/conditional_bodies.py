@@ -7,7 +7,7 @@ from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.walk import collect, contains
 
 
-def without_guard(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Expr | None]:
+def split_condition(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Expr | None]:
     """Return a body without the condition under which all of it runs, and the condition, if it may become
     part of the predicate of a block; else the body and None.
 
@@ -19,7 +19,7 @@ def without_guard(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Expr | None
     >>> from gossamer_ir.nodes import Compare, Store
     >>> store = Store("Y", (index_var("i"),), ONE)
     >>> is_inside = Compare("lt", index_var("i"), index_var("m"))
-    >>> without_guard((If(is_inside, (store,)),)) == ((store,), is_inside)
+    >>> split_condition((If(is_inside, (store,)),)) == ((store,), is_inside)
     True
     """
     match body:
