@@ -96,29 +96,29 @@ BUILD_NEIGHBORS, BUILD_SAMPLES = 5, 3
 in a mesh with 4 unknowns in each point."""
 
 
+class StoredPair(NamedTuple):
+    """A matrix in a format of gossamer and in that of SciPy."""
+
+    tensor: Any
+    matrix: Any
+    is_filled: bool
+
+
 def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str, Any]]:
     """Time all pairs of formats."""
     matrix = filled_up(matrix)
-    tensor = gs.from_scipy(matrix)
     formats = {key: form for key, form in FORMATS.items() if form.suits(matrix)}
-    tensors = {
-        key: tensor.asformat(form.format, **form.parameters) for key, form in formats.items()
-    }
-    matrices = {key: of_scipy(matrix, form) for key, form in formats.items()}
+    stored = {key: in_format(matrix, form) for key, form in formats.items()}
     found = []
-    for source in formats:
+    for source, pair in stored.items():
         for target, form in formats.items():
             if source == target:
                 continue
-            is_filled = formats[source].is_filled
-            options: dict[str, Any] = {"zeros": "keep"} if is_filled else {}
-            if is_filled and target == "csr":
+            # SciPy does not sort the rows that it makes of blocks.
+            if pair.is_filled and target == "csr":
                 form = UNSORTED_CSR
-            ours = partial(tensors[source].asformat, form.format, **options, **form.parameters)
-            theirs = partial(convert_by_scipy, matrices[source], form)
-            require_equal(ours(), theirs(), f"{name}, {source} to {target}")
-            warm_up(ours)
-            gossamer_ms, scipy_ms = interleaved_medians(ours, theirs, seconds_per_pair)
+            what = f"{name}, {source} to {target}"
+            gossamer_ms, scipy_ms = time_pair(pair, form, what, seconds_per_pair)
             found.append(
                 {
                     "matrix": name,
@@ -130,6 +130,24 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
                 }
             )
     return found
+
+
+def in_format(matrix: Any, form: BenchmarkFormat) -> StoredPair:
+    """Return a matrix in a format of both libraries."""
+    tensor = gs.from_scipy(matrix).asformat(form.format, **form.parameters)
+    return StoredPair(tensor, of_scipy(matrix, form), form.is_filled)
+
+
+def time_pair(
+    source: StoredPair, target: BenchmarkFormat, what: str, seconds: float
+) -> tuple[float, float]:
+    """Return the milliseconds of a conversion by gossamer and by SciPy, which have the same result."""
+    options: dict[str, Any] = {"zeros": "keep"} if source.is_filled else {}
+    ours = partial(source.tensor.asformat, target.format, **options, **target.parameters)
+    theirs = partial(convert_by_scipy, source.matrix, target)
+    require_equal(ours(), theirs(), what)
+    warm_up(ours)
+    return interleaved_medians(ours, theirs, seconds)
 
 
 def filled_up(matrix: Any) -> Any:

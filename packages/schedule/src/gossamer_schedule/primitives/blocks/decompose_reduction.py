@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -147,6 +147,23 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
         _require_independent_inits(cursor, top)
         return
     buffers = outer_writes(cursor.node.init)
+    if not _may_leave(nest, between, buffers=buffers, read_around=read_around):
+        raise schedule_error(
+            "decompose_reduction.not_proved",
+            f"Cannot prove that the init of block '{cursor.node.name}' may run before loop "
+            f"'{top.node.var}'.",
+            needs=f"each element of {quoted(buffers)} belongs to one iteration of the loops from "
+            f"'{top.node.var}' on, nothing else there uses it, and nothing there writes a buffer that the "
+            "init reads",
+            hint="Decompose at the outermost reduction loop.",
+        )
+
+
+def _may_leave(
+    nest: BlockNest, loops: Sequence[str], *, buffers: Set[str], read_around: set[str]
+) -> bool:
+    """Return whether an init that writes some buffers is proved to be the same outside of loops."""
+    cursor, top = nest.block, nest.top
     values = values_at(cursor) | {item.var: item.value for item in cursor.node.iters}
     # The body is included: it must not read an element that the init of a later iteration now writes first.
     parts = (*cursor.node.init, *cursor.node.body)
@@ -157,25 +174,16 @@ def _require_one_init(nest: BlockNest, read_around: set[str]) -> None:
             loop, _accesses_to(buffer, accesses), varying=varying, function=cursor.function
         )
         == "disjoint"
-        for loop in between
+        for loop in loops
         for buffer in buffers
     )
-    is_unchanged = (buffers_read_by_init(cursor) | read_around).isdisjoint(
-        outer_writes((top.node,))
-    )
+    read = buffers_read_by_init(cursor) | read_around
     elsewhere = {
         name for other in statements_beside(cursor, top) for name in buffers_used_by(other)
     }
-    if not is_disjoint or not is_unchanged or buffers & elsewhere:
-        raise schedule_error(
-            "decompose_reduction.not_proved",
-            f"Cannot prove that the init of block '{cursor.node.name}' may run before loop "
-            f"'{top.node.var}'.",
-            needs=f"each element of {quoted(buffers)} belongs to one iteration of the loops from "
-            f"'{top.node.var}' on, nothing else there uses it, and nothing there writes a buffer that the "
-            "init reads",
-            hint="Decompose at the outermost reduction loop.",
-        )
+    return (
+        is_disjoint and read.isdisjoint(outer_writes((top.node,))) and elsewhere.isdisjoint(buffers)
+    )
 
 
 def _require_independent_inits(cursor: Cursor, top: Cursor) -> None:
