@@ -108,7 +108,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
     """Time all pairs of formats."""
     matrix = filled_up(matrix)
     formats = {key: form for key, form in FORMATS.items() if form.suits(matrix)}
-    stored = {key: in_format(matrix, form) for key, form in formats.items()}
+    stored = {key: stored_pair(matrix, form) for key, form in formats.items()}
     found = []
     for source, pair in stored.items():
         for target, form in formats.items():
@@ -132,7 +132,7 @@ def time_pairs(name: str, matrix: Any, seconds_per_pair: float) -> list[dict[str
     return found
 
 
-def in_format(matrix: Any, form: BenchmarkFormat) -> StoredPair:
+def stored_pair(matrix: Any, form: BenchmarkFormat) -> StoredPair:
     """Return a matrix in a format of both libraries."""
     tensor = gs.from_scipy(matrix).asformat(form.format, **form.parameters)
     return StoredPair(tensor, of_scipy(matrix, form), form.is_filled)
