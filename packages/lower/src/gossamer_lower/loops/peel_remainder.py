@@ -32,7 +32,6 @@ from gossamer_ir.nodes import (
     Node,
     Stmt,
     Store,
-    Var,
 )
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.traversal.buffer_definitions import allocations
@@ -116,9 +115,10 @@ class _UnrolledGroup(msgspec.Struct, frozen=True):
         if rest.constant or len(rest.terms) != 1:
             return False
         ((atom, factor),) = rest.terms.items()
-        if not isinstance(atom, Var) or atom != build.index_var(atom.name) or factor != 1:
+        name = next(iter(free_vars(atom)), None)
+        if name is None or atom != build.index_var(name) or factor != 1:
             return False
-        return counts.get(atom.name, self.count + 1) <= self.count
+        return counts.get(name, self.count + 1) <= self.count
 
 
 class _RemainderPeeler:
