@@ -36,12 +36,15 @@ def _emit_of(defect: Defect) -> Callable[..., str]:
 DEFECTS = (
     Defect(
         "lanes that wrap around are taken for the first ones", home="values.masks",
-        line="return emitter.overflow.of(ramp.base) + ramp.lanes.count <= _LARGEST",
+        line="return emitter.overflow.of(ramp.base) + lanes <= _LARGEST",
         instead="return True",
     ),
     Defect(
         "every vector has the lanes that are left of the first one", home="values.masks",
-        line="sub {bound.typed}, {base.text}", instead="sub {bound.typed}, 0",
+        line="""sub {bound.typed}, {base.text}")
+    some =""",
+        instead="""sub {bound.typed}, 0")
+    some =""",
     ),
     Defect(
         "what was loaded is remembered where it may be written", home="emitter.emitters",

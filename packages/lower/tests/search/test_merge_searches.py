@@ -169,6 +169,30 @@ def test_other_searches_stay(name):
     assert merge_searches(before) == before
 
 
+OTHERWISE = """
+for i in T.serial(m):
+    for j in T.serial(c):
+        at: T.int64 = T.if_then_else(
+            Y[j] > 0,
+            T.search("exact", Q, begin=T.int64(P[i]), end=T.int64(P[i + 1]), value=j),
+            OTHER)
+        Y[j] = at
+"""
+
+
+@pytest.mark.parametrize("other", [0, -1, 42])
+def test_a_search_under_a_condition_keeps_its_other_value(other):
+    before = program(OTHERWISE.replace("OTHER", str(other)))
+    assert len(searches(before)) == 1
+    after = verify(merge_searches(before))
+    assert searches(after) == []
+    y = np.array([1, 0, 1, 1, 0, 1])
+    q = np.array([0, 2, 5], np.int32)
+    arrays = {"y": y, "p": np.array([0, 3], np.int32), "q": q, "r": np.zeros(2, np.int32)}
+    run(after, arrays | {"s": np.zeros(y.size, np.int32), "m": 1, "n": q.size, "c": y.size})
+    assert y.tolist() == [0, other, 1, -1, other, 2]
+
+
 def test_a_cursor_belongs_to_one_iteration_of_a_parallel_loop():
     merged = merge_searches(at_searches(program(IN_ROWS, loop="parallel")))
     (outer,) = (node for node in walk(merged) if isinstance(node, For) and node.var == "i")
