@@ -130,6 +130,66 @@ def test_tensors_of_three_dimensions_are_converted(first, data):
     check_conversion(data.draw, check_conversion(data.draw, source, first, dense), second, dense)
 
 
+@st.composite
+def lists_of_elements(draw):
+    """Tensors in COO whose elements may have any order and be repeated."""
+    shape = draw(st.sampled_from([(1, 7), (5, 1), (6, 5), (3, 2, 4), (2, 2, 2, 3)]))
+    cells = draw(st.lists(st.tuples(*[st.integers(0, size - 1) for size in shape]), max_size=25))
+    dtype = draw(st.sampled_from([np.int32, np.int64]))
+    coordinates = np.array(cells, dtype).reshape(-1, len(shape))
+    values = draw(st.lists(st.integers(-2, 2), min_size=len(cells), max_size=len(cells)))
+    arrays = {f"indices_{number}": coordinates[:, number] for number in range(len(shape))}
+    return from_arrays("coo", shape, data=np.array(values, np.float64), **arrays)
+
+
+@SETTINGS
+@given(data=st.data())
+def test_repeated_elements_in_any_order_are_converted_with_all_options(data):
+    tensor = data.draw(lists_of_elements())
+    names = {2: MATRIX_FORMATS, 3: ["coo", "csf", "ell3d"]}.get(tensor.ndim, ["coo", "csf"])
+    name = data.draw(st.sampled_from(names))
+    options = {
+        "duplicates": data.draw(st.sampled_from(["sum", "keep", "error"])),
+        "zeros": data.draw(st.sampled_from([None, "keep", "drop"])),
+        "index_dtype": data.draw(st.sampled_from([None, "int32", "int64"])),
+        **parameters_of(data.draw, name, tensor),
+    }
+    expected = conversion_or_error(tensor, name, options)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(convert_module, "MIN_COMPILED", 0)
+        patched.setattr(convert_module, "find_compiler", lambda: InterpretedKernel)
+        found = conversion_or_error(tensor, name, options)
+    if isinstance(expected, str):
+        assert found == expected
+        return
+    for result in (expected.tensor, found.tensor):
+        np.testing.assert_array_equal(result.toarray(), dense_sums(tensor))
+        if result.ndim == 2:
+            np.testing.assert_array_equal(result.T.toarray(), dense_sums(tensor).T)
+    assert found.tensor.description == expected.tensor.description
+    for handle, array in expected.tensor.arrays.items():
+        np.testing.assert_array_equal(found.tensor.arrays[handle], array, strict=True)
+    np.testing.assert_array_equal(found.permutation, expected.permutation)
+    if options["zeros"] == "drop" and options["duplicates"] == "sum":
+        assert np.all(convert(expected.tensor, "coo").tensor.storage.values)
+
+
+def conversion_or_error(tensor, name, options):
+    """Returns a conversion, or the code of the error that it raises."""
+    try:
+        return convert(tensor, name, **options)
+    except FormatError as error:
+        return error.code
+
+
+def dense_sums(tensor):
+    """Returns the sums of elements in COO, found without the package."""
+    dense = np.zeros(tensor.shape)
+    cells = tuple(tensor.arrays[f"indices_{number}"] for number in range(tensor.ndim))
+    np.add.at(dense, cells, tensor.arrays["data"])
+    return dense
+
+
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
