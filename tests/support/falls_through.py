@@ -153,9 +153,6 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.primitives.loops.loop_version:_constant_variables",
         "gossamer_schedule.primitives.loops.loop_version:_multiple_variables",
     ),
-    "Any other expression stays as it is, with the dtype of fixed lanes": (
-        "gossamer_lower.vector.lower_vscale:_with_constant",
-    ),
     "An expression in any other form is not optimized": (
         "gossamer_llvm.memory.addresses:_is_gathered_row",
         "gossamer_llvm.memory.addresses:_split_uniform_offset",
