@@ -26,8 +26,9 @@ DATA = re.compile(
 )
 DATA_OF_BACKEND = {"Artifact"}
 """Data types of the backend whose methods are not borders, because the values themselves cross borders."""
-FOR_USERS = {(Decomposition, "asformat")}
-"""Methods that only users call: no package converts a matrix in parts."""
+FOR_USERS = {(Decomposition, "asformat"), (None, "prototype")}
+"""Functions that only users and plugins call which gossamer does not require: no package converts a matrix in
+parts, and native code needs no prototype."""
 BASE = "gossamer_ir"
 PROPERTIES = (property, functools.cached_property)
 

@@ -16,8 +16,8 @@ RAISING = {
     "fail": "ends a test",
     "skip": "ends a test",
 }
-SIGNALS = {"raised", "raised_by_signal"}
-"""Functions that return what the handler of a signal raised, which can be anything."""
+SIGNALS = {"raised", "raised_by_signal", "raised_in_call"}
+"""Functions that return what the handler of a signal or an emulated call raised, which can be anything."""
 
 
 def functions(root):

@@ -25,6 +25,7 @@ MAY_NEED = {
     "gossamer-testkit": {"gossamer-ir", "gossamer-backend", "gossamer-formats"},
     "gossamer-tune": {"gossamer-ir"},
     "gossamer-generic-cpu": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
+    "gossamer-llvm-sve": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
 }
 
 

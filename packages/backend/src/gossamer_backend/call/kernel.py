@@ -37,6 +37,7 @@ class Kernel:
     `address` is that of the function `gossamer_kernel`. `workspace` is called before each run; it returns
     the number of threads and the functions that run them and that long loops ask whether to stop. If a loop
     was stopped, the call raises what `interruption` returns. `keep_alive` are objects that own the code.
+    `emulator` is the name of the program that emulates the machine of the kernel, None if it is this machine.
 
     Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
     of the signature's dtypes and shapes (or flat ones of the same size); sizes that follow from the shape of
@@ -75,10 +76,12 @@ class Kernel:
         workspace: ParallelismSource = one_thread,
         interruption: Callable[[], BaseException] = KeyboardInterrupt,
         keep_alive: tuple[object, ...] = (),
+        emulator: str | None = None,
     ) -> None:
         self.artifact = artifact
         self.function = _FUNCTION(address)
         self.parallelism = workspace
+        self.emulator = emulator
         self._interruption = interruption
         self._of_integers: Callable[..., int] | None = None
         # The code must not be freed as long as the kernel can be called.

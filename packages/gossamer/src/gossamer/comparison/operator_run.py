@@ -31,12 +31,14 @@ class OperatorRun:
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
         self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
         self.compile_ms, self.is_cached = 0.0, False
+        self.emulator: str | None = None
         self.baseline = baseline_of(op).prepare(to_scipy(tensor), *dense)
         self._operator, self._target = operator, target
         self._request = kernel_request(operands, operator.program)
         if self.out.size and tensor.nnz:
             built = kernel_for(self._request, target=target)
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
+            self.emulator = built.kernel.emulator
 
     def run(self) -> Array:
         """Run the operator, which writes to the output array."""

@@ -86,8 +86,8 @@ def run(
 
 
 REPORTED_FIELDS = (
-    "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "target", "compile_ms",
-    "cached", "median_ms", "max_rel_error", "scipy_ms", "ratio_vs_scipy",
+    "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "target", "emulator",
+    "compile_ms", "cached", "median_ms", "max_rel_error", "scipy_ms", "ratio_vs_scipy",
 )  # fmt: skip
 
 
@@ -100,6 +100,7 @@ def _record(operator: OperatorRun, times: Mapping[str, float], *, error: float) 
         "nnz": operator.tensor.nnz,
         "features": operator.features,
         "dtype": operator.tensor.dtype.name,
+        "emulator": operator.emulator,
         "compile_ms": operator.compile_ms,
         "cached": operator.is_cached,
         "median_ms": ours,
@@ -114,13 +115,14 @@ def _summary(record: Mapping[str, Any], comparison: Comparison) -> str:
     features = (
         f", {counted(record['features'], 'feature')}" if record["features"] is not None else ""
     )
+    emulated = f", emulated by {record['emulator']}" if record["emulator"] is not None else ""
     source = "loaded from the cache" if record["cached"] else "compiled"
     verdict = "within" if comparison.is_within else "NOT within"
     return "\n".join(
         (
             f"{record['op']} of {record['matrix']}",
             f"matrix    {rows:,} by {columns:,}, {record['nnz']:,} nonzeros{features}, {record['dtype']}",
-            f"on        {counted(record['threads'], 'thread')}, {record['target']}",
+            f"on        {counted(record['threads'], 'thread')}, {record['target']}{emulated}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",

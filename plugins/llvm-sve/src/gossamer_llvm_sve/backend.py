@@ -1,0 +1,128 @@
+"""The backend: code for AArch64 with SVE, compiled on any machine and run under emulation."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+
+from gossamer_backend.plugin_api import (
+    API_VERSION,
+    Artifact,
+    Kernel,
+    Probe,
+    package_versions,
+    require_compilable,
+)
+from gossamer_ir import signature_of
+from gossamer_ir.core.math_functions import INSTRUCTIONS
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.nodes import Module
+from gossamer_llvm_sve.machine import explicit_target, machine_of
+
+_NAME = "llvm-sve"
+_DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
+_NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable scope.local"
+_VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
+
+
+class LlvmSve:
+    """Compiles flat modules with LLVM for AArch64 with SVE. Kernels run on one thread of an emulated
+    process."""
+
+    name = _NAME
+    api_version = API_VERSION
+    capabilities = frozenset(
+        [
+            *(f"dtype.{name}" for name in _DTYPES.split()),
+            *(f"call.{name}" for name in INSTRUCTIONS),
+            *_NODES.split(),
+        ]
+    )
+
+    @property
+    def version(self) -> str:
+        """The versions of the plugin, of the emitter and of llvmlite, which contains LLVM."""
+        return _version()
+
+    def targets(self) -> tuple[str, ...]:
+        """Return the target for all CPUs with SVE, and that for one CPU."""
+        return (_NAME, f"{_NAME}:cpu=neoverse-v1")
+
+    def probe(self, target: Target) -> Probe:
+        """Return whether this machine can run kernels, which needs an emulator and a cross compiler."""
+        from gossamer_llvm_sve.emulation.driver import reason_against_emulation
+
+        try:
+            resolved = explicit_target(target)
+        except ArgumentError as error:
+            (diagnostic,) = error.diagnostics
+            return Probe(usable=False, reason=f"{diagnostic.message} {diagnostic.hint}")
+        reason = reason_against_loading() or reason_against_emulation()
+        return Probe(usable=reason is None, reason=reason, resolved=resolved)
+
+    def compile(self, module: Module, target: Target) -> Artifact:
+        """Compile a flat module to object code for AArch64.
+
+        `UnsupportedError` (`llvm.<construct>`) names a construct that is not lowered, `ArgumentError` an
+        unknown option.
+        """
+        from gossamer_llvm import guarded_buffers
+        from gossamer_llvm_sve import codegen
+
+        require_compilable(self, module, target)
+        machine = machine_of(target)
+        return Artifact(
+            backend=self.name,
+            backend_version=self.version,
+            target=explicit_target(target),
+            signature=signature_of(module),
+            code=codegen.emitted_object(module, machine),
+            guarded=guarded_buffers(module),
+            metadata=(("triple", codegen.TRIPLE), ("features", " ".join(machine.features))),
+        )
+
+    def texts(self, module: Module, target: Target) -> dict[str, str]:
+        """Return the LLVM IR of a flat module as it is emitted, and its assembly."""
+        from gossamer_llvm_sve import codegen
+
+        machine = machine_of(target)
+        return {
+            "llvm": codegen.emitted_text(module, machine),
+            "asm": codegen.emitted_assembly(module, machine),
+        }
+
+    def load(self, artifact: Artifact) -> Kernel:
+        """Send object code to an emulated process, which all kernels of one vector length share.
+
+        `ArgumentError` (`llvm_sve.load`) if the emulator or the cross compiler is absent, or if this machine
+        is one of AArch64.
+        """
+        from gossamer_llvm_sve.emulation.driver import reason_against_emulation
+        from gossamer_llvm_sve.emulation.emulated_kernel import emulated_kernel
+
+        reason = reason_against_loading() or reason_against_emulation()
+        if reason is not None:
+            raise ArgumentError(
+                "llvm_sve.load",
+                f"The kernel '{artifact.signature.entry}' cannot run here: {reason}",
+            )
+        return emulated_kernel(
+            artifact, vector_bits=machine_of(artifact.parsed_target()).vector_bits
+        )
+
+
+def reason_against_loading() -> str | None:
+    """Return why this machine does not run kernels of the backend, None if it emulates them."""
+    if platform.machine() in ("aarch64", "arm64"):
+        return (
+            "llvm-sve does not load kernels into a process of AArch64 yet; "
+            "export them, and call them from C."
+        )
+    return None
+
+
+@cache
+def _version() -> str:
+    own, *others = package_versions(_VERSIONED).items()
+    return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"

@@ -1,0 +1,1 @@
+"""Runs kernels in an emulated process of AArch64."""

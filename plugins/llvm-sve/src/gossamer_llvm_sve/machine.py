@@ -1,0 +1,119 @@
+"""The machine that a target describes: its CPU, its features, and the length of its vectors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.machine.cpu_options import CPU_OPTIONS
+
+VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
+"""The lengths of vectors in bits. The architecture no longer permits others, which were no powers of two."""
+
+SVE_FEATURES = ("sve", "sve2", "sme")
+
+_CPUS = {
+    "generic": (128, ("sve",)),
+    "a64fx": (512, ("sve",)),
+    "neoverse-v1": (256, ("sve",)),
+    "neoverse-v2": (128, ("sve", "sve2")),
+    "neoverse-n2": (128, ("sve", "sve2")),
+}
+"""The bits of the vectors of each CPU, by LLVM's name, and its features."""
+
+_MODEL = {option.name: option for option in CPU_OPTIONS if option.name in ("l2", "l3", "cores")}
+"""Options that rules for schedules read, besides `vector_bits`."""
+
+_OPTIONS = ("cpu", "features", "vl_min", "vector_bits", *_MODEL)
+
+
+class Machine(NamedTuple):
+    """A CPU by LLVM's name, its `features` in the order of `SVE_FEATURES`, the minimum length of its vectors
+    that code may rely on, and the length that it is emulated with, both in bits.
+
+    >>> machine_of(Target.parse("llvm-sve:cpu=neoverse-v1"))
+    Machine(cpu='neoverse-v1', features=('sve',), vl_min=128, vector_bits=256)
+    """
+
+    cpu: str
+    features: tuple[str, ...]
+    vl_min: int
+    vector_bits: int
+
+    @property
+    def llvm_features(self) -> str:
+        """The features as LLVM takes them."""
+        return ",".join(f"+{name}" for name in self.features)
+
+
+def machine_of(target: Target) -> Machine:
+    """Return the machine of a target; raise `ArgumentError` (`llvm_sve.option`, `llvm_sve.option_value`,
+    `llvm_sve.vector_bits`) if an option or its value is unknown."""
+    for key, value in target.options:
+        if key not in _OPTIONS:
+            raise ArgumentError(
+                "llvm_sve.option",
+                f"'{key}' is not an option of llvm-sve.",
+                hint=f"Expected one of {', '.join(_OPTIONS)}.",
+            )
+        if key in _MODEL and _MODEL[key].parse(value) is None:
+            raise _value_error(target, key, _MODEL[key].expected)
+    cpu = target.option("cpu", "generic")
+    if cpu not in _CPUS:
+        raise _value_error(target, "cpu", f"one of {', '.join(_CPUS)}")
+    own_bits, own_features = _CPUS[cpu]
+    vl_min = _bits(target, "vl_min", default=VECTOR_LENGTHS[0])
+    vector_bits = _bits(target, "vector_bits", default=max(own_bits, vl_min))
+    if vector_bits < vl_min:
+        raise ArgumentError(
+            "llvm_sve.vector_bits",
+            f"The vectors of '{target.text}' have {vector_bits} bits, and the code may rely on {vl_min}.",
+            hint="Give vl_min= at most the value of vector_bits=.",
+        )
+    return Machine(cpu, _features(target, own_features), vl_min, vector_bits)
+
+
+def explicit_target(target: Target) -> str:
+    """Return the target with all options of the machine.
+
+    >>> explicit_target(Target.parse("llvm-sve:vl_min=256,l2=1048576"))
+    'llvm-sve:cpu=generic,features=sve,vl_min=256,vector_bits=256,l2=1048576'
+    """
+    machine = machine_of(target)
+    options = {
+        "cpu": machine.cpu,
+        "features": "+".join(machine.features),
+        "vl_min": str(machine.vl_min),
+        "vector_bits": str(machine.vector_bits),
+    }
+    return Target(target.backend, tuple({**options, **_rest(target)}.items())).text
+
+
+def _rest(target: Target) -> dict[str, str]:
+    return {key: value for key, value in target.options if key in _MODEL}
+
+
+def _bits(target: Target, key: str, *, default: int) -> int:
+    text = target.option(key, str(default))
+    lengths = {str(bits): bits for bits in VECTOR_LENGTHS}
+    if text not in lengths:
+        raise _value_error(target, key, f"one of {', '.join(lengths)}")
+    return lengths[text]
+
+
+def _features(target: Target, own: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the features of the CPU and those that the target adds."""
+    text = target.option("features")
+    added = text.split("+") if text else []
+    if not set(added) <= set(SVE_FEATURES):
+        raise _value_error(target, "features", f"some of {', '.join(SVE_FEATURES)}, joined by '+'")
+    return tuple(name for name in SVE_FEATURES if name in own or name in added)
+
+
+def _value_error(target: Target, key: str, expected: str) -> ArgumentError:
+    return ArgumentError(
+        "llvm_sve.option_value",
+        f"The option {key} of '{target.text}' is '{target.option(key)}'.",
+        hint=f"Expected {expected}.",
+    )

@@ -1,0 +1,41 @@
+"""Flat modules from scripts, their kernels, and a mark of tests that need the emulator."""
+
+import pytest
+
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.script import parse_module
+from gossamer_llvm_sve.backend import LlvmSve
+
+BACKEND = LlvmSve()
+
+
+@pytest.fixture
+def flat():
+    """A flat module whose arrays X and Y have n elements of a dtype."""
+
+    def parse(*lines, dtype="float32", parameters=""):
+        return parse_module(
+            "\n".join((
+                "@T.prim_func",
+                f"def f(x: T.handle, y: T.handle, n: T.int64{parameters}) -> None:",
+                '    T.stage("flat")',
+                f'    X = T.match_buffer(x, (n,), "{dtype}")',
+                f'    Y = T.match_buffer(y, (n,), "{dtype}")',
+                *(f"    {line}" for line in lines),
+            ))
+        )  # fmt: skip
+
+    return parse
+
+
+@pytest.fixture
+def load():
+    """Compiles and loads a module; skips the test where kernels cannot be emulated."""
+
+    def kernel(module, target="llvm-sve"):
+        probe = BACKEND.probe(Target.parse(target))
+        if not probe.usable:
+            pytest.skip(probe.reason)
+        return BACKEND.load(BACKEND.compile(module, Target.parse(target)))
+
+    return kernel

@@ -1,0 +1,72 @@
+"""The options of targets, and code for them on any machine."""
+
+import platform
+
+import pytest
+
+from gossamer_backend import Artifact
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Signature, Target
+from gossamer_llvm_sve.backend import LlvmSve
+from gossamer_llvm_sve.emulation import driver
+from gossamer_llvm_sve.machine import machine_of
+
+BACKEND = LlvmSve()
+LOOP = ("for i in T.serial(n):", "    Y[i] = X[i] * 2.0")
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("llvm-sve:speed=high", "llvm_sve.option"),
+        ("llvm-sve:cpu=z80", "llvm_sve.option_value"),
+        ("llvm-sve:features=avx", "llvm_sve.option_value"),
+        ("llvm-sve:features=sve2+", "llvm_sve.option_value"),
+        ("llvm-sve:vl_min=384", "llvm_sve.option_value"),
+        ("llvm-sve:vector_bits=4096", "llvm_sve.option_value"),
+        ("llvm-sve:l2=large", "llvm_sve.option_value"),
+        ("llvm-sve:vl_min=512,vector_bits=256", "llvm_sve.vector_bits"),
+    ],
+)
+def test_refused_targets(target, code, flat):
+    with pytest.raises(ArgumentError) as caught:
+        BACKEND.compile(flat(*LOOP), Target.parse(target))
+    assert caught.value.code == code
+    probe = BACKEND.probe(Target.parse(target))
+    assert not probe.usable
+    assert caught.value.diagnostics[0].message in probe.reason
+
+
+def test_a_cpu_has_its_features_and_vectors():
+    found = machine_of(Target.parse("llvm-sve:cpu=a64fx,features=sme+sve2"))
+    assert (found.features, found.vector_bits) == (("sve", "sve2", "sme"), 512)
+    assert machine_of(Target.parse("llvm-sve:vl_min=1024")).vector_bits == 1024
+
+
+def test_the_code_states_the_lengths_of_vectors(flat):
+    text = BACKEND.texts(flat(*LOOP), Target.parse("llvm-sve:vl_min=256"))["llvm"]
+    assert "vscale_range(2,16)" in text
+    assert "ptr noalias" in text
+
+
+@pytest.mark.parametrize("features", ["sve", "sve2", "sme", "sve2+sme"])
+def test_object_code_is_made_for_all_features(features, flat):
+    artifact = BACKEND.compile(flat(*LOOP), Target.parse(f"llvm-sve:features={features}"))
+    assert artifact.code[:4] == b"\x7fELF"
+    assert artifact.code[18:20] == (183).to_bytes(2, "little")  # EM_AARCH64
+
+
+def test_programs_that_are_absent_are_named_with_their_packages(monkeypatch):
+    monkeypatch.setattr(driver.shutil, "which", lambda name: None)
+    artifact = Artifact("llvm-sve", "", "llvm-sve", Signature("f", (), (), ()), b"")
+    with pytest.raises(ArgumentError, match=r"qemu-user-static gcc-aarch64-linux-gnu") as caught:
+        BACKEND.load(artifact)
+    assert caught.value.code == "llvm_sve.load"
+    assert "qemu-aarch64-static" in BACKEND.probe(Target("llvm-sve")).reason
+
+
+def test_a_machine_of_aarch64_is_told_to_export(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    probe = BACKEND.probe(Target("llvm-sve"))
+    assert not probe.usable
+    assert "export them" in probe.reason
