@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import Target
+from gossamer_llvm_sve.backend import LlvmSve
 from gossamer_llvm_sve.emulation import emulated_kernel
 from gossamer_llvm_sve.emulation.emulator import emulator_of
 
@@ -45,10 +47,11 @@ def test_arguments_beyond_the_registers_are_passed_on_the_stack(flat, load):
     assert y.tolist() == values
 
 
-def test_too_many_parameters_are_refused(flat, load):
+def test_too_many_parameters_are_refused(flat):
     parameters = "".join(f", a{number}: T.int64" for number in range(80))
+    artifact = LlvmSve().compile(flat(*DOUBLE, parameters=parameters), Target("llvm-sve"))
     with pytest.raises(ArgumentError) as caught:
-        load(flat(*DOUBLE, parameters=parameters))
+        emulated_kernel.emulated_kernel(artifact, vector_bits=128)
     assert caught.value.code == "llvm_sve.parameters"
 
 
