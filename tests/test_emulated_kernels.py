@@ -24,23 +24,25 @@ LANES = "4 * T.vscale()"
 HEADER = """
 @T.prim_func
 def program(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
-            m: T.int64, n: T.int64, features: T.int64, nnz: T.int64) -> None:
+            m: T.int64, n: T.int64, nnz: T.int64, features: T.int64) -> None:
     T.func_attr({"sparse_tir_level": 2})
     I = T.sp.dense_fixed(m)
     J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
     J_detach = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(features)
     A = T.sp.match_buffer(a, (I, J), "float32")
-    B = T.sp.match_buffer(b, (J_detach, K), "float32")
-    C = T.sp.match_buffer(c, (I, K), "float32")
 """
 SPMV = """
-    with T.sp.iteration([I, K, J], "SSR", "spmv") as [i, k, j]:
+    B = T.sp.match_buffer(b, (J_detach,), "float32")
+    C = T.sp.match_buffer(c, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
         with T.init():
-            C[i, k] = 0.0
-        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+            C[i] = 0.0
+        C[i] = C[i] + A[i, j] * B[j]
 """
 SPMM = """
+    K = T.sp.dense_fixed(features)
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
     with T.sp.iteration([I, J, K], "SRS", "spmm") as [i, j, k]:
         with T.init():
             C[i, k] = 0.0
@@ -53,11 +55,11 @@ def loops(body):
 
 
 def spmv():
-    """The elements of a row in lanes; the matrix B has one column."""
+    """The elements of a row in lanes."""
     return (
         loops(SPMV)
         .cache_write("spmv", buffer="C_data", scope="local")
-        .reverse_compute_at("spmv_C_data_local", loop="k")
+        .reverse_compute_at("spmv_C_data_local", loop="i")
         .decompose_reduction("spmv", loop="j")
         .split("j", factors=(None, LANES))
         .vectorize("j_1")
@@ -93,12 +95,13 @@ def emulated():
 def operands(name, size):
     """Seven rows with `size` features, or with up to `size` elements for SpMV; rows 0, 3 and 6 are empty, and
     row 1 is dense."""
-    columns, features = (size, 1) if name == "spmv" else (9, size)
+    columns = size if name == "spmv" else 9
     random = np.random.default_rng(size)
     dense = random.integers(-3, 4, (7, columns)).astype(np.float32)
     dense[1], dense[[0, 3, 6]] = 2, 0
     a = sparse.csr_array(dense)
-    b = random.integers(-3, 4, (columns, features)).astype(np.float32)
+    shape = (columns,) if name == "spmv" else (columns, size)
+    b = random.integers(-3, 4, shape).astype(np.float32)
     return a, b, dense @ b
 
 
@@ -113,7 +116,7 @@ def test_products_are_right_at_every_vector_length(name, bits):
     for size in (0, 1, lanes - 1, lanes, lanes + 1, 37, 115):
         a, b, expected = operands(name, size)
         c = np.full(expected.shape, np.nan, np.float32)
-        kernel(a=a.data, b=b, c=c, indptr=a.indptr, indices=a.indices)
+        kernel(a=a.data, b=b, c=c, indptr=a.indptr, indices=a.indices, features=size)
         np.testing.assert_array_equal(c, expected, err_msg=str(size))
 
 
