@@ -8,11 +8,13 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
   `SourceInspection`
 * Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`
 * The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS`, `OUT_OF_MEMORY` and `INTERRUPTED`,
-  `NOT_GUARDED`, `Workspace`, `prototype`, and `evaluate_size` for the shapes in a signature
+  `NOT_GUARDED`, `Workspace`, `prototype`, `evaluate_size` for the shapes in a signature,
+  and `numpy_dtype` for its arrays
 * Threads: `Parallelism`, `ParallelismSource`, `MAX_THREADS`, `available_cpus`, `get_num_threads`
 * State that is shared with gossamer: `ArtifactCache`, and `compiling`, which keeps forks out
 """
 
+from gossamer_backend.arguments.array_checks import numpy_dtype
 from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.artifact_cache import ArtifactCache
@@ -66,6 +68,7 @@ __all__ = [
     "evaluate_size",
     "get_num_threads",
     "hookimpl",
+    "numpy_dtype",
     "package_versions",
     "prototype",
     "require_compilable",

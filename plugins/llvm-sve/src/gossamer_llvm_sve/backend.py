@@ -14,6 +14,7 @@ from gossamer_backend.plugin_api import (
     require_compilable,
 )
 from gossamer_ir import signature_of
+from gossamer_ir.core.dtypes import NUMBERS
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import Module
 from gossamer_llvm_sve.machine import explicit_target, machine_of
 
 _NAME = "llvm-sve"
-_DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed vectors.scalable scope.local"
 _VERSIONED = ("gossamer-llvm-sve", "gossamer-llvm", "llvmlite")
 
@@ -34,7 +34,7 @@ class LlvmSve:
     api_version = API_VERSION
     capabilities = frozenset(
         [
-            *(f"dtype.{name}" for name in _DTYPES.split()),
+            *(f"dtype.{name}" for name in NUMBERS),
             *(f"call.{name}" for name in INSTRUCTIONS),
             *_NODES.split(),
         ]

@@ -54,6 +54,11 @@ SCALARS: dict[str, ScalarType] = {
 }
 """The scalar types by their names."""
 
+NUMBERS: tuple[str, ...] = tuple(
+    name for name, item in SCALARS.items() if item.kind in ("int", "uint", "float")
+)
+"""The scalar types that are numbers."""
+
 EXACT_INTEGER: int = 2 ** min(item.significant_bits for item in SCALARS.values() if item.largest)
 """Integers up to this magnitude are exact in every floating-point dtype."""
 

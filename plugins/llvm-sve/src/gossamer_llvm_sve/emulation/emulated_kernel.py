@@ -21,6 +21,7 @@ from gossamer_backend.plugin_api import (
     Artifact,
     Kernel,
     evaluate_size,
+    numpy_dtype,
     prototype,
 )
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -118,7 +119,7 @@ class _Arrays(dict[str, "np.ndarray[Any, Any]"]):
         return array
 
     def _array(self, param: BufferParam, address: int | None) -> np.ndarray[Any, Any]:
-        dtype: np.dtype[Any] = np.dtype("uint16" if param.dtype == "bfloat16" else param.dtype)
+        dtype = numpy_dtype(param)
         count = prod(evaluate_size(size, self._scalars, arrays=self) for size in param.shape)
         if not count:
             return np.empty(0, dtype)
