@@ -18,24 +18,15 @@ from gossamer.comparison.timing import SAMPLE_SECONDS, interleaved
 from gossamer.operators import NAMES
 from gossamer_formats import from_scipy, to_scipy
 from gossamer_ir.errors import UserError
+from gossamer_testkit.matrices import oracles
 
 
 def problem(op, graph):
-    """Operands of the operator on a graph, and its result by dense arithmetic in the graph's dtype."""
-    nodes, matrix = graph.shape[0], to_scipy(graph)
+    """Operands of the operator on a graph, and its result by the oracle, in the graph's dtype."""
     random = np.random.default_rng(1)
-    if op == "sddmm":
-        x, y = random.standard_normal((2, nodes, 9)).astype(graph.dtype)
-        return (x, y), (x @ y.T)[
-            np.repeat(np.arange(nodes), np.diff(matrix.indptr)), matrix.indices
-        ]
-    if op == "attention":
-        q, k, v = random.standard_normal((3, nodes, 9)).astype(graph.dtype)
-        powers = np.where(matrix.toarray() != 0, np.exp(q @ k.T / 3), 0)
-        return (q, k, v), powers @ v / np.maximum(powers.sum(axis=1, keepdims=True), 1e-30)
-    shape = (nodes, 3) if op == "spmm" else (nodes,)
-    dense = random.standard_normal(shape).astype(graph.dtype)
-    return (dense,), matrix @ dense
+    shapes = baseline_of(op).operand_shapes(graph.shape, 9)
+    dense = tuple(random.standard_normal(shape).astype(graph.dtype) for shape in shapes)
+    return dense, getattr(oracles, op)(to_scipy(graph), *dense).astype(graph.dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

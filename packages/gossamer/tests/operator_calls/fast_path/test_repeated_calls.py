@@ -16,6 +16,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.comparison.baselines import baseline_of
 from gossamer.operator_calls import kernels
 from gossamer.operator_calls.fast_path import plans
 from gossamer.operator_calls.operands.dense_operands import number_operand
@@ -23,6 +24,7 @@ from gossamer.operators import NAMES, operator_named
 from gossamer_formats import SparseTensor, from_scipy
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, FormatError, GossamerError
+from gossamer_testkit.matrices import oracles
 
 ROWS, COLUMNS, FEATURES = 40, 30, 8
 Calls: TypeAlias = Callable[..., Any]
@@ -38,27 +40,12 @@ def matrix(seed: int = 0, *, dtype: Any = np.float32, index: Any = np.int32) -> 
 
 def dense_of(op: str, seed: int = 1, *, dtype: Any = np.float32) -> tuple[Any, ...]:
     random = np.random.default_rng(seed)
-    shapes = {
-        "spmm": [(COLUMNS, FEATURES)],
-        "spmv": [(COLUMNS,)],
-        "sddmm": [(ROWS, FEATURES), (COLUMNS, FEATURES)],
-        "attention": [(ROWS, FEATURES), (COLUMNS, FEATURES), (COLUMNS, FEATURES)],
-    }
-    return tuple(random.integers(-2, 3, shape).astype(dtype) for shape in shapes[op])
+    shapes = baseline_of(op).operand_shapes((ROWS, COLUMNS), FEATURES)
+    return tuple(random.integers(-2, 3, shape).astype(dtype) for shape in shapes)
 
 
 def expected(op: str, A: Any, *dense: Any) -> Any:
-    exact = [array.astype(np.float64) for array in dense]
-    if op in ("spmm", "spmv"):
-        return A.astype(np.float64) @ exact[0]
-    rows = np.repeat(np.arange(ROWS), np.diff(A.indptr))
-    scores = np.einsum("ek,ek->e", exact[0][rows], exact[1][A.indices])
-    if op == "sddmm":
-        return scores
-    weights = np.exp(scores / np.sqrt(FEATURES))
-    weighed = sparse.csr_array((weights, A.indices, A.indptr), shape=A.shape)
-    sums = np.asarray(weighed.sum(axis=1)).reshape(-1, 1)
-    return (weighed @ exact[2]) / np.where(sums == 0, 1, sums)
+    return getattr(oracles, op)(A, *dense)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
