@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer_ir.analysis.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
@@ -23,6 +25,17 @@ from gossamer_llvm.emitter.ir_builder import CODE_ALIGNMENT
 
 UNROLL = "unroll"
 """The annotation of a loop with the number of times that LLVM is to unroll it."""
+
+
+class _Iterations(NamedTuple):
+    """The iterations of a serial loop, at least one: the first one and the end, whether counting to the end
+    may wrap around, the block before them, and the block after them."""
+
+    start: Value
+    end: Value
+    wraps: bool
+    before: str
+    outside: str
 
 
 def emit_let(emitter: FunctionEmitter, node: Let) -> None:
@@ -80,7 +93,7 @@ def emit_for(emitter: FunctionEmitter, node: For) -> None:
     # From 0 to a positive extent nothing can wrap; another start plus extent may.
     wraps = literal_value(start) != 0
     emit = _emit_portions if in_portions else _emit_iterations
-    emit(emitter, node, start, end, wraps=wraps, before=before, outside=outside)
+    emit(emitter, node, _Iterations(start, end, wraps, before, outside))
     text.leave_loop()
     text.begin(outside)
 
@@ -125,23 +138,15 @@ def _is_interrupted_in_portions(emitter: FunctionEmitter, node: For) -> bool:
     return contains(LOOPS, *node.body) and not contains(CALLING_STATEMENTS, *node.body)
 
 
-def _emit_portions(
-    emitter: FunctionEmitter,
-    node: For,
-    start: Value,
-    end: Value,
-    *,
-    wraps: bool,
-    before: str,
-    outside: str,
-) -> None:
+def _emit_portions(emitter: FunctionEmitter, node: For, iterations: _Iterations) -> None:
     """Emit a loop over portions of the iterations, which polls before each of them."""
     text, workspace = emitter.text, emitter.workspace
     portions = allocate_portions(emitter)
     poll, run, interrupted, after = (text.new_block() for _ in range(4))
     may_stop = is_interruptible(emitter, workspace)
     count = text.value(f"select i1 {may_stop}, i64 {PORTIONS}, i64 1")
-    begin_portions(emitter, portions, start, end, Value(count, "int64"))
+    end = iterations.end
+    begin_portions(emitter, portions, iterations.start, end, Value(count, "int64"))
     text.branch(may_stop, poll, run)
     text.begin(interrupted)
     emitter.fail(str(INTERRUPTED))
@@ -150,34 +155,26 @@ def _emit_portions(
     text.fall_into(run)
     first, last = next_portion(emitter, portions, end)
     text.enter_loop()
-    begin, iterations = text.block, text.new_block()
-    text.fall_into(iterations)
-    _emit_iterations(emitter, node, first, last, wraps=wraps, before=begin, outside=after)
+    before, inside = text.block, text.new_block()
+    text.fall_into(inside)
+    _emit_iterations(emitter, node, _Iterations(first, last, iterations.wraps, before, after))
     text.leave_loop()
     text.begin(after)
-    text.branch(text.value(f"icmp eq {last.typed}, {end.text}"), outside, poll)
+    text.branch(text.value(f"icmp eq {last.typed}, {end.text}"), iterations.outside, poll)
 
 
-def _emit_iterations(
-    emitter: FunctionEmitter,
-    node: For,
-    start: Value,
-    end: Value,
-    *,
-    wraps: bool,
-    before: str,
-    outside: str,
-) -> None:
+def _emit_iterations(emitter: FunctionEmitter, node: For, iterations: _Iterations) -> None:
     text, inside = emitter.text, emitter.text.block
     latch, following = text.new_block(), text.forward()
-    var = text.value(f"phi i64 [ {start.text}, %{before} ], [ {following}, %{latch} ]")
+    start = f"[ {iterations.start.text}, %{iterations.before} ]"
+    var = text.value(f"phi i64 {start}, [ {following}, %{latch} ]")
     emitter.values[node.var] = Value(var, "int64")
     emitter.body(node.body)
     text.fall_into(latch)
-    flags = "" if wraps else " nuw nsw"
+    flags = "" if iterations.wraps else " nuw nsw"
     text.define(following, f"add{flags} i64 {var}, 1")
-    done = text.value(f"icmp eq i64 {following}, {end.text}")
-    text.branch(done, outside, inside, suffix=_loop_metadata(emitter, node))
+    done = text.value(f"icmp eq i64 {following}, {iterations.end.text}")
+    text.branch(done, iterations.outside, inside, suffix=_loop_metadata(emitter, node))
 
 
 def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
