@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tools.corpus_programs.every_operation import FLOATS, NUMBERS
+from tools.corpus_programs.every_operation import FLOATS, NATIVE_NUMBERS
 from tools.corpus_programs.program_source import CorpusProgram, flat, function
 
 X_TO_Y = {"x": ["small", "int64"], "y": ["untouched", "int64"]}
@@ -40,7 +40,7 @@ def sources() -> Iterator[CorpusProgram]:
     yield from _loops_without_results()
     yield from _searches()
     yield from _guards_and_facts()
-    for dtype in ("bool", *NUMBERS):
+    for dtype in ("bool", *NATIVE_NUMBERS):
         yield _scalar(dtype)
     for dtype, counts in REDUCED:
         for lanes in counts:

@@ -7,7 +7,7 @@ from typing import cast, get_args
 
 from gossamer_ir.core.build import index, index_var, mul
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes
+from gossamer_ir.core.dtypes import NUMBERS, DType, with_lanes
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import (
     Binary,
@@ -35,11 +35,12 @@ from gossamer_ir.nodes import (
 )
 from tools.corpus_programs.program_source import CorpusProgram
 
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float32", "float64")
-HALVES = tuple(name for name in SCALARS if DType(name).computed_in != name)
-NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
+HALVES = tuple(name for name in NUMBERS if DType(name).computed_in != name)
+NATIVE_NUMBERS = tuple(name for name in NUMBERS if name not in HALVES)
+"""The numbers that are computed in their own dtype."""
+SIGNED = tuple(name for name in NATIVE_NUMBERS if DType(name).kind == "int")
+UNSIGNED = tuple(name for name in NATIVE_NUMBERS if DType(name).kind == "uint")
+FLOATS = tuple(name for name in NATIVE_NUMBERS if DType(name).kind == "float")
 COMPARES: tuple[CompareOp, ...] = get_args(CompareOp)
 COMMON = ("add", "sub", "mul", "min", "max", "select")
 OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
@@ -70,7 +71,7 @@ REINTERPRETED = (("float32", "uint32", 1), ("int64", "float64", 1), ("float32", 
 
 def sources() -> Iterator[CorpusProgram]:
     """Yield the sources of these programs."""
-    for dtype in NUMBERS:
+    for dtype in NATIVE_NUMBERS:
         yield _rows("arithmetic", dtype, _arithmetic(dtype, lanes=1))
         yield _rows("compare", dtype, COMPARES, output="bool")
     yield _rows("logic", "bool", OF_BOOLS)
@@ -91,7 +92,7 @@ def sources() -> Iterator[CorpusProgram]:
     yield _rows("sqrt", "float32", ("sqrt",), lanes=16)
     for dtype, other, lanes in REINTERPRETED:
         yield _rows("reinterpret", dtype, ("reinterpret",), output=other, lanes=lanes)
-    for source in ("bool", *NUMBERS, *HALVES):
+    for source in ("bool", *NATIVE_NUMBERS, *HALVES):
         for family, targets in CAST_TARGETS.items():
             others = tuple(target for target in targets if target != source)
             yield _casts(source, others, f"cast_{source}_to_{family}")
