@@ -70,6 +70,21 @@ def test_elements_that_are_stored_are_among_those_of_a_copy_in_place():
     assert [tuple(map(print_expr, indices)) for indices in stored] == [("vi",)]
 
 
+def test_elements_that_the_loops_around_an_init_load_are_not_stored():
+    body = """
+        for k in T.serial(T.int64(P[vi])):
+            for r in T.serial(n):
+                with T.block("sum"):
+                    vk, vr = T.axis.remap("SR", [k, r])
+                    with T.init():
+                        P[vj] = 0
+                    P[vj] = P[vj] + 1
+    """
+    loads, stored = loads_and_stores_of(block_of(body), "P", "int32")
+    assert texts(loads) == [("vi", None), ("vj", "T.int64(P[vi]) > 0")]
+    assert [tuple(map(print_expr, indices)) for indices in stored] == [("vj",)]
+
+
 @pytest.mark.parametrize(
     ("body", "selecting"),
     [
