@@ -304,13 +304,20 @@ class Elimination:
         for factor in sorted(shared_factors(atom, goal), key=self._rank, reverse=True):
             multiplier = multiplier_of(factor, goal)
             for sign in (1, -1):
-                if not self.holds(expr_of(scale(multiplier, sign))):
-                    continue
-                for premise in self._inequalities.about(factor, goal):
-                    if premise.terms.get(factor) == sign:
-                        multiple = multiply(premise, scale(multiplier, sign))
-                        if multiple is not None:
-                            yield combine(goal, multiple, -1)
+                nonnegative = scale(multiplier, sign)
+                if self.holds(expr_of(nonnegative)):
+                    yield from self._with_bounded_factor(factor, goal, nonnegative, sign=sign)
+
+    def _with_bounded_factor(
+        self, factor: Expr, goal: Affine, multiplier: Affine, *, sign: int
+    ) -> Iterator[Affine]:
+        """Yield a goal minus each known inequality that has the factor with a sign, times a nonnegative
+        multiplier."""
+        for premise in self._inequalities.about(factor, goal):
+            if premise.terms.get(factor) == sign:
+                multiple = multiply(premise, multiplier)
+                if multiple is not None:
+                    yield combine(goal, multiple, -1)
 
 
 __all__ = ["Elimination"]
