@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from script_runs import call
+from script_runs import call, copied
 
 from gossamer.kernel_cache import build_kernel
 from gossamer.pipeline import next_stage
@@ -58,11 +58,11 @@ def require_recipe(
     for arguments, expected in cases:
         for count, found in enumerate(steps):
             (function,) = found.functions
-            copies = _copies({param.name: arguments[param.name] for param in function.params})
+            copies = copied({param.name: arguments[param.name] for param in function.params})
             run(found, copies)
             when = f"step {count} at the {found.stage} stage"
             _require_equal(copies, expected, when, tolerance=tolerance)
-        copies = _copies(arguments)
+        copies = copied(arguments)
         call(kernel, copies)
         _require_equal(copies, expected, "the kernel", tolerance=tolerance)
 
@@ -71,13 +71,6 @@ def _require_equal(found: Arguments, expected: Arguments, when: str, *, toleranc
     for name, array in expected.items():
         left = found[name].reshape(array.shape)
         np.testing.assert_allclose(left, array, rtol=0, atol=tolerance, err_msg=f"{name}, {when}")
-
-
-def _copies(arguments: Arguments) -> dict[str, Any]:
-    return {
-        name: value.copy() if isinstance(value, np.ndarray) else value
-        for name, value in arguments.items()
-    }
 
 
 def integers(random: np.random.Generator, *shape: int) -> Any:

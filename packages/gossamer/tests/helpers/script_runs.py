@@ -82,11 +82,11 @@ def results(module: Module, arguments: Arguments, *names: str) -> Iterator[tuple
     (function,) = module.functions
     params = [param.name for param in function.params]
     for found in interpreted(module):
-        copies = _copies({name: arguments[name] for name in params})
+        copies = copied({name: arguments[name] for name in params})
         run(found, copies)
         yield found.stage, [copies[name] for name in names]
     for way, kernel in zip(("native", "native by rules"), kernels(module), strict=True):
-        copies = _copies({name: arguments[name] for name in params})
+        copies = copied({name: arguments[name] for name in params})
         call(kernel, copies)
         yield way, [copies[name] for name in names]
 
@@ -115,7 +115,8 @@ def assert_refused(module: Module, arguments: Arguments, *, match: str) -> None:
             call(kernel, arguments)
 
 
-def _copies(arguments: Arguments) -> dict[str, Any]:
+def copied(arguments: Arguments) -> dict[str, Any]:
+    """The arguments, with arrays that may be written."""
     return {
         name: value.copy() if isinstance(value, np.ndarray) else value
         for name, value in arguments.items()
