@@ -61,9 +61,3 @@ def pruned_weights(name: str) -> sparse.csr_matrix:
         array.astype(np.int32) for array in (matrix.indices, matrix.indptr)
     )
     return matrix
-
-
-def pruned_weight_names() -> list[str]:
-    """Return the names of the patterns of the bundle."""
-    arrays = load_arrays("dlmc_transformer_sweep")
-    return sorted(key for key in arrays if f"{key}.shape" in arrays)

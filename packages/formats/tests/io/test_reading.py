@@ -90,11 +90,6 @@ def test_a_line_that_is_not_an_entry_is_named(entries, message, field, tmp_path)
     assert caught.value.code == "format.read.malformed"
 
 
-def _npz(path, **arrays):
-    np.savez(path, **arrays)
-    return path.read_bytes()
-
-
 BAD_FILES = [
     ("format.read.suffix", "a.txt", b""),
     ("format.read.suffix", "mtx", b""),

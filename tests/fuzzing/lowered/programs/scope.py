@@ -76,7 +76,6 @@ class Scope:
     shared: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()
     in_block: bool = False
-    has_reads: bool = True
     names: int = 0
 
     def fresh(self, stem: str) -> str:

@@ -85,9 +85,6 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SS", [i, j])
             P[vi] = 1
 """
-IN_PARALLEL = "for t in T.parallel(4):" + TRIANGLE.replace("\n", "\n    ").replace(
-    "Y[vi", "Y[t * 2 + vi % 2"
-)
 REFUSED = [
     ("uniform_extent.kind", TRIANGLE.replace("for i in T.serial", "for i in T.unroll"), {"loop": "j", "over": "i"}),
     ("uniform_extent.start", TRIANGLE.replace("T.serial(8)", "T.serial(1, 8)"), {"loop": "j", "over": "i"}),

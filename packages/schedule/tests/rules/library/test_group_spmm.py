@@ -13,12 +13,8 @@ from gossamer_testkit import script
 
 TARGET = Target.parse("generic-cpu:vector_bits=512,registers=32,private_cache=2M,shared_cache=32M")
 TEXT = script("row_groups_spmm")
-INIT = TEXT[
-    TEXT.index("        with T.init()") : TEXT.index(
-        "        if T.int64(ROWS[g, r]) < m:\n            C[T.int64(ROWS[g, r]), k] = C"
-    )
-]
 GUARD = "        if T.int64(ROWS[g, r]) < m:\n            C[T.int64(ROWS[g, r]), k] = C"
+INIT = TEXT[TEXT.index("        with T.init()") : TEXT.index(GUARD)]
 
 
 def program(text=TEXT, *, height=3, features=40):

@@ -64,9 +64,9 @@ def write_expr(
         EXPRESSION_PRINTERS[type(node)](w, node, expected, level)
 
 
-def write_index(w: Writer, node: Expr, step: str, *, item: int = -1, level: int = 0) -> None:
+def write_index(w: Writer, node: Expr, step: str, *, item: int = -1) -> None:
     """Write an int64 expression."""
-    write_expr(w, node, step, expected="int64", item=item, level=level)
+    write_expr(w, node, step, expected="int64", item=item)
 
 
 def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
