@@ -6,6 +6,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS
 from gossamer_ir.core.math_functions import INSTRUCTIONS
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
@@ -13,9 +14,6 @@ from gossamer_llvm.optimization import optimize, parse
 from gossamer_llvm_sve.machine import VECTOR_LENGTHS, Machine
 
 TRIPLE = "aarch64-unknown-linux-gnu"
-
-_UNIT = 128
-"""The bits of a vector for a vscale of 1."""
 
 
 def emitted_text(module: Module, machine: Machine) -> str:
@@ -41,7 +39,7 @@ def _optimized(module: Module, machine: Machine) -> llvm.ModuleRef:
 
 @cache
 def _abi(machine: Machine) -> Abi:
-    least, most = machine.vl_min // _UNIT, VECTOR_LENGTHS[-1] // _UNIT
+    least, most = (bits // VSCALE_UNIT_BITS for bits in (machine.vl_min, VECTOR_LENGTHS[-1]))
     return Abi(
         triple=TRIPLE,
         data_layout=str(_target_machine(machine).target_data),

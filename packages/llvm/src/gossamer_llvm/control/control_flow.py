@@ -12,12 +12,12 @@ from gossamer_ir.nodes import For, Guard, If, Let, Load, While
 from gossamer_ir.traversal.walk import collect, contains
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.portions import (
-    PORTIONS,
     allocate_portions,
     begin_portions,
     is_interruptible,
     next_portion,
     poll_interruption,
+    portion_count,
 )
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add, literal_value
@@ -144,9 +144,8 @@ def _emit_portions(emitter: FunctionEmitter, node: For, iterations: _Iterations)
     portions = allocate_portions(emitter)
     poll, run, interrupted, after = (text.new_block() for _ in range(4))
     may_stop = is_interruptible(emitter, workspace)
-    count = text.value(f"select i1 {may_stop}, i64 {PORTIONS}, i64 1")
-    end = iterations.end
-    begin_portions(emitter, portions, iterations.start, end, Value(count, "int64"))
+    count, end = portion_count(emitter, may_stop), iterations.end
+    begin_portions(emitter, portions, iterations.start, end, count)
     text.branch(may_stop, poll, run)
     text.begin(interrupted)
     emitter.fail(str(INTERRUPTED))

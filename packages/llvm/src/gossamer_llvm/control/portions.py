@@ -13,7 +13,7 @@ from gossamer_ir.interchange.kernel_abi import LONG, SHORT
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 
-PORTIONS = 4096
+_PORTIONS = 4096
 """The number of portions of a loop with much work, if all take equally long."""
 
 _GROWTH_SHIFT = 3
@@ -38,6 +38,12 @@ def allocate_portions(emitter: FunctionEmitter) -> Portions:
 def is_interruptible(emitter: FunctionEmitter, workspace: str) -> str:
     """Return whether the workspace has a function that tells whether to stop."""
     return emitter.text.value(f"icmp ne ptr {_interruption_function(emitter, workspace)}, null")
+
+
+def portion_count(emitter: FunctionEmitter, may_stop: str) -> Value:
+    """Return the number of portions of a loop: 1 if it is not to be stopped."""
+    count = emitter.text.value(f"select i1 {may_stop}, i64 {_PORTIONS}, i64 1")
+    return Value(count, "int64")
 
 
 def begin_portions(

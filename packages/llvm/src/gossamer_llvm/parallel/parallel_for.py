@@ -10,7 +10,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import ParallelFor
 from gossamer_llvm.abi import workspace_address
 from gossamer_llvm.control.launches import emit_arguments, emit_checked_call
-from gossamer_llvm.control.portions import PORTIONS, is_interruptible
+from gossamer_llvm.control.portions import is_interruptible, portion_count
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import add
 from gossamer_llvm.parallel.closure import STATUS, ChunkPlan, write_closure
@@ -72,7 +72,7 @@ def _emit_some(
     extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
     paid = _paid_threads(emitter, node, total)
     threads = _emit_thread_count(emitter, extent, paid)
-    portions = _emit_portions(emitter, node, paid)
+    portions = _emit_portion_count(emitter, node, paid)
     # One thread runs portions, too.
     most = emitter.call("i64", "llvm.smax.i64", f"i64 {threads}, {portions.typed}")
     text.branch(text.value(f"icmp sgt i64 {most}, 1"), together, alone)
@@ -133,7 +133,7 @@ def _first_units(emitter: FunctionEmitter, paid: str) -> Value:
     return Value(chosen, "int64")
 
 
-def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Value:
+def _emit_portion_count(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Value:
     """Return the number of portions of a chunk: 1 unless there may be much work, and the caller has given a
     function that tells whether to stop."""
     text = emitter.text
@@ -141,7 +141,7 @@ def _emit_portions(emitter: FunctionEmitter, node: ParallelFor, paid: str) -> Va
     if node.grain is not None:
         is_much = text.value(f"icmp sge i64 {paid}, {MUCH_WORK}")
         may_stop = text.value(f"and i1 {may_stop}, {is_much}")
-    return Value(text.value(f"select i1 {may_stop}, i64 {PORTIONS}, i64 1"), "int64")
+    return portion_count(emitter, may_stop)
 
 
 def _emit_run(
