@@ -6,7 +6,8 @@ The table "Modules for plugins" in `docs/plugins.md` lists the modules of all pa
 * Hooks: `hookimpl`, and what they return (`Backend`, `Pass`, `ScheduleRule`)
 * The protocol: `API_VERSION`, `Artifact`, `Kernel`, `Probe`, and the optional `NativeFunctions` and
   `SourceInspection`
-* Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`
+* Checks and versions: `require_compilable`, `required_capabilities`, `package_versions`,
+  `combined_version`
 * The ABI: `KERNEL_SYMBOL`, the statuses `OK`, `OUT_OF_BOUNDS`, `OUT_OF_MEMORY` and `INTERRUPTED`,
   `NOT_GUARDED`, `Workspace`, `prototype`, `evaluate_size` for the shapes in a signature,
   and `numpy_dtype` for its arrays
@@ -18,7 +19,7 @@ from gossamer_backend.arguments.array_checks import numpy_dtype
 from gossamer_backend.arguments.size_equations import evaluate_size
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache.artifact_cache import ArtifactCache
-from gossamer_backend.cache.versions import package_versions
+from gossamer_backend.cache.versions import combined_version, package_versions
 from gossamer_backend.call.abi import Parallelism, ParallelismSource, Workspace, prototype
 from gossamer_backend.call.kernel import Kernel
 from gossamer_backend.call.threads import MAX_THREADS, available_cpus, get_num_threads
@@ -64,6 +65,7 @@ __all__ = [
     "SourceInspection",
     "Workspace",
     "available_cpus",
+    "combined_version",
     "compiling",
     "evaluate_size",
     "get_num_threads",

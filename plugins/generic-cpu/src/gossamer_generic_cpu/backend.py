@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from gossamer_backend.plugin_api import (
     API_VERSION,
     KERNEL_SYMBOL,
     Artifact,
     Kernel,
     Probe,
-    package_versions,
+    combined_version,
     require_compilable,
 )
 from gossamer_ir import signature_of
@@ -42,7 +40,7 @@ class GenericCpu:
     @property
     def version(self) -> str:
         """The versions of the plugin, of the emitter and of llvmlite, which contains LLVM."""
-        return _version()
+        return combined_version(*_VERSIONED)
 
     def targets(self) -> tuple[str, ...]:
         """Return the target for the CPU of this machine, and one for a common CPU."""
@@ -134,12 +132,6 @@ class GenericCpu:
             interruption=threads.raised_by_signal,
             keep_alive=(library,),
         )
-
-
-@cache
-def _version() -> str:
-    own, *others = package_versions(_VERSIONED).items()
-    return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"
 
 
 def _missing_features(artifact: Artifact) -> tuple[str, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import platform
-from functools import cache
 
 from gossamer_backend.plugin_api import (
     API_VERSION,
     Artifact,
     Kernel,
     Probe,
-    package_versions,
+    combined_version,
     require_compilable,
 )
 from gossamer_ir import signature_of
@@ -43,7 +42,7 @@ class LlvmSve:
     @property
     def version(self) -> str:
         """The versions of the plugin, of the emitter and of llvmlite, which contains LLVM."""
-        return _version()
+        return combined_version(*_VERSIONED)
 
     def targets(self) -> tuple[str, ...]:
         """Return the target for all CPUs with SVE, and that for one CPU."""
@@ -120,9 +119,3 @@ def reason_against_loading() -> str | None:
             "export them, and call them from C."
         )
     return None
-
-
-@cache
-def _version() -> str:
-    own, *others = package_versions(_VERSIONED).items()
-    return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"

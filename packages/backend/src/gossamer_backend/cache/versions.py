@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from gossamer_ir.plugins.installed_distributions import (
     EntryPoint,
@@ -36,6 +37,18 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
         elif (version := _other_version(name)) is not None:
             versions[name] = version
     return versions
+
+
+@cache
+def combined_version(own: str, *others: str) -> str:
+    """Return the version of a distribution with those of others that it needs, as in `package_versions`: the
+    version of a backend. It is found once in a process.
+
+    >>> combined_version("msgspec", "numpy").split()[1:3]
+    ['with', 'numpy']
+    """
+    first, *rest = package_versions((own, *others)).items()
+    return f"{first[1]} with {', '.join(' '.join(other) for other in rest)}"
 
 
 def extension_versions(points: Iterable[EntryPoint]) -> dict[str, str]:
