@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from csr_matrices import integers, random_matrix
 from scipy import sparse
 
 from gossamer_ir.nodes import Module
@@ -103,23 +102,28 @@ def sddmm(lanes: str) -> ScheduleBuilder:
 BUILDERS = {"spmv": spmv, "spmm": spmm, "sddmm": sddmm}
 
 
+def _integers(random: np.random.Generator, *shape: int) -> Any:
+    """Small integers, whose sums are exact."""
+    return random.integers(-3, 4, shape).astype(np.float32)
+
+
 def operands(name: str, size: int) -> tuple[dict[str, Any], np.ndarray]:
     """The arguments and the result of a program with `size` features, or with rows of `size` elements for
     SpMV; rows 0, 3 and 6 are empty, and row 1 is dense."""
     features = 0 if name == "spmv" else size
     columns = size if name == "spmv" else 9
-    matrix = random_matrix((7, columns), density=0.5, seed=size, dtype="float32").tolil()
-    matrix[1] = 2
-    matrix[[0, 3, 6]] = 0
-    a = sparse.csr_array(matrix)
+    random = np.random.default_rng(size)
+    dense = _integers(random, 7, columns) * (random.random((7, columns)) < 0.5)
+    dense[1], dense[[0, 3, 6]] = 2, 0
+    a = sparse.csr_array(dense)
     sizes = {"m": 7, "n": columns, "features": features, "nnz": a.nnz}
-    b: Any = integers((columns, features), seed=1, dtype="float32")
+    b: Any = _integers(random, columns, features)
     d: Any = np.zeros(features, np.float32)
     if name == "spmv":
-        b = integers(columns, seed=1, dtype="float32")
+        b = _integers(random, columns)
     result: Any = a @ b
     if name == "sddmm":
-        b, d = (integers((count, features), seed=count, dtype="float32") for count in (7, columns))
+        b, d = (_integers(random, count, features) for count in (7, columns))
         rows, found = a.nonzero()
         result = a.data * np.einsum("ek,ek->e", b[rows], d[found])
     arrays = {"a": a.data, "b": b, "d": d, "indptr": a.indptr, "indices": a.indices}
