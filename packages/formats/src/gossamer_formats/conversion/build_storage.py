@@ -11,12 +11,12 @@ format conversion routines" (PLDI 2020).
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.compressed_axes import add_compressed
-from gossamer_formats.conversion.axes.dense_axes import add_fixed, add_ragged
-from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
-from gossamer_formats.conversion.axes.element_coordinates import with_coordinates
-from gossamer_formats.conversion.axes.slot_axes import add_slots
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.coordinates.element_coordinates import with_coordinates
+from gossamer_formats.conversion.axes.kinds.compressed_axes import add_compressed
+from gossamer_formats.conversion.axes.kinds.dense_axes import add_fixed, add_ragged
+from gossamer_formats.conversion.axes.kinds.slot_axes import add_slots
+from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import (
     AxisResult,
     CompressedAxis,
     Requirements,

@@ -1,1 +1,1 @@
-"""The slots of elements along the axes of a target."""
+"""The axes of a target, built one after the other from the elements."""

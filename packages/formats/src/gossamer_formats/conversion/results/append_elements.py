@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.built_storage import AppendedAxis, BuiltStorage
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.fiber_offsets import (
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     ENDS,
     fiber_offsets,
     list_size,
@@ -17,7 +15,9 @@ from gossamer_formats.conversion.axes.fiber_offsets import (
     offsets_of_ends,
     store_end,
 )
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, has_full_ancestors
+from gossamer_formats.conversion.axes.state.built_storage import AppendedAxis, BuiltStorage
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, has_full_ancestors
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.loop_nest import (
     Tail,

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, coordinate_along
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import cast, let, when

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.built_storage import IndexArray, StoredCoordinate
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, logical_dimension
+from gossamer_formats.conversion.axes.state.built_storage import IndexArray, StoredCoordinate
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, logical_dimension
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import is_shareable

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import digits, let, load, store
 from gossamer_formats.conversion.recording.branch import RecordedValue

@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import ROOT_SLOT
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.slots_in_fibers import slot_within
-from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.queries.coordinate_tables import (
+    occurring,
+    rank_in_table,
+    require_table,
+)
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import slot_within
+from gossamer_formats.conversion.axes.state.element_bindings import ROOT_SLOT
+from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,
     length_of_axis,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.array_contents import range_of, with_contents
-from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, with_bindings
+from gossamer_formats.conversion.axes.coordinates.array_contents import range_of, with_contents
+from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, with_bindings
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.maps.contents import require_contents
 from gossamer_formats.conversion.maps.inverse_map import (

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.statements import load, store
 from gossamer_formats.conversion.recording.array_scalars import longest_of, sum_of, total_of

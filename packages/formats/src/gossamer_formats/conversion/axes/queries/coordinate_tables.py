@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import load, store

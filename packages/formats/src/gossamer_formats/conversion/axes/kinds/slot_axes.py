@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, ValueSlots
-from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
-from gossamer_formats.conversion.axes.fiber_offsets import dense_fibers
-from gossamer_formats.conversion.axes.slot_ranks import largest_portions, portions_below
-from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
-from gossamer_formats.conversion.axes.target_axes import AxisResult, TargetAxes
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import dense_fibers
+from gossamer_formats.conversion.axes.slots.slot_ranks import largest_portions, portions_below
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, ValueSlots
+from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import AxisResult, TargetAxes
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import add

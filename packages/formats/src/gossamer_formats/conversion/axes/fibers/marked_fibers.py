@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, AxisSlot
-from gossamer_formats.conversion.axes.fiber_offsets import (
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     ENDS,
     new_ends,
     offsets_of_ends,
     offsets_of_lengths,
     store_end,
 )
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.tables import require_table
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.queries.coordinate_tables import require_table
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,
     has_full_ancestors,

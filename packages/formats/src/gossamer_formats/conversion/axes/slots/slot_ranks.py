@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
-from gossamer_formats.conversion.axes.fiber_coordinates import fiber_coordinates
-from gossamer_formats.conversion.axes.fiber_counts import fiber_counts
-from gossamer_formats.conversion.axes.fiber_offsets import offsets_of_lengths
-from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
-from gossamer_formats.conversion.axes.slots_in_fibers import slot_within, take_next
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.fibers.fiber_coordinates import fiber_coordinates
+from gossamer_formats.conversion.axes.fibers.fiber_counts import fiber_counts
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import offsets_of_lengths
+from gossamer_formats.conversion.axes.fibers.fiber_ranks import rank_in_fiber
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import slot_within, take_next
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,
     length_of_axis,

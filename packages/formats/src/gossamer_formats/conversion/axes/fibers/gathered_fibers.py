@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.fiber_counts import no_counts
-from gossamer_formats.conversion.axes.fiber_offsets import (
+from gossamer_formats.conversion.axes.fibers.fiber_counts import no_counts
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     ENDS,
     new_ends,
     offsets_of_lengths,
     starts_of,
     store_end,
 )
-from gossamer_formats.conversion.axes.marked_fibers import (
+from gossamer_formats.conversion.axes.fibers.marked_fibers import (
     MarkedFibers,
     first_elements,
     list_capacity,
     mark_coordinate,
 )
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import (
     TargetAxes,
     coordinate_along,
     length_of_axis,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.fiber_coordinates import fiber_coordinates
-from gossamer_formats.conversion.axes.fiber_offsets import fiber_offsets
-from gossamer_formats.conversion.axes.fiber_ranks import rank_in_fiber
-from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
-from gossamer_formats.conversion.axes.target_axes import AxisResult, CompressedAxis, TargetAxes
+from gossamer_formats.conversion.axes.fibers.fiber_coordinates import fiber_coordinates
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import fiber_offsets
+from gossamer_formats.conversion.axes.fibers.fiber_ranks import rank_in_fiber
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import (
+    AxisResult,
+    CompressedAxis,
+    TargetAxes,
+)
 from gossamer_formats.conversion.kernels.statements import load
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_ir.core.axis_kinds import Indptr

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.bit_axes import add_bits
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray, ValueSlots
-from gossamer_formats.conversion.axes.dense_axes import add_fixed
-from gossamer_formats.conversion.axes.element_bindings import ROOT_SLOT
-from gossamer_formats.conversion.axes.fiber_offsets import (
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     fiber_offsets,
     is_unknown_list,
     list_size,
 )
-from gossamer_formats.conversion.axes.own_slots import add_own_slots, stored_coordinate
-from gossamer_formats.conversion.axes.shared_slots import add_shared_slots
-from gossamer_formats.conversion.axes.slot_ranks import is_repeated, repeated_slots
-from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
-from gossamer_formats.conversion.axes.tables import occurring, rank_in_table, require_table
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.kinds.axes_with_own_slots import (
+    add_own_slots,
+    stored_coordinate,
+)
+from gossamer_formats.conversion.axes.kinds.axes_with_shared_slots import add_shared_slots
+from gossamer_formats.conversion.axes.kinds.bit_axes import add_bits
+from gossamer_formats.conversion.axes.kinds.dense_axes import add_fixed
+from gossamer_formats.conversion.axes.queries.coordinate_tables import (
+    occurring,
+    rank_in_table,
+    require_table,
+)
+from gossamer_formats.conversion.axes.slots.slot_ranks import is_repeated, repeated_slots
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
+from gossamer_formats.conversion.axes.state.built_storage import (
+    BuiltStorage,
+    IndexArray,
+    ValueSlots,
+)
+from gossamer_formats.conversion.axes.state.element_bindings import ROOT_SLOT
+from gossamer_formats.conversion.axes.state.target_axes import (
     AxisResult,
     CompressedAxis,
     TargetAxes,

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage
-from gossamer_formats.conversion.axes.element_bindings import ROOT_SLOT, AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage
+from gossamer_formats.conversion.axes.state.element_bindings import (
+    ROOT_SLOT,
+    AxisSlot,
+    ElementBindings,
+)
 from gossamer_formats.conversion.kernels.shared_arguments import SharedArguments, Size
 from gossamer_formats.conversion.kernels.statements import let
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.gathered_fibers import gathered_fibers
-from gossamer_formats.conversion.axes.marked_fibers import MarkedFibers, marked_fibers
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.fibers.gathered_fibers import gathered_fibers
+from gossamer_formats.conversion.axes.fibers.marked_fibers import MarkedFibers, marked_fibers
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_ir.nodes import Axis
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.loop_nest import Tail
 from gossamer_formats.conversion.kernels.run_kernel import run_kernel
 from gossamer_formats.conversion.recording.not_direct import NotDirectError

@@ -7,16 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.built_storage import (
-    AppendedAxis,
-    BuiltStorage,
-    StoredCoordinate,
-    ValueSlots,
-)
-from gossamer_formats.conversion.axes.counted_slots import counted_slot
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
-from gossamer_formats.conversion.axes.fiber_counts import fiber_counts, is_grouped, is_sorted
-from gossamer_formats.conversion.axes.fiber_offsets import (
+from gossamer_formats.conversion.axes.fibers.fiber_counts import fiber_counts, is_grouped, is_sorted
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import (
     ENDS,
     fiber_offsets,
     is_unknown_list,
@@ -27,9 +19,17 @@ from gossamer_formats.conversion.axes.fiber_offsets import (
     starts_of,
     store_end,
 )
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot, take_next
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.slots.counted_slots import counted_slot
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot, take_next
+from gossamer_formats.conversion.axes.state.built_storage import (
+    AppendedAxis,
+    BuiltStorage,
+    StoredCoordinate,
+    ValueSlots,
+)
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import (
     AxisResult,
     CompressedAxis,
     TargetAxes,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
-from gossamer_formats.conversion.axes.fiber_offsets import first_slot, offsets_from_lengths
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot
-from gossamer_formats.conversion.axes.target_axes import (
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import first_slot, offsets_from_lengths
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.state.target_axes import (
     AxisResult,
     CompressedAxis,
     TargetAxes,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
-from gossamer_formats.conversion.axes.element_bindings import AxisCoordinate, ElementBindings
-from gossamer_formats.conversion.axes.ranked_contents import (
+from gossamer_formats.conversion.axes.coordinates.ranked_contents import (
     ArrayContents,
     ranked_contents,
     ranked_in_groups,
 )
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, with_bindings
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.state.element_bindings import AxisCoordinate, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, with_bindings
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import let
 from gossamer_formats.conversion.maps.contents import indexing_axes

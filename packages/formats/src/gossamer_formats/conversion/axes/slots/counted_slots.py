@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_formats.conversion.axes.built_storage import BuiltStorage, IndexArray
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
-from gossamer_formats.conversion.axes.fiber_offsets import new_ends, slot_total
-from gossamer_formats.conversion.axes.later_slots import later_slot
-from gossamer_formats.conversion.axes.slots_in_fibers import next_array, take_next_from
-from gossamer_formats.conversion.axes.tables import require_table
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import new_ends, slot_total
+from gossamer_formats.conversion.axes.queries.coordinate_tables import require_table
+from gossamer_formats.conversion.axes.slots.later_slots import later_slot
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import next_array, take_next_from
+from gossamer_formats.conversion.axes.state.built_storage import BuiltStorage, IndexArray
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.loop_nest import renamed
 from gossamer_formats.conversion.kernels.statements import (
     define_local,

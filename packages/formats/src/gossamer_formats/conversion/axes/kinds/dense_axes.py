@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
-from gossamer_formats.conversion.axes.fiber_offsets import dense_fibers
-from gossamer_formats.conversion.axes.run_query import run_query
-from gossamer_formats.conversion.axes.slots_in_fibers import sized_slot, slot_within
-from gossamer_formats.conversion.axes.target_axes import AxisResult, TargetAxes, coordinate_along
+from gossamer_formats.conversion.axes.fibers.fiber_offsets import dense_fibers
+from gossamer_formats.conversion.axes.queries.run_query import run_query
+from gossamer_formats.conversion.axes.slots.slots_in_fibers import sized_slot, slot_within
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.target_axes import (
+    AxisResult,
+    TargetAxes,
+    coordinate_along,
+)
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import operation

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot, ElementBindings
-from gossamer_formats.conversion.axes.marked_fibers import MarkedFibers
-from gossamer_formats.conversion.axes.target_axes import TargetAxes, coordinate_along
+from gossamer_formats.conversion.axes.fibers.marked_fibers import MarkedFibers
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, ElementBindings
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes, coordinate_along
 from gossamer_formats.conversion.kernels.statements import (
     compare,
     define_local,

@@ -6,8 +6,8 @@ in order, so that each line holds up all stores after it, unless it was fetched 
 
 from __future__ import annotations
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot, LaterSlot
-from gossamer_formats.conversion.axes.target_axes import TargetAxes
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot, LaterSlot
+from gossamer_formats.conversion.axes.state.target_axes import TargetAxes
 from gossamer_formats.conversion.kernels.statements import compare, load
 from gossamer_ir.core.build import ZERO, add, index, index_var
 from gossamer_ir.nodes import For, Let

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gossamer_formats.conversion.axes.element_bindings import AxisSlot
+from gossamer_formats.conversion.axes.state.element_bindings import AxisSlot
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.nodes import Axis

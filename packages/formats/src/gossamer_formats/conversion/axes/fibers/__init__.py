@@ -1,0 +1,1 @@
+"""The fibers of an axis: their lengths, offsets and coordinates."""

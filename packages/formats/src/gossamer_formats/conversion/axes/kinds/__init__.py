@@ -1,0 +1,1 @@
+"""The kinds of axes, one file each."""

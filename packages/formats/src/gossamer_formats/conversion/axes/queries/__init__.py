@@ -1,0 +1,1 @@
+"""Kernels that answer questions about all elements before an axis is built."""

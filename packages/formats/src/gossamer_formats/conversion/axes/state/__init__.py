@@ -1,0 +1,1 @@
+"""The axes of a target that were added so far, and what kernels bind for them."""
