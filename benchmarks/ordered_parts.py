@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from benchmarks.parts.helpers.part import RunPart
+from gossamer_ir.support.items_by_name import items_by_name
 
 FILES = (
     # First, since the cells say which share of the rooflines they reach.
@@ -29,5 +30,5 @@ def load_part(file: str) -> RunPart:
     return part
 
 
-PARTS = {part.name: part for part in map(load_part, FILES)}
+PARTS = items_by_name(map(load_part, FILES))
 SERIES = tuple(series for part in PARTS.values() for series in part.series)

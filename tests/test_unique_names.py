@@ -48,7 +48,6 @@ SAME = {
     "default_schedule": "the schedule of the rules, for a module and for a program with its target",
     "floordiv": "a quotient: of expressions, of values of LLVM, of floats",
     "floormod": "a remainder: of values of LLVM, of floats",
-    "is_vector": "true for the name of a dtype with lanes",
     "mul": "a product: of expressions, of values of LLVM",
     "schedule_report": "the report of the rules, for a module and for a program with its target",
     "sddmm": "the operator and its oracle",

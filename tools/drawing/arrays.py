@@ -16,9 +16,10 @@ from gossamer_formats.conversion.elements.stored_elements import (
     no_slots,
     stored_elements,
 )
-from gossamer_formats.storage import Storage, axes_by_name, evaluate, values_handle
+from gossamer_formats.storage import Storage, evaluate, values_handle
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
+from gossamer_ir.support.items_by_name import items_by_name
 from tools.drawing.svg import CELL, GAP, MARGIN, BoxContent, box, drawing, text
 
 LETTER = 8
@@ -109,7 +110,7 @@ def _heading(part: Part) -> str:
 
 def _arrays_of_storage(storage: Storage) -> Iterator[Drawn]:
     """Yield the arrays in the order of the parameters, the values last."""
-    axes = axes_by_name(storage.description)
+    axes = items_by_name(storage.description.axes)
     slots = _slots(storage)
     rows = coordinates_of_slots(storage, slots, len(storage.shape) - 2)
     handles = [param.name for param in storage.description.params if param.dtype == "handle"]
@@ -157,7 +158,7 @@ def _bits(storage: Storage, axis: Axis, words: Array) -> Iterator[list[BoxConten
 def _slots(storage: Storage) -> Slots:
     """Return the slots that hold elements: those inside of the tensor that no zero fills."""
     slots = no_slots()
-    axes = axes_by_name(storage.description)
+    axes = items_by_name(storage.description.axes)
     for name in storage.description.buffer.axes:
         slots = enumerated(storage, axes[name], slots)
     inside = storage.values[slots.value_indices] != 0
@@ -206,7 +207,7 @@ def _ancestors(by_name: dict[str, Axis], axis: Axis) -> list[Axis]:
 
 
 def _value_axes(storage: Storage) -> list[Axis]:
-    axes = axes_by_name(storage.description)
+    axes = items_by_name(storage.description.axes)
     return [axes[name] for name in storage.description.buffer.axes]
 
 

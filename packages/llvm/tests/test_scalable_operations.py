@@ -10,7 +10,7 @@ import pytest
 
 from gossamer_ir.core.build import ZERO, constant, index, index_var, mul, zero_of
 from gossamer_ir.core.dtypes import SCALARS, DType, vscale_factor
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.core.math_functions import FUNCTIONS, INSTRUCTIONS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -82,7 +82,7 @@ def values(dtype, lanes):
 def stores(value, lanes):
     """The stores of a value: of consecutive elements and of others, masked and not; of a scalar, one."""
     array = f"Y_{DType.parse(dtype_of(value)).scalar}"
-    if not DType.parse(dtype_of(value)).is_vector:
+    if not has_lanes(value):
         return [Store(array, (ZERO,), value)]
     run, strided = (Ramp(ZERO, index(stride), lanes) for stride in (1, 3))
     mask = Compare("lt", run, Broadcast(N, lanes))

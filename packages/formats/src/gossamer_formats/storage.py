@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     FormatDescription,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -93,11 +94,6 @@ def values_handle(description: FormatDescription) -> str:
     return description.buffer.handle or description.buffer.name
 
 
-def axes_by_name(description: FormatDescription) -> dict[str, Axis]:
-    """Return the axes of a description by name."""
-    return {axis.name: axis for axis in description.axes}
-
-
 def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
     """Return the value of a size."""
     # Most sizes are parameters; descriptions are evaluated often.
@@ -118,7 +114,7 @@ def element_count(storage: Storage, axis_name: str | None) -> int:
     """Return the number of elements of an axis, in all fibers; 1 for None, the parent of a root axis."""
     if axis_name is None:
         return 1
-    axis = axes_by_name(storage.description)[axis_name]
+    axis = items_by_name(storage.description.axes)[axis_name]
     indptr = indptr_of(axis)
     if indptr is None:
         width = evaluate(width_of(axis), storage.sizes)
@@ -134,7 +130,7 @@ def value_count(storage: Storage) -> int:
     This is the product of the sizes of the axes that have no child in the buffer.
     """
     names = storage.description.buffer.axes
-    axes = axes_by_name(storage.description)
+    axes = items_by_name(storage.description.axes)
     parents = {axes[name].parent for name in names}
     count = 1
     for name in names:
@@ -191,7 +187,7 @@ def require_nested_axes(description: FormatDescription) -> None:
     Raises `UnsupportedError` (`format.nesting`) if another axis stands before it: then the values need
     prefix sums of products.
     """
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     before: list[str] = []
     for name in description.buffer.axes:
         if is_varied(axes[name]) and set(before) != set(ancestors(axes, name)):

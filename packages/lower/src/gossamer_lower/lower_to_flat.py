@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.lowering_pass import (
     CONTENTS,
     PassRecord,
@@ -66,7 +67,7 @@ def _extension_points() -> Iterator[ExtensionPoint]:
         removed = later
 
 
-EXTENSION_POINTS = {point.name: point for point in _extension_points()}
+EXTENSION_POINTS = items_by_name(_extension_points())
 """The positions at which passes of plugins may run, by name, in their order."""
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.bounds_check_flat import bounds_check_flat
 from gossamer_lower.lower_to_flat import LISTED, lower_to_flat
 from gossamer_lower.lowering_pass import PassRecord, has_content, record_of, require_stage
@@ -18,9 +19,7 @@ from gossamer_lower.passes import LANGUAGE_PASSES
 _COMPOSED = tuple(filter(None, map(record_of, (lower_to_flat, bounds_check_flat))))
 """Passes made of those of `passes.py`, which can therefore not be in that list themselves."""
 
-PASSES: dict[str, PassRecord] = {
-    record.name: record for record in (*LISTED, *_COMPOSED, *LANGUAGE_PASSES)
-}
+PASSES: dict[str, PassRecord] = items_by_name((*LISTED, *_COMPOSED, *LANGUAGE_PASSES))
 """Every pass by its name, in the order in which they run."""
 
 
@@ -69,7 +68,7 @@ def _require_none_left(record: PassRecord, content: str, module: Module) -> None
 
 def _arguments(record: PassRecord, given: Mapping[str, Any]) -> dict[str, Any]:
     _, *parameters = inspect.signature(record.function).parameters.values()
-    known = {parameter.name: parameter for parameter in parameters}
+    known = items_by_name(parameters)
     wrong = [key for key in given if key not in known]
     missing = [
         key

@@ -24,6 +24,7 @@ from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 
 ArgumentValue: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
@@ -60,7 +61,7 @@ class Arguments:
             )
             for param in signature.buffers
         ]
-        self._scalars = {param.name: param for param in signature.scalars}
+        self._scalars = items_by_name(signature.scalars)
         # Several buffers of the entry may be bound to one pointer.
         self._aliases = {
             name: param

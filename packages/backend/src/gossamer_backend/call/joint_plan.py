@@ -24,6 +24,7 @@ from gossamer_backend.call.plan_source import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class JointPlan:
@@ -91,7 +92,7 @@ def _required_params(calls: Sequence[BoundCall], passed: Sequence[str]) -> list[
             f"The calls of a joint plan have different shapes of {', '.join(passed)}.",
             hint="Bind all kernels to the same arrays.",
         )
-    found = [{param.name: param for param in each.buffers} for each in signatures]
+    found = [items_by_name(each.buffers) for each in signatures]
     for params in found:
         for name in passed:
             is_array = name in params and not params[name].facts

@@ -26,6 +26,7 @@ from gossamer_backend.call.plan_source import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class FixedArguments(NamedTuple):
@@ -91,7 +92,7 @@ class CallPlan:
     ) -> None:
         signature = kernel.signature
         _require_parameters(signature, {*pointers, *scalars, *passed}, passed)
-        buffers = {param.name: param for param in signature.buffers}
+        buffers = items_by_name(signature.buffers)
         params = [buffers[name] for name in passed]
         lines = _source_lines(
             params, order=signature.order, pointers=tuple(pointers), scalars=tuple(scalars)
@@ -108,7 +109,7 @@ class CallPlan:
 
 def _require_parameters(signature: Signature, given: set[str], passed: Sequence[str]) -> None:
     missing = [name for name in signature.order if name not in given]
-    buffers = {param.name: param for param in signature.buffers}
+    buffers = items_by_name(signature.buffers)
     wrong = [name for name in passed if name not in buffers or buffers[name].facts]
     wrong += [name for name in passed[:-1] if name in buffers and buffers[name].is_written]
     if wrong:

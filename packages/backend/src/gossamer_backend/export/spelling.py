@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.script import print_expr
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.rewrite import map_children
 
 Spellings: TypeAlias = Mapping[str, str]
@@ -57,8 +58,8 @@ def scalar_type_of(dtype: str) -> str:
 
 def exported_parameters(signature: Signature) -> tuple[ExportedParameter, ...]:
     """Return the parameters in the order of the call, without the workspace."""
-    buffers = {param.name: param for param in signature.buffers}
-    scalars = {param.name: param for param in signature.scalars}
+    buffers = items_by_name(signature.buffers)
+    scalars = items_by_name(signature.scalars)
     return tuple(buffers.get(name) or scalars[name] for name in signature.order)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.core.annotations import CHECK_INDEX_ARRAYS
 from gossamer_ir.core.axis_kinds import with_index_dtypes
 from gossamer_ir.errors import FormatError
-from gossamer_ir.nodes import FormatDescription, Function, Module, SparseBuffer
+from gossamer_ir.nodes import FormatDescription, Function, Module
 
 
 class OperatorProgram(msgspec.Struct, frozen=True):
@@ -106,11 +106,12 @@ def _over_format(module: Module, format: StoredFormat) -> Module:
     from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
     from gossamer_ir.transform.decomposition.program_in_parts import program_in_parts
     from gossamer_ir.transform.decomposition.rows_of_parts import RowsOfParts
+    from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 
     buffers = tuple(
         buffer.name
-        for buffer in module.functions[0].buffers
-        if isinstance(buffer, SparseBuffer) and buffer.axes == MATRIX_AXES
+        for buffer in sparse_buffers(module.functions[0].buffers)
+        if buffer.axes == MATRIX_AXES
     )
     sizes = {PART_SUFFIX: dict(format.sizes)}
     rows = RowsOfParts() if format.is_whole else RowsOfParts((PART_SUFFIX,), are_all=True)

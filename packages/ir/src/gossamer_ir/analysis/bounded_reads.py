@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Unary,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import children, collect, contains
@@ -44,8 +45,8 @@ class BoundedReads:
 
     def __init__(self, function: Function, point: ProgramPoint) -> None:
         self._function, self._point = function, point
-        self._axes = {axis.name: axis for axis in function.axes}
-        self._buffers = {buffer.name: buffer for buffer in all_buffers(function)}
+        self._axes = items_by_name(function.axes)
+        self._buffers = items_by_name(all_buffers(function))
 
     def are_in_bounds(self, *nodes: Node) -> bool:
         """Return whether every load and search in expressions is proved to be in bounds. The operands of an

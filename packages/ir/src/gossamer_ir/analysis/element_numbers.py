@@ -25,6 +25,8 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.support.identity_cache import memoize_by_identity
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 
 
 def numbers_of(
@@ -47,22 +49,18 @@ def _varied_axes(function: Function) -> Mapping[str, tuple[str, ...]]:
     varied = {axis.name for axis in function.axes if is_varied(axis)}
     return {
         buffer.name: tuple(name for name in buffer.axes if name in varied)
-        for buffer in function.buffers
-        if isinstance(buffer, SparseBuffer) and varied.intersection(buffer.axes)
+        for buffer in sparse_buffers(function.buffers)
+        if varied.intersection(buffer.axes)
     }
 
 
 def _axes_of(function: Function, buffer: str) -> tuple[str, ...]:
-    return next(
-        declared.axes
-        for declared in function.buffers
-        if isinstance(declared, SparseBuffer) and declared.name == buffer
-    )
+    return items_by_name(sparse_buffers(function.buffers))[buffer].axes
 
 
 @memoize_by_identity
 def _axes(function: Function) -> Mapping[str, Axis]:
-    return {axis.name: axis for axis in function.axes}
+    return items_by_name(function.axes)
 
 
 def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]) -> Expr | None:

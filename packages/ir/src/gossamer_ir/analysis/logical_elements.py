@@ -5,6 +5,7 @@ from __future__ import annotations
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Expr, FormatDescription
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 def logical_shape(description: FormatDescription) -> tuple[Expr, ...] | None:
@@ -48,7 +49,7 @@ def stores_only_elements(description: FormatDescription) -> bool:
     >>> stores_only_elements(FormatDescription("vector", (), (axis,), buffer))
     False
     """
-    axes = {axis.name: axis for axis in description.axes}
+    axes = items_by_name(description.axes)
     innermost = description.buffer.axes[-1]
     above = {innermost}
     parent = axes[innermost].parent

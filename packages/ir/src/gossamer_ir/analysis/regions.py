@@ -35,6 +35,7 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import all_buffers, buffers_allocated
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -294,7 +295,7 @@ def _touch_or_overlap(first: _Ends, second: _Ends) -> bool:
 def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     """Yield the shape of each buffer of a function, including allocated ones. For a sparse buffer, the
     extents are the greatest numbers of positions in a fiber."""
-    axes = {axis.name: axis for axis in function.axes}
+    axes = items_by_name(function.axes)
     for buffer in all_buffers(function):
         if isinstance(buffer, Buffer):
             yield buffer.name, buffer.shape

@@ -61,6 +61,15 @@ def dtype_of(expr: Expr) -> str:
     return EXPRESSION_KINDS[type(expr)].dtype(expr)
 
 
+def has_lanes(expr: Expr) -> bool:
+    """Return whether an expression is a vector.
+
+    >>> has_lanes(Var("i", "int64x4")), has_lanes(Var("i", "int64"))
+    (True, False)
+    """
+    return DType.parse(dtype_of(expr)).is_vector
+
+
 def _dtype_of_comparison(expr: Compare) -> str:
     return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
 

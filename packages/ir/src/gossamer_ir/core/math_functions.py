@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from gossamer_ir.core.operations import OperandKind
+from gossamer_ir.support.items_by_name import items_by_name
 
 InstructionSet: TypeAlias = Literal["base", "sse4.1", "fma"]
 
@@ -29,9 +30,8 @@ class MathFunction(msgspec.Struct, frozen=True):
         return self.operands == "integers"
 
 
-FUNCTIONS: dict[str, MathFunction] = {
-    function.name: function
-    for function in (
+FUNCTIONS: dict[str, MathFunction] = items_by_name(
+    (
         MathFunction("exp", 1),
         MathFunction("exp2", 1),
         MathFunction("expm1", 1),
@@ -57,7 +57,7 @@ FUNCTIONS: dict[str, MathFunction] = {
         MathFunction("ctz", 1, "integers", instruction="base"),
         MathFunction("find_nth_bit", 2, "integers"),
     )
-}
+)
 
 INSTRUCTIONS: frozenset[str] = frozenset(
     name for name, function in FUNCTIONS.items() if function.instruction is not None

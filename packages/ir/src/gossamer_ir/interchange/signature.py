@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.node_index import nodes_of_kind
@@ -56,7 +57,7 @@ def signature_of(module: Module) -> Signature:
             hint="Lower it first.",
             place=("stage",),
         )
-    functions = {function.name: function for function in module.functions}
+    functions = items_by_name(module.functions)
     entry = functions[module.entry]
     reads, writes = _usage(entry, functions, {})
     bound = {buffer.handle: buffer for buffer in reversed(entry.buffers) if buffer.handle}

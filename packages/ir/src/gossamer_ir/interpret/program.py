@@ -15,6 +15,7 @@ from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.statements.statement_translators import STATEMENT_TRANSLATIONS
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
 
 
@@ -28,7 +29,7 @@ class InterpretedKernel:
         self.module = module
         self.vscale = vscale
         self.chunks = chunks
-        self._functions = {function.name: function for function in module.functions}
+        self._functions = items_by_name(module.functions)
         self._translated: dict[str, tuple[Translator, Exec]] = {}
 
     def function(self, name: str) -> Function:

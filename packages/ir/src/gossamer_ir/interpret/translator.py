@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.fields import has_bodies
@@ -85,7 +86,7 @@ class Translator:
         self.around: list[EnclosingStatement] = []
         self.whiles: list[tuple[int, str]] = []
         self.inits: list[Exec] | None = [] if is_composable(function) else None
-        self.buffers = {buffer.name: buffer for buffer in all_buffers(function)}
+        self.buffers = items_by_name(all_buffers(function))
         self.written = buffers_written(function.body)
         self._sizes: dict[Expr, Eval] = {}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer_ir.errors import ParseError
-from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
+from gossamer_ir.nodes import Buffer, FormatDescription
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.parse import CapturedNames, source_of
 from gossamer_ir.script.parser.functions import read_parts
@@ -24,6 +24,7 @@ from gossamer_ir.script.printer.index_maps import write_map, write_shape
 from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import to_identifier
 
 
@@ -114,7 +115,7 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
 
 def _description(ctx: ParserContext, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
     parts = ctx.function
-    sparse = [buffer for buffer in parts.buffers if isinstance(buffer, SparseBuffer)]
+    sparse = sparse_buffers(parts.buffers)
     if has_body or parts.relations or not sparse:
         message = f"'{node.name}' is not a format description."
         hint = "Expected axes, sparse buffers, index arrays and optionally T.sp.map."

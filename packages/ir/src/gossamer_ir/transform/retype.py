@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import statements
 
@@ -59,7 +60,7 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
 
 def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]:
     """Return the new dtypes of the operands of reducers, which are those of the buffers that they combine."""
-    reducers = {reducer.name: reducer for reducer in function.reducers}
+    reducers = items_by_name(function.reducers)
     new: dict[str, str] = {}
     for node in statements(function.body):
         for store, pair in _combined(node, reducers):

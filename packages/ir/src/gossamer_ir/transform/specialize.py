@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Function,
     Module,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.transform.retype import retype_function
 from gossamer_ir.traversal.buffer_definitions import all_buffers
@@ -102,8 +103,8 @@ def _is_index(node: Expr) -> bool:
 def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
     if not dtypes:
         return function
-    axes = {axis.name: axis for axis in function.axes}
-    buffers = {buffer.name: buffer for buffer in all_buffers(function)}
+    axes = items_by_name(function.axes)
+    buffers = items_by_name(all_buffers(function))
     for name in dtypes:
         if name not in axes and name not in buffers:
             raise _unknown_name_error(name, "buffer or axis", {**buffers, **axes})

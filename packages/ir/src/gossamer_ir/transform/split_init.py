@@ -26,6 +26,7 @@ def split_init(
     Both have the annotations of the iteration. `by_name` are those of the function.
 
     >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_ir.support.items_by_name import items_by_name
     >>> from gossamer_ir.traversal.names import namer_of
     >>> module = parse_module('''
     ... @T.prim_func
@@ -40,7 +41,7 @@ def split_init(
     ...         Y[i] = Y[i] + A[i, j]
     ... ''')
     >>> (function,) = module.functions
-    >>> axes = {axis.name: axis for axis in function.axes}
+    >>> axes = items_by_name(function.axes)
     >>> init, updates = split_init(function.body[0], axes, namer_of(function))
     >>> init.name, init.vars, updates.vars, updates.init
     ('sums_init', ('i_init',), ('i', 'j'), ())

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from gossamer_ir.core.statement_kinds import ALLOCATING_STATEMENTS, STATEMENT_KINDS
-from gossamer_ir.nodes import AnyBuffer, Buffer, Function, Stmt
+from gossamer_ir.nodes import AnyBuffer, Buffer, Function, SparseBuffer, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.statement_queries import allocation_of
@@ -21,6 +21,11 @@ S = TypeVar("S", bound=Stmt)
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
     """Return the buffers that a function declares, then those that it allocates."""
     return (*function.buffers, *allocations(every_statement(function)))
+
+
+def sparse_buffers(buffers: Iterable[AnyBuffer]) -> tuple[SparseBuffer, ...]:
+    """Return the buffers that have axes."""
+    return tuple(buffer for buffer in buffers if isinstance(buffer, SparseBuffer))
 
 
 def allocations(every: Iterable[Stmt]) -> Iterator[Buffer]:

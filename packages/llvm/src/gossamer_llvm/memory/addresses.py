@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
@@ -150,7 +150,7 @@ def _split_constant_offset(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...],
     *outer, last = indices or (ZERO,)
     first = last.base if isinstance(last, Ramp) and are_consecutive_lanes(indices) else last
     # Narrower indices may wrap before they are widened, so a constant cannot be taken out.
-    if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
+    if dtype_of(first) != "int64" or any(map(has_lanes, outer)):
         return indices, 0
     form = affine_of(first)
     # `X[n - 1 - i]`: LLVM does not reassociate the constant out of the subtraction. Sums it handles itself.
@@ -166,7 +166,7 @@ def are_consecutive_lanes(indices: tuple[Expr, ...]) -> bool:
     """Return whether the lanes of an access are consecutive elements."""
     *outer, last = indices
     is_by_one = isinstance(last, Ramp) and integer_value(last.stride) == 1
-    return is_by_one and not _has_vector(tuple(outer))
+    return is_by_one and not any(map(has_lanes, outer))
 
 
 def _widened_index(index: Expr) -> Expr:
@@ -174,10 +174,6 @@ def _widened_index(index: Expr) -> Expr:
     dtype = DType.parse(dtype_of(index))
     is_narrow = dtype.is_vector and dtype.scalar != "int64"
     return Cast(dtype.with_scalar("int64").text, index) if is_narrow else index
-
-
-def _has_vector(indices: tuple[Expr, ...]) -> bool:
-    return any(DType.parse(dtype_of(index)).is_vector for index in indices)
 
 
 def _add_constant_offset(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, of_parent, width_of
 from gossamer_ir.nodes import Axis, Expr
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_lower.axes.fiber_positions import element_number
 
 
@@ -28,7 +29,7 @@ class AxisTree:
     """
 
     def __init__(self, axes: Iterable[Axis], read_offset: Callable[[Axis, Expr], Expr]) -> None:
-        self._axes = {axis.name: axis for axis in axes}
+        self._axes = items_by_name(axes)
         self._read_offset = read_offset
 
     def axis(self, name: str) -> Axis:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Function, Relation
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 def relations_of_fibers(function: Function) -> Iterator[Relation]:
@@ -19,7 +20,7 @@ def relations_of_fibers(function: Function) -> Iterator[Relation]:
     >>> list(relations_of_fibers(ROW_SUMS.functions[0]))
     []
     """
-    axes = {axis.name: axis for axis in function.axes}
+    axes = items_by_name(function.axes)
     for relation in function.relations:
         left, right = axes.get(relation.left), axes.get(relation.right)
         if left is None or right is None or not (_is_sorted(left) and _is_sorted(right)):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_ir.traversal.substitute import substitute
@@ -46,7 +47,7 @@ def expand_reducers(module: Module) -> Module:
 def _expand_function(function: Function) -> Function:
     if not function.reducers:
         return function
-    reducers = {reducer.name: reducer for reducer in function.reducers}
+    reducers = items_by_name(function.reducers)
     bare = msgspec.structs.replace(function, reducers=())
     namer = namer_of(bare)
 

@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_definitions import allocations
 from gossamer_ir.traversal.names import Namer, bound_variables, names_in
@@ -116,7 +117,7 @@ class _LoopOutliner:
 
     def statement(self, stmt: Stmt) -> Stmt:
         # Allocations before the loop may be captured; those inside belong to the outlined function.
-        self._buffers |= {buffer.name: buffer for buffer in allocations((stmt,))}
+        self._buffers |= items_by_name(allocations((stmt,)))
         if isinstance(stmt, For) and stmt.kind == "parallel":
             return self._outline(stmt)
         return with_bodies(stmt, self.body)

@@ -16,9 +16,10 @@ from gossamer_ir.nodes import (
     Module,
     ParallelFor,
     Param,
-    SparseBuffer,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import collect, walk
 from gossamer_lower.lowering_pass import lowering_pass
@@ -60,7 +61,7 @@ class _ArgumentRemover:
     """Prunes the functions of a module, callees first."""
 
     def __init__(self, module: Module) -> None:
-        self._old = {function.name: function for function in module.functions}
+        self._old = items_by_name(module.functions)
         self._new: dict[str, Function] = {}
 
     def function(self, name: str) -> Function:
@@ -105,9 +106,7 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
     used = pointed | {node.name for node in collect(Var, bare)}
     used |= {buffer.handle for buffer in buffers if buffer.handle is not None}
     used |= of_axes
-    used |= {
-        buffer.offsets for buffer in buffers if isinstance(buffer, SparseBuffer) and buffer.offsets
-    }
+    used |= {buffer.offsets for buffer in sparse_buffers(buffers) if buffer.offsets is not None}
     params = tuple(p for p in function.params if p in kept or p.name in used)
     return msgspec.structs.replace(bare, params=params)
 

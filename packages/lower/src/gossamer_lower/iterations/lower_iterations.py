@@ -32,12 +32,13 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     Prefetch,
-    SparseBuffer,
     Stmt,
     Store,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.split_init import split_init
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import map_children, rewrite
@@ -100,10 +101,8 @@ class _IterationLowerer:
     """Lowers the statements of one function."""
 
     def __init__(self, function: Function) -> None:
-        self._buffers = {
-            buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-        }
-        self._axes = {axis.name: axis for axis in function.axes}
+        self._buffers = items_by_name(sparse_buffers(function.buffers))
+        self._axes = items_by_name(function.axes)
         self._namer = namer_of(function)
         self.index_buffers = IndexBuffers(function.axes, self._namer)
         self._lookups = Lookups(self.index_buffers, relations_of_fibers(function))

@@ -9,7 +9,7 @@ from gossamer_ir.analysis.lane_projection import in_lane, lane_count, lanes_of_a
 from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -50,7 +50,7 @@ def accumulated_by_lane(
         return Load(kept.name, (lane,), kept.dtype)
 
     def index_in_lane(index: Expr) -> Expr:
-        if not DType.parse(dtype_of(index)).is_vector:
+        if not has_lanes(index):
             return index
         return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
 

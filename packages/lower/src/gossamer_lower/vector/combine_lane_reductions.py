@@ -16,7 +16,7 @@ from gossamer_ir.analysis.reductions import identity, match_reduction
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import (
     Binary,
     Const,
@@ -180,7 +180,7 @@ class _LaneReductionCombiner:
 
     def _is_scalar(self, store: Store) -> bool:
         """Return whether one element is stored, whose index does not read mutable memory."""
-        is_scalar = not DType.parse(dtype_of(store.value)).is_vector
+        is_scalar = not has_lanes(store.value)
         is_fixed = is_constant(*store.indices, function=self._function)
         return store.predicate is None and is_scalar and is_fixed
 
@@ -247,7 +247,7 @@ class _LaneReductionCombiner:
 
 def _are_different(one: Expr, other: Expr) -> bool:
     """Return whether two indices are always different."""
-    if DType.parse(dtype_of(one)).is_vector or DType.parse(dtype_of(other)).is_vector:
+    if has_lanes(one) or has_lanes(other):
         return False
     return distance(one, other) not in (None, 0)
 

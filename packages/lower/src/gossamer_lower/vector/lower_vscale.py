@@ -10,7 +10,7 @@ from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.analysis.value_bounds import MAX_VSCALE
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Binary,
@@ -78,7 +78,7 @@ def _with_constant(node: Any, vscale: int) -> Any | None:
             return node.base
         case Broadcast(lanes=Lanes(count=1)):
             return node.value
-        case LaneReduce() if not DType.parse(dtype_of(node.value)).is_vector:
+        case LaneReduce() if not has_lanes(node.value):
             return node.value
     return _with_fixed_dtype(node, vscale)
 

@@ -14,7 +14,7 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -85,7 +85,7 @@ def _is_widened(expr: Expr) -> bool:
     return (
         isinstance(expr, Cast)
         and DType.parse(expr.dtype).scalar == "int64"
-        and DType.parse(dtype_of(expr.value)).is_vector
+        and has_lanes(expr.value)
         and DType.parse(dtype_of(expr.value)).scalar == "int32"
     )
 

@@ -11,7 +11,7 @@ from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, is_true
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of
+from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of, has_lanes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Binary,
@@ -309,7 +309,7 @@ def _never_whole(_buffer: str, _indices: tuple[Expr, ...]) -> bool:
 
 
 def _is_vector(expr: Expr) -> bool:
-    return DType.parse(dtype_of(expr)).is_vector
+    return has_lanes(expr)
 
 
 def _unsupported_error(what: str, why: str) -> UnsupportedError:

@@ -18,8 +18,7 @@ from gossamer_ir.analysis.atomic_accumulation import (
 from gossamer_ir.analysis.lane_projection import lane_count
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
-from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import Allocate, Expr, For, Function, Module, Ramp, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import buffers_allocated
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -134,7 +133,7 @@ class _LoopVectorizer(PointVisitor):
         shape, (*outer, last) = self._locals.get(buffer), indices
         if (
             shape is None
-            or any(DType.parse(dtype_of(index)).is_vector for index in outer)
+            or any(map(has_lanes, outer))
             or not isinstance(last, Ramp)
             or last.stride != build.ONE
         ):

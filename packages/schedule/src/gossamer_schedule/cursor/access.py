@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Expr, Function, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.statement_queries import values_after, values_bound
@@ -62,8 +60,3 @@ def statements_beside(cursor: Cursor, top: Cursor) -> Iterator[Any]:
     return (
         statement for statement in addressable_statements((top.node,)) if id(statement) not in own
     )
-
-
-def is_vector_access(indices: Iterable[Expr]) -> bool:
-    """Return whether an access is to a vector of elements."""
-    return any(DType.parse(dtype_of(at)).is_vector for at in indices)

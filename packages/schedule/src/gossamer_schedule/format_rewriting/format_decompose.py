@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.nodes import Module, SparseBuffer
+from gossamer_ir.nodes import Module
 from gossamer_ir.script import print_format
 from gossamer_ir.support.typed_calls import typed
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.format_rewriting.format_rewrite_rule import FormatRewriteRule
 from gossamer_schedule.primitives.coordinate.decompose_format import decompose_format
@@ -77,12 +78,8 @@ def _require_axes(module: Module, rule: FormatRewriteRule) -> None:
     if rule.axes_before_rewrite is None:
         return
     for function in module.functions:
-        for buffer in function.buffers:
-            if (
-                isinstance(buffer, SparseBuffer)
-                and buffer.name in rule.buffers_to_rewrite
-                and buffer.axes != rule.axes_before_rewrite
-            ):
+        for buffer in sparse_buffers(function.buffers):
+            if buffer.name in rule.buffers_to_rewrite and buffer.axes != rule.axes_before_rewrite:
                 raise schedule_error(
                     "format_decompose.axes",
                     f"Rule '{rule.name}' rewrites buffers with the axes "

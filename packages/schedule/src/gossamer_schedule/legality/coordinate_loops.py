@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor_at import Cursor
@@ -39,7 +40,7 @@ def loops_over_coordinates(cursor: Cursor) -> tuple[Cursor, tuple[For, ...]]:
     >>> [loop.var for loop in loops_over_coordinates(found)[1]]
     ['i', 'j', 'k']
     """
-    axes = {axis.name: axis for axis in cursor.function.axes}
+    axes = items_by_name(cursor.function.axes)
     namer = namer_of(cursor.function)
     chain = _nested_loops(cursor.node, axes, namer=namer, init=())
     return find_loop(cursor.replaced_by((chain[0],)), loop=chain[0].var), chain

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import sub
 from gossamer_ir.core.conditions import conjuncts
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
@@ -25,7 +26,6 @@ from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import resolve, substitute
-from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.cursor_at import (
     Cursor,
     addressable_statements,
@@ -50,9 +50,8 @@ def required_assignment(cursor: Cursor) -> Store:
         raise _assignment_error(cursor)
     store: Store = resolve(last, values)
     # An update of old values is not an expression of other elements.
-    if store.buffer in buffers_accessed(*store.indices, store.value) or is_vector_access(
-        store.indices
-    ):
+    is_update = store.buffer in buffers_accessed(*store.indices, store.value)
+    if is_update or any(map(has_lanes, store.indices)):
         raise _assignment_error(cursor)
     return store
 

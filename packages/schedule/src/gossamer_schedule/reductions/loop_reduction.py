@@ -8,11 +8,12 @@ import msgspec
 
 from gossamer_ir.analysis.reductions import Reduction
 from gossamer_ir.core.conditions import conjuncts
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import Block, Buffer, Expr, For
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import resolve
-from gossamer_schedule.cursor.access import is_vector_access, values_at
+from gossamer_schedule.cursor.access import values_at
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.monotone import is_monotone
@@ -53,7 +54,7 @@ def _is_only_use(cursor: Cursor, reduction: Reduction) -> bool:
     reduction, which combines one element at a time."""
     store = reduction.store
     return (
-        not is_vector_access(store.indices)
+        not any(map(has_lanes, store.indices))
         and combiner_of(cursor.node.body, store.buffer) is not None
     )
 

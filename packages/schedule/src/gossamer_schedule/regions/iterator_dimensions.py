@@ -18,6 +18,7 @@ from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.core.axis_kinds import indptr_of
 from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub, widen
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -35,7 +36,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.references import free_vars
-from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
 from gossamer_schedule.regions.iterator_map import layout_of
@@ -64,7 +64,7 @@ def required_dimensions(
 
     Raises `.order` and `.shape`.
     """
-    if any(map(is_vector_access, elements)):
+    if any(any(map(has_lanes, element)) for element in elements):
         raise schedule_error(
             f"{cursor.primitive}.shape",
             f"Block '{cursor.node.name}' accesses vectors, and the cache has one element for each point.",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Load, Search, Var
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_ir.traversal.walk import collect
@@ -38,7 +39,7 @@ def expression_of(
     """  # noqa: E501  (the error is one line)
     from gossamer_ir.script import parse_expr  # imported late: most schedules have no texts
 
-    buffers = {buffer.name: buffer for buffer in all_buffers(at.function)}
+    buffers = items_by_name(all_buffers(at.function))
     dtypes = {param.name: param.dtype for param in at.function.params if param.dtype != "handle"}
     dtypes |= {name: buffer.dtype for name, buffer in buffers.items()}
     try:

@@ -11,8 +11,7 @@ from gossamer_ir.analysis.accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core.build import index
 from gossamer_ir.core.conditions import in_range, short_circuit_conjunction
-from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -110,7 +109,7 @@ def _is_in_bounds(at: Expr, extent: Expr, context: EnclosingContext, function: F
 
 
 def _in_bounds_condition(at: Expr, extent: Expr, buffer: str, top: Cursor) -> Expr:
-    if DType.parse(dtype_of(at)).is_vector:
+    if has_lanes(at):
         raise schedule_error(
             f"{top.primitive}.not_proved",
             f"Cannot prove that vectors of elements of buffer '{buffer}' are in bounds of it.",

@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite_body
@@ -139,7 +140,7 @@ def require_stored(
     # Other buffers have no fill value: reading them out of bounds is an error.
     if not isinstance(old, SparseBuffer):
         return
-    axes = {axis.name: axis for axis in cursor.function.axes}
+    axes = items_by_name(cursor.function.axes)
     if not any(is_varied(axes[name]) for name in old.axes):
         return
     if not is_safely_read(cursor, elements, buffer=old.name):

@@ -15,8 +15,9 @@ from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.machine.cpu_options import CPU_OPTIONS
+from gossamer_ir.support.items_by_name import items_by_name
 
-_MODEL = {option.name: option for option in CPU_OPTIONS}
+_MODEL = items_by_name(CPU_OPTIONS)
 OPTIONS = ("cpu", "features", "threads", *_MODEL)
 
 

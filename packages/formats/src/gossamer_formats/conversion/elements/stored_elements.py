@@ -11,7 +11,6 @@ from gossamer_formats.conversion.maps.array_expressions import evaluate_arrays
 from gossamer_formats.storage import (
     Array,
     Storage,
-    axes_by_name,
     evaluate,
     index_array,
     require_nested_axes,
@@ -20,6 +19,7 @@ from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis
 from gossamer_ir.support.index_arrays import bits_of_words
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class Elements(NamedTuple):
@@ -59,7 +59,7 @@ def stored_elements(storage: Storage) -> Elements:
     (array([1, 1]), array([1, 0]))
     """
     require_nested_axes(storage.description)
-    axes = axes_by_name(storage.description)
+    axes = items_by_name(storage.description.axes)
     slots = no_slots()
     for name in storage.description.buffer.axes:
         slots = enumerated(storage, axes[name], slots)

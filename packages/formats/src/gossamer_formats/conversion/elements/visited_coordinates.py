@@ -11,10 +11,11 @@ from gossamer_formats.conversion.elements.stored_elements import (
     enumerated,
     no_slots,
 )
-from gossamer_formats.storage import Array, Storage, ancestors, axes_by_name, element_count
+from gossamer_formats.storage import Array, Storage, ancestors, element_count
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -41,7 +42,7 @@ def visited_coordinates(storage: Storage, dimension: int) -> VisitedCoordinates:
     >>> visited_coordinates(tensor, 1)
     VisitedCoordinates(coordinates=array([1, 0]), are_distinct=False)
     """
-    axes = axes_by_name(storage.description)
+    axes = items_by_name(storage.description.axes)
     used = _used_axes(storage, map_results(storage.description)[dimension])
     needed = {*used, *(parent for name in used for parent in ancestors(axes, name))}
     slots = no_slots()

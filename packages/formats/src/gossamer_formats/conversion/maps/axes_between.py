@@ -12,8 +12,8 @@ def axes_between(by_name: Mapping[str, Axis], above: Axis, below: Axis) -> list[
     """Return the names of the axes between an axis and one below it, from the outermost.
 
     >>> from gossamer_formats.descriptions.csf import csf
-    >>> from gossamer_formats.storage import axes_by_name
-    >>> axes = axes_by_name(csf(dimensions=4))
+    >>> from gossamer_ir.support.items_by_name import items_by_name
+    >>> axes = items_by_name(csf(dimensions=4).axes)
     >>> names = list(axes)
     >>> axes_between(axes, axes[names[0]], axes[names[-1]]) == names[1:-1]
     True

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import axes_by_name
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
 from gossamer_ir.core.build import ONE, add, binary, floordiv, index, index_var, mul, sub
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, FormatDescription, Load, Var
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 
@@ -83,7 +83,7 @@ def inverse_map(
     >>> {load.buffer: print_expr(solved.value) for load, solved in inverse.contents.items()}
     {'OFFSETS': 'l1 - l0'}
     """
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     lengths = [with_sizes(axes[name].length, sizes) for name in description.buffer.axes]
     # An axis of one element comes last: it has the lowest digit, which is 0.
     ranks = [rank + len(axes) * (length == ONE) for rank, length in enumerate(lengths)]

@@ -8,10 +8,11 @@ import numpy as np
 
 from gossamer_formats.conversion.maps.inverse_map import inverse_map
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import Array, axes_by_name, shape_of
+from gossamer_formats.storage import Array, shape_of
 from gossamer_ir.analysis.logical_elements import map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 def sizes_of_arrays(
@@ -55,7 +56,7 @@ def _bind_dimension(buffer: Buffer, arrays: Mapping[str, Array], sizes: KnownSiz
 
 
 def _bind_extents(description: FormatDescription, shape: Sequence[int], sizes: KnownSizes) -> None:
-    names, axes = description.buffer.axes, axes_by_name(description)
+    names, axes = description.buffer.axes, items_by_name(description.axes)
     variables = map_variables(description)
     solved = inverse_map(description, sizes.known, shape).coordinates
     for variable, name in zip(variables, names, strict=True):

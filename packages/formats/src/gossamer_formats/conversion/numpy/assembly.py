@@ -24,7 +24,7 @@ from gossamer_formats.conversion.maps.words import require_word
 from gossamer_formats.conversion.numpy.axis_coordinates import StoredContents, axis_coordinates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import Array, ancestors, axes_by_name, require_nested_axes, shape_of
+from gossamer_formats.storage import Array, ancestors, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
     Indptr,
@@ -37,6 +37,7 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class Assembly(NamedTuple):
@@ -121,7 +122,7 @@ class _Builder:
         coordinates: dict[str, Array],
     ) -> None:
         self._description = description
-        self._axes = axes_by_name(description)
+        self._axes = items_by_name(description.axes)
         self._logical = logical
         self._sizes = sizes
         self._coordinates = coordinates

@@ -27,10 +27,11 @@ from gossamer_formats.conversion.maps.inverse_map import (
 )
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import Array, axes_by_name
+from gossamer_formats.storage import Array
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis, FormatDescription
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class StoredContents(NamedTuple):
@@ -69,7 +70,7 @@ def axis_coordinates(
     (array([1, 0]), array([1, 0]), 2)
     """
     description = target.description
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     require_map_sizes(description, sizes)
     inverse = inverse_map(description, sizes.known, shape)
     require_contents(target, inverse)

@@ -26,7 +26,6 @@ from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import (
     Array,
     Storage,
-    axes_by_name,
     values_handle,
     with_order,
     with_value_dtype,
@@ -35,6 +34,7 @@ from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 def store_elements(
@@ -102,7 +102,7 @@ def _with_repetitions(description: FormatDescription) -> FormatDescription:
     Raises `FormatError` (`format.duplicate`) if that axis stores no coordinates.
     """
     name = description.buffer.axes[-1]
-    innermost = indices_of(axes_by_name(description)[name])
+    innermost = indices_of(items_by_name(description.axes)[name])
     is_mask = innermost is not None and innermost.is_mask
     if is_mask or not stores_only_elements(description):
         raise FormatError(

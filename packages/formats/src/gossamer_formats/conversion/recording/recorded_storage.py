@@ -13,13 +13,13 @@ from gossamer_formats.permutation import compose
 from gossamer_formats.storage import (
     Storage,
     ancestors,
-    axes_by_name,
     evaluated_shape,
     values_handle,
 )
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, width_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Axis, Expr, FormatDescription, Var
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class RecordedStorage(NamedTuple):
@@ -95,7 +95,7 @@ def is_list(description: FormatDescription, axis: Axis) -> bool:
     >>> [is_list(coo(), axis) for axis in coo().axes]
     [False, True, False]
     """
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     above = [axes[name] for name in ancestors(axes, axis.name)]
     is_single = all(is_full(each) and integer_value(each.length) == 1 for each in above)
     return is_single and indptr_of(axis) is None and indices_of(axis) is not None

@@ -11,10 +11,10 @@ from gossamer_formats.conversion.recording.recorded_storage import RecordedStora
 from gossamer_formats.conversion.source.element_loop import ElementLoop
 from gossamer_formats.conversion.source.listed_axes import ListedAxes
 from gossamer_formats.conversion.source.loop_order import digit_dimensions, layout_sizes
-from gossamer_formats.storage import axes_by_name
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class NextDigit(NamedTuple):
@@ -60,7 +60,7 @@ def declared_order(
     dimensions = digit_dimensions(description, layout)
     if dimensions is None:
         return UNKNOWN
-    stored = {name: indices_of(axis) for name, axis in axes_by_name(description).items()}
+    stored = {name: indices_of(axis) for name, axis in items_by_name(description.axes).items()}
     digits = []
     for name in loops:
         indices = stored[name]
@@ -92,7 +92,7 @@ def _order_of_contents(
 ) -> ElementOrder:
     """Return what the declarations say about elements that are visited by a loop over the contents of an
     array."""
-    stored = {name: indices_of(axis) for name, axis in axes_by_name(description).items()}
+    stored = {name: indices_of(axis) for name, axis in items_by_name(description.axes).items()}
     digits = [NextDigit(listed.dimension, ascends=True)]
     for name in listed.loops:
         indices = stored[name]
@@ -150,7 +150,7 @@ def is_unordered_list(description: FormatDescription) -> bool:
     >>> is_unordered_list(coo(sorted=False)), is_unordered_list(coo())
     (True, False)
     """
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     for name in description.buffer.axes:
         if indices_of(axes[name]) is not None:
             return not needs_order(description)

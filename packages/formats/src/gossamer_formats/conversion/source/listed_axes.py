@@ -19,13 +19,14 @@ from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, content_of, length_in
-from gossamer_formats.storage import Array, ancestors, axes_by_name, evaluate
+from gossamer_formats.storage import Array, ancestors, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Cast, Distinct, Expr, FormatDescription, InRange, Load, Var
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class ListedAxes(NamedTuple):
@@ -84,7 +85,7 @@ def listed_axes(
     loops = _loops(description, sizes, names, leading, others)
     if loops is None:
         return None
-    axes, known = axes_by_name(description), {*names, *leading, *others}
+    axes, known = items_by_name(description.axes), {*names, *leading, *others}
     slots = [name for name in loops if name not in known and not _is_single(axes[name], sizes)]
     return ListedAxes(
         listing.load.buffer,
@@ -112,7 +113,7 @@ def _listings(description: FormatDescription, sizes: Mapping[str, int]) -> list[
 
 def _indexing(description: FormatDescription, load: Load) -> tuple[str, ...] | None:
     """Return the dense axes that index an array of distinct contents."""
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     by_variable = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     names = [by_variable[each.name] for each in load.indices if isinstance(each, Var)]
     buffer = next(each for each in description.index_arrays if each.name == load.buffer)
@@ -130,7 +131,7 @@ def _digits(
 ) -> list[str] | None:
     """Return the axes whose coordinates are the digits of a logical coordinate, the highest first, without an
     element of an index array, which must be the highest one; None if it has no digits."""
-    axes, names = axes_by_name(description), description.buffer.axes
+    axes, names = items_by_name(description.axes), description.buffer.axes
     by_variable = dict(zip(map_variables(description), names, strict=True))
     form = affine_of(with_sizes(map_results(description)[dimension], sizes))
     if form.constant:
@@ -164,7 +165,7 @@ def _loops(
     others: Sequence[str],
 ) -> tuple[str, ...] | None:
     """Return all axes in an order of loops that visit elements sorted; None if there is none."""
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     without_loop = {*names, *(name for name in axes if _is_single(axes[name], sizes))}
     loops: list[str] = []
     # The slots of the highest digit of the other dimension are visited before it; no others are.

@@ -7,11 +7,12 @@ from functools import lru_cache
 from itertools import groupby
 
 from gossamer_formats.conversion.maps.inverse_map import with_sizes
-from gossamer_formats.storage import axes_by_name, evaluate, shape_of
+from gossamer_formats.storage import evaluate, shape_of
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -47,7 +48,7 @@ def digit_dimensions(
     >>> digit_dimensions(bsr(), (("m", 4), ("n", 4), ("block_rows", 2), ("block_columns", 2)))
     {'IO': 0, 'JO': 1, 'II': 0, 'JI': 1}
     """
-    axes, sizes = axes_by_name(description), dict(layout)
+    axes, sizes = items_by_name(description.axes), dict(layout)
     names = description.buffer.axes
     lengths = {
         variable: evaluate(axes[name].length, sizes)
@@ -111,7 +112,7 @@ def lexicographic_loops(
     ranks = {dimension: order.index(dimension) for dimension in order}
     # Axes with one coordinate stay in front: the sort is stable.
     loops = sorted(names, key=lambda name: ranks[dimensions[name]] if name in dimensions else -1)
-    axes = axes_by_name(description)
+    axes = items_by_name(description.axes)
     is_nested = all(
         axes[name].parent is None or axes[name].parent in loops[:depth]
         for depth, name in enumerate(loops)

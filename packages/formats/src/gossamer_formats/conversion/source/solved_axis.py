@@ -13,12 +13,13 @@ from gossamer_formats.conversion.maps.inverse_map import logical_variable, with_
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.map_results import in_kernel
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, width_in
-from gossamer_formats.storage import Array, axes_by_name, evaluate
+from gossamer_formats.storage import Array, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, index_var, sub
 from gossamer_ir.nodes import Axis, Cast, Expr, FormatDescription, Load, Var
+from gossamer_ir.support.items_by_name import items_by_name
 
 MAX_SKIPPED = 2
 """The most iterations of a loop over a logical dimension for each one of a loop over the axis that is solved:
@@ -53,7 +54,7 @@ def solved_axis(
     >>> solved.axis, solved.dimension, print_expr(solved.rest)
     ('J', 0, '0 - T.int64(OFFSETS[d])')
     """
-    axes, results = axes_by_name(description), map_results(description)
+    axes, results = items_by_name(description.axes), map_results(description)
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
     if len(axes) != 2 or len(results) != 2 or not all(map(_is_root, axes.values())):
         return None
@@ -87,7 +88,7 @@ def ascending_axis(
     solved = solved_axis(storage.description, layout)
     if solved is None:
         return None
-    length = evaluate(axes_by_name(storage.description)[solved.axis].length, storage.sizes)
+    length = evaluate(items_by_name(storage.description.axes)[solved.axis].length, storage.sizes)
     if storage.shape[solved.dimension] > MAX_SKIPPED * length:
         return None
     array = next(each for each in storage.description.index_arrays if each.name == solved.array)

@@ -17,11 +17,12 @@ from gossamer_formats.conversion.recording.array_scalars import (
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
-from gossamer_formats.storage import axes_by_name, evaluate
+from gossamer_formats.storage import evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Axis, Expr, Fact, For, FormatDescription, Stmt, Var
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class SourceLoopBuilder(msgspec.Struct, eq=False):
@@ -49,7 +50,7 @@ class SourceLoopBuilder(msgspec.Struct, eq=False):
     @property
     def by_name(self) -> dict[str, Axis]:
         """The axes by name."""
-        return axes_by_name(self.storage.description)
+        return items_by_name(self.storage.description.axes)
 
 
 def content_of(array: str) -> Var:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Function, Iteration, Module, Stmt
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.split_init import split_init
 from gossamer_ir.traversal.names import namer_of
 
@@ -31,7 +32,7 @@ def _with_separate_inits(function: Function) -> Function:
 
 
 def _statements(function: Function) -> Iterator[Stmt]:
-    axes, namer = {axis.name: axis for axis in function.axes}, namer_of(function)
+    axes, namer = items_by_name(function.axes), namer_of(function)
     for stmt in function.body:
         if isinstance(stmt, Iteration) and stmt.init:
             yield from split_init(stmt, axes, namer)

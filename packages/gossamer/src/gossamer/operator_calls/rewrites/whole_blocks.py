@@ -14,6 +14,7 @@ from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.core.iteration_axes import all_axis_names
 from gossamer_ir.nodes import Axis, Binary, Expr, FormatDescription, Function, If, Iteration, Module
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.walk import collect
@@ -40,7 +41,7 @@ def without_partial_blocks(module: Module) -> Module:
 
 def _for_whole_blocks(function: Function) -> Function:
     axes = tuple(rewrite(axis, _exact) for axis in function.axes)
-    by_name = {axis.name: axis for axis in axes}
+    by_name = items_by_name(axes)
     body = tuple(rewrite(stmt, partial(_unconditional, by_name=by_name)) for stmt in function.body)
     return replace(function, axes=axes, body=body)
 

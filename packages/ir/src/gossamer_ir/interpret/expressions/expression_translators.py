@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.core.dtypes import scalar_of
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.expressions.math_values import numeric_function
 from gossamer_ir.interpret.expressions.memory_access import search, translate_load
@@ -25,7 +25,6 @@ from gossamer_ir.interpret.memory.values import (
     convert_value,
     decoded,
     encoded,
-    is_vector,
     storage_type,
 )
 from gossamer_ir.interpret.translator import Translator
@@ -100,7 +99,7 @@ def _reinterpret(node: Reinterpret, translator: Translator) -> Eval:
 def _select(node: Select, translator: Translator) -> Eval:
     condition = translator.expr(node.condition)
     if_true, if_false = translator.expr(node.if_true), translator.expr(node.if_false)
-    if is_vector(dtype_of(node.condition)):
+    if has_lanes(node.condition):
         return lambda frame: np.where(condition(frame), if_true(frame), if_false(frame))
 
     def run(frame: Frame) -> Any:
@@ -113,7 +112,7 @@ def _select(node: Select, translator: Translator) -> Eval:
 
 
 def _if_then_else(node: IfThenElse, translator: Translator) -> Eval:
-    if is_vector(dtype_of(node.condition)):
+    if has_lanes(node.condition):
         raise UnsupportedError(
             "interpret.vector_condition",
             "The condition of if_then_else is a vector; expected a scalar.",

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.expressions.coordinates import coordinate_load, coordinate_store
 from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialized
-from gossamer_ir.interpret.memory.values import Array, is_vector
+from gossamer_ir.interpret.memory.values import Array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
@@ -141,7 +141,7 @@ def _require_ordinary(buffer: str, translator: Translator) -> None:
 
 
 def _is_wide(indices: tuple[Expr, ...]) -> bool:
-    return any(is_vector(dtype_of(index)) for index in indices)
+    return any(map(has_lanes, indices))
 
 
 _HITS: dict[str, Callable[[Any, int], Any]] = {

@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Expr,
 )
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.items_by_name import items_by_name
 
 Evaluate: TypeAlias = Callable[[Expr], int]
 
@@ -104,7 +105,7 @@ class Levels(dict[str, Level]):
         self, axes: tuple[Axis, ...], *, arrays: Mapping[str, Array], evaluate: Evaluate
     ) -> None:
         super().__init__()
-        self._axes = {axis.name: axis for axis in axes}
+        self._axes = items_by_name(axes)
         self._arrays = arrays
         self._evaluate = evaluate
 

@@ -42,11 +42,6 @@ def storage_type(dtype: str) -> np.dtype[Any]:
     return np.dtype(stored_as)
 
 
-def is_vector(dtype: str) -> bool:
-    """Return whether the dtype is a vector."""
-    return DType.parse(dtype).is_vector
-
-
 def constant_value(const: Const) -> Any:
     """Return a constant as a value."""
     return numpy_type(const.dtype)(value_of(const))

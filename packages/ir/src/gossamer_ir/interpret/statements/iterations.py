@@ -13,6 +13,7 @@ from gossamer_ir.interpret.frame import Exec, FiberPosition, Frame, Initialized
 from gossamer_ir.interpret.memory.levels import Level
 from gossamer_ir.interpret.translator import Translator, call_in_order
 from gossamer_ir.nodes import Function, Iteration
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 
 
@@ -87,7 +88,7 @@ def _once_for_each_element(init: Exec) -> Exec:
 
 
 def _loops(node: Iteration, function: Function) -> list[Loop]:
-    axes = {axis.name: axis for axis in function.axes}
+    axes = items_by_name(function.axes)
     members = [(name, attached_to(entry)) for entry in node.axes for name in axis_names(entry)]
     return [
         Loop(

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.analysis.atomic_accumulation import plain_update
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.interpret.expressions.memory_access import translate_store
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.interpreter_errors import GuardFailed
-from gossamer_ir.interpret.memory.values import garbage_array, is_vector
+from gossamer_ir.interpret.memory.values import garbage_array
 from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.statements.blocks import block
 from gossamer_ir.interpret.statements.calls import launch, parallel_for
@@ -139,7 +139,7 @@ def _prefetch(node: Prefetch, translator: Translator) -> Exec:
 
 def _guard(node: Guard, translator: Translator) -> Exec:
     condition, buffer = translator.expr(node.condition), node.buffer
-    is_wide = is_vector(dtype_of(node.condition))
+    is_wide = has_lanes(node.condition)
 
     def run(frame: Frame) -> None:
         value = condition(frame)

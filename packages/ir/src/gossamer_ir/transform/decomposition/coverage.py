@@ -10,6 +10,7 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ONE, mul, sub
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Binary, Cast, Distinct, Expr, InRange, Load, Var
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
 
 
@@ -38,7 +39,7 @@ def covers(format: InstantiatedFormat, dimensions: Iterable[int]) -> bool:
     >>> covers(ell, [0]), covers(ell, [1])
     (True, False)
     """
-    axes = {axis.name: axis for axis in format.axes}
+    axes = items_by_name(format.axes)
     pairs = zip(format.variables, format.buffers[0].axes, strict=True)
     along = {variable: axes[name] for variable, name in pairs}
     seen: list[str] = []

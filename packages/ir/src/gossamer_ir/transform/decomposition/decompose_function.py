@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.decomposition.decomposed_iterations import (
     DividedTensor,
     conversions,
@@ -35,6 +36,7 @@ from gossamer_ir.transform.decomposition.instantiated_format import (
 )
 from gossamer_ir.transform.decomposition.remove_tensor import without_tensor
 from gossamer_ir.transform.decomposition.rows_of_parts import RowsOf, RowsOfParts, none_initialize
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
 from gossamer_ir.traversal.names import Namer, namer_of
 
@@ -163,7 +165,7 @@ def _with_declarations(function: Function, formats: Sequence[InstantiatedFormat]
 
 
 def _stored_buffers(function: Function, names: Sequence[str]) -> list[SparseBuffer]:
-    found = {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)}
+    found = items_by_name(sparse_buffers(function.buffers))
     for name in names:
         if name not in found:
             raise DecompositionError("buffer", f"'{name}' is not a sparse buffer of the function.")

@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.clone_with_fresh_names import with_fresh_names
 from gossamer_ir.transform.decomposition.coverage import covers
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
@@ -60,7 +61,7 @@ class DividedTensor(NamedTuple):
     @property
     def axes_of_function(self) -> dict[str, Axis]:
         """All axes of the function by name."""
-        return {axis.name: axis for axis in self.function.axes}
+        return items_by_name(self.function.axes)
 
 
 def decomposed_iteration(

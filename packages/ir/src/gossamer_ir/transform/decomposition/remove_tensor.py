@@ -20,15 +20,16 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.walk import walk
 
 
 def without_tensor(function: Function, stored: Sequence[SparseBuffer]) -> Function:
     """Remove the undivided buffers, and the axes and parameters that only these used."""
     buffers = tuple(buffer for buffer in function.buffers if buffer not in stored)
-    sparse = [buffer for buffer in buffers if isinstance(buffer, SparseBuffer)]
     used = {name for stmt in function.body for name in _iterated(stmt)}
-    used |= {name for buffer in sparse for name in buffer.axes}
+    used |= {name for buffer in sparse_buffers(buffers) for name in buffer.axes}
     axes = _with_ancestors(function.axes, used)
     removed = {buffer.name for buffer in stored}
     removed |= {axis.name for axis in function.axes} - {axis.name for axis in axes}
@@ -55,7 +56,7 @@ def _iterated(stmt: Stmt) -> list[str]:
 
 
 def _with_ancestors(axes: Sequence[Axis], names: Collection[str]) -> tuple[Axis, ...]:
-    by_name = {axis.name: axis for axis in axes}
+    by_name = items_by_name(axes)
     kept: set[str] = set()
     for name in names:
         ancestor: str | None = name

@@ -24,8 +24,10 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.transform.decomposition.decomposition_error import DecompositionError
 from gossamer_ir.transform.decomposition.instantiated_format import InstantiatedFormat
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import statements
@@ -63,7 +65,7 @@ def _condition_of_elements(format: InstantiatedFormat, dimensions: Collection[in
 def _coordinates_of_axes(format: InstantiatedFormat) -> Prover:
     """Return a prover that knows the range of the coordinates along each axis, that sizes are natural, and
     what the format declares of its index arrays."""
-    axes = {axis.name: axis for axis in format.axes}
+    axes = items_by_name(format.axes)
     prover = Prover(format.facts)
     for variable, name in zip(format.variables, format.buffers[0].axes, strict=True):
         prover.assume_range(variable, ZERO, axes[name].length)
@@ -107,8 +109,8 @@ def _sparse_buffers(function: Function) -> set[str]:
     full = {axis.name for axis in function.axes if is_full(axis)}
     return {
         buffer.name
-        for buffer in function.buffers
-        if isinstance(buffer, SparseBuffer) and not full.issuperset(buffer.axes)
+        for buffer in sparse_buffers(function.buffers)
+        if not full.issuperset(buffer.axes)
     }
 
 

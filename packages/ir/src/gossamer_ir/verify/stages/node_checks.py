@@ -43,6 +43,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.verify.context import ExprCheck, Stage, StmtCheck
 from gossamer_ir.verify.declarations.reducers import check_combine
 from gossamer_ir.verify.expressions import buffer_accesses, expression_checks, vector_expressions
@@ -138,14 +139,13 @@ def _stage(
     )
 
 
-RULES_BY_STAGE: dict[str, Stage] = {
-    stage.name: stage
-    for stage in (
+RULES_BY_STAGE: dict[str, Stage] = items_by_name(
+    (
         _stage("coordinate", SparseBuffer, loops=frozenset(), has_axes=True),
         _stage("position", SparseBuffer, Buffer, has_axes=True),
         _stage("loop", Buffer),
         # Other kinds of loops have become parallel regions, vectors and copies of their bodies.
         _stage("flat", Buffer, loops=frozenset({"serial", "thread_binding"}), has_reducers=False),
     )
-}
+)
 """The stages, with the nodes that each allows."""

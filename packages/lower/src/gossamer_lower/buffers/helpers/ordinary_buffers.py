@@ -9,6 +9,8 @@ from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import index_handles
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.names import Namer, namer_of, names_in
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import walk
@@ -26,9 +28,9 @@ class OrdinaryBuffers:
         self, function: Function, *, lower: Callable[[Any], Any], ranges: dict[str, Expr]
     ) -> None:
         self._lower = lower
-        self.axes = {axis.name: axis for axis in function.axes}
-        sparse = [buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)]
-        self.sparse = {buffer.name: buffer for buffer in sparse}
+        self.axes = items_by_name(function.axes)
+        sparse = sparse_buffers(function.buffers)
+        self.sparse = items_by_name(sparse)
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self.names = self._ordinary_names(function)
         self.storage = StorageLayout(self.axes, self._read_offset, ranges=ranges)
@@ -53,7 +55,7 @@ class OrdinaryBuffers:
             for buffer in self.sparse.values()
         }
 
-    def _add_offsets(self, namer: Namer, buffers: list[SparseBuffer]) -> None:
+    def _add_offsets(self, namer: Namer, buffers: Iterable[SparseBuffer]) -> None:
         for buffer in buffers:
             handle = buffer.offsets
             if handle is not None and handle not in (*self._by_handle, *self.offsets):
@@ -133,7 +135,7 @@ class OrdinaryBuffers:
 def _declared_before_use(buffers: Iterable[Buffer]) -> tuple[Buffer, ...]:
     """Return the buffers in their order, except that each comes after those from which its size is read."""
     buffers = tuple(buffers)
-    names = {buffer.name: buffer for buffer in buffers}
+    names = items_by_name(buffers)
     result: dict[str, Buffer] = {}
 
     def declare(buffer: Buffer) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from gossamer_ir.core.conditions import FALSE
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.nodes import EXPRESSIONS, Binary, Call, Compare, Expr, IfThenElse, Load, Node, Stmt
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children
@@ -39,7 +39,7 @@ class CallLowerer:
     def under(self, condition: Expr) -> CallLowerer:
         """Return the calls for expressions that are evaluated only if a scalar condition holds."""
         # Lanes are computed together; masked loads already protect their lanes.
-        if DType.parse(dtype_of(condition)).is_vector:
+        if has_lanes(condition):
             return self
         inner = CallLowerer(self._namer, self._instructions, (*self._conditions, condition))
         # Shared: what was computed outside is valid inside as well, since calls are computed

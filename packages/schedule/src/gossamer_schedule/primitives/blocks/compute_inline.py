@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import Function, Load, Store
 from gossamer_ir.traversal.access_types import BUFFER_NODES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.walk import collect
-from gossamer_schedule.cursor.access import is_vector_access
 from gossamer_schedule.cursor.allocations import require_allocated
 from gossamer_schedule.cursor.cursor_at import Cursor, function_with_replaced
 from gossamer_schedule.cursor.requirements import LOOP_STAGES
@@ -111,7 +111,7 @@ def _require_only_loads(function: Function, store: Store) -> None:
             )
     for load in collect(Load, *function.body):
         if load.buffer == store.buffer and (
-            load.predicate is not None or is_vector_access(load.indices)
+            load.predicate is not None or any(map(has_lanes, load.indices))
         ):
             raise schedule_error(
                 "compute_inline.other_access",

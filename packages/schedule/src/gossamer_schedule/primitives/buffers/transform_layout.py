@@ -10,7 +10,7 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, index_var, integer_value
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.errors import ParseError
 from gossamer_ir.facts.fact_kinds import buffers_of_fact
 from gossamer_ir.interchange.records import MAX_SIZE
@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.support.counted import counted
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.buffer_definitions import is_allocation_of, with_allocation
 from gossamer_ir.traversal.buffer_uses import buffers_accessed
@@ -120,7 +121,7 @@ def _required_dense_shape(function: Function, buffer: AnyBuffer) -> tuple[Expr, 
     """Return the extents of the buffer, all of whose axes must be dense."""
     if isinstance(buffer, Buffer):
         return buffer.shape
-    axes = {axis.name: axis for axis in function.axes}
+    axes = items_by_name(function.axes)
     own = [axes[name] for name in buffer.axes]
     lengths = tuple(axis.length for axis in own if is_full(axis))
     if len(lengths) != len(own) or buffer.extra_storage:
@@ -239,7 +240,7 @@ def _require_no_vectors(function: Function, buffer: str, layout: BufferLayout) -
                 hint=f"Apply transform_layout before '{loop.var}' is made vectorized.",
             )
     accesses = (node for node in collect(INDEXED_NODES, *function.body) if node.buffer == buffer)
-    if any(DType.parse(dtype_of(at)).is_vector for node in accesses for at in node.indices):
+    if any(has_lanes(at) for node in accesses for at in node.indices):
         raise schedule_error(
             "transform_layout.kind",
             f"The map splits or combines indices of buffer '{buffer}', which is accessed in vectors.",

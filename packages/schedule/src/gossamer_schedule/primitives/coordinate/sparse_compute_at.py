@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes
 from gossamer_ir.traversal.names import namer_of
@@ -111,7 +112,7 @@ def _required_shared_variables(cursor: Cursor, target: Cursor, *, var: str) -> t
             hint=listing("variables", into.vars),
         )
     count = into.vars.index(var) + 1
-    axes = {axis.name: axis for axis in cursor.function.axes}
+    axes = items_by_name(cursor.function.axes)
     is_shared = (
         cursor.node.axes[:count] == into.axes[:count]
         and cursor.node.kinds[:count] == into.kinds[:count] == "S" * count

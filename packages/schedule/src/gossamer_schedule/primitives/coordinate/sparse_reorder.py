@@ -10,6 +10,7 @@ from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.axis_kinds import of_parent
 from gossamer_ir.core.iteration_axes import IteratedAxis, attached_to, axis_names, iterated_axes
 from gossamer_ir.nodes import Annotations, Axis, Iteration, IterationAxis
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.resolve import find_iteration
 from gossamer_schedule.definition.change import Change
@@ -102,7 +103,7 @@ def _required_axes(cursor: Cursor, order: Sequence[str]) -> list[IteratedAxis]:
 
 def _require_parents_first(cursor: Cursor, items: Sequence[IteratedAxis]) -> None:
     """Refuse an axis outside of its parent, whose elements select the fibers of the axis."""
-    axes: Mapping[str, Axis] = {axis.name: axis for axis in cursor.function.axes}
+    axes: Mapping[str, Axis] = items_by_name(cursor.function.axes)
     iterated = {name for item in items for name in axis_names(item.axis)}
     seen: set[str] = set()
     for item in items:

@@ -13,6 +13,8 @@ from gossamer_ir.core.annotations import is_composable
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.dependence.access_forms import has_aliasing_indices
 from gossamer_ir.nodes import Axis, Function, Iteration, Module, OverAxis, SparseBuffer
+from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_ir.traversal.buffer_definitions import sparse_buffers
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import free_vars
 
@@ -80,7 +82,7 @@ def only(iteration: Iteration, *, module: Module) -> Module:
 
 def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
     """Return the axes of an iteration; none if some are fused or attached."""
-    by_name = {axis.name: axis for axis in function.axes}
+    by_name = items_by_name(function.axes)
     # None rather than some of them, so that no pattern matches what it does not see.
     over = [by_name[item.axis] for item in iteration.axes if isinstance(item, OverAxis)]
     return tuple(over) if len(over) == len(iteration.axes) else ()
@@ -100,4 +102,4 @@ def prover_in(function: Function, iteration: Iteration) -> Prover:
 
 def buffers_by_name(function: Function) -> dict[str, SparseBuffer]:
     """Return the buffers of a function that have axes."""
-    return {buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)}
+    return items_by_name(sparse_buffers(function.buffers))

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name
 
 
@@ -48,7 +49,7 @@ def selects_own_row(
     if listed is None or listed.load.indices != (index_var(group), index_var(row)):
         return False
     buffers = buffers_by_name(function)
-    axes = {axis.name: axis for axis in function.axes}
+    axes = items_by_name(function.axes)
     output, rows = buffers.get(store.buffer), buffers.get(listed.load.buffer)
     if output is None or rows is None or not all(is_full(axes[name]) for name in rows.axes):
         return False

@@ -16,6 +16,7 @@ from gossamer_ir.nodes import (
     OverAxis,
     Var,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
@@ -32,7 +33,7 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str | Non
     Each index must be a variable of the iteration, in its own axis or in a dense one of the same length, or a
     constant within a dense axis. Only the last index may be `lane`.
     """
-    buffers, axes = buffers_by_name(function), _axes_by_name(function)
+    buffers, axes = buffers_by_name(function), items_by_name(function.axes)
     iterated = _iterated_axes(function, iteration)
     wanted = None if lane is None else index_var(lane)
 
@@ -54,7 +55,7 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str | Non
 def reads_in_bounds(function: Function, iteration: Iteration) -> bool:
     """Return whether all loads are in bounds: each index is a variable in its own axis, or it is proved, such
     as that of a column of a block."""
-    buffers, axes = buffers_by_name(function), _axes_by_name(function)
+    buffers, axes = buffers_by_name(function), items_by_name(function.axes)
     iterated, prover = _iterated_axes(function, iteration), prover_in(function, iteration)
 
     def is_inside(index: Expr, axis: Axis) -> bool:
@@ -76,7 +77,7 @@ def reads_in_bounds(function: Function, iteration: Iteration) -> bool:
 def reads_whole_rows(function: Function, iteration: Iteration, *, lane: str | None) -> bool:
     """Return whether each load has the variable `lane` at most as its last index, in a dense axis as long as
     that of the lanes: all lanes of a load are then in bounds, or none is."""
-    buffers, axes = buffers_by_name(function), _axes_by_name(function)
+    buffers, axes = buffers_by_name(function), items_by_name(function.axes)
     iterated = _iterated_axes(function, iteration)
 
     def is_whole(load: Load) -> bool:
@@ -106,13 +107,9 @@ def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
     )
 
 
-def _axes_by_name(function: Function) -> dict[str, Axis]:
-    return {axis.name: axis for axis in function.axes}
-
-
 def _iterated_axes(function: Function, iteration: Iteration) -> dict[str, Axis]:
     """Return the axes by the variables of the iteration; fused and attached axes are left out."""
-    axes = _axes_by_name(function)
+    axes = items_by_name(function.axes)
     over = zip(iteration.vars, iteration.axes, strict=True)
     return {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
 

@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_written
 from gossamer_ir.traversal.references import buffers_read, free_vars
 from gossamer_ir.traversal.walk import collect
@@ -101,7 +102,7 @@ def _is_over_features(
     """Return whether features are contiguous in all accesses, and in bounds: they are the last index or none,
     along a dense axis of their number."""
     feature = iteration.vars[-1]
-    axes = {axis.name: axis for axis in function.axes}
+    axes = items_by_name(function.axes)
     buffers = buffers_by_name(function)
 
     def is_last(buffer: str, indices: Sequence[Expr], *, is_required: bool) -> bool:

@@ -20,10 +20,11 @@ from gossamer_formats.conversion.source.element_loop import ElementLoop
 from gossamer_formats.conversion.source.element_order import ElementOrder
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import ancestors, axes_by_name
+from gossamer_formats.storage import ancestors
 from gossamer_ir.core.axis_kinds import Indices, Indptr, is_full
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Axis, Const, Expr, FormatDescription, Var
+from gossamer_ir.support.items_by_name import items_by_name
 
 
 class Requirements(NamedTuple):
@@ -60,7 +61,7 @@ class TargetAxes(NamedTuple):
     @property
     def by_name(self) -> dict[str, Axis]:
         """The axes of the target by name."""
-        return axes_by_name(self.description)
+        return items_by_name(self.description.axes)
 
     @property
     def arguments(self) -> SharedArguments:

@@ -10,7 +10,7 @@ from gossamer_ir.analysis.reductions import REDUCE_OPS, identity
 from gossamer_ir.core.build import ONE, zero_of
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType
-from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.expression_kinds import dtype_of, has_lanes
 from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
@@ -102,7 +102,7 @@ def _lane_count(ctx: ParserContext, node: ast.expr, least: int) -> int:
 
 
 def _required_scalar(ctx: ParserContext, node: ast.expr, value: Expr) -> Expr:
-    if DType.parse(dtype_of(value)).is_vector:
+    if has_lanes(value):
         raise ctx.error("vector", "Expected a scalar, not a vector.", node)
     return value
 

@@ -1,0 +1,24 @@
+"""Named items as a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=_Named)
+
+
+def items_by_name(items: Iterable[N]) -> dict[str, N]:
+    """Return axes, buffers or other items by their names, in their order.
+
+    >>> from gossamer_ir.nodes import Param
+    >>> list(items_by_name([Param("n", "int64"), Param("m", "int64")]))
+    ['n', 'm']
+    """
+    return {item.name: item for item in items}
