@@ -12,10 +12,13 @@ from rich.console import Console
 
 from benchmarks import options, run_files
 from benchmarks.contenders import NAMES, OURS
+from benchmarks.model_check import model_errors_sheet, with_present_choices
+from benchmarks.parts.choice import ChoiceTime, choices_sheet
 from benchmarks.records import FAILED, Run
 from benchmarks.report.run_report import print_run, write_report
 from benchmarks.report.stored_runs import show_in_readme
 from benchmarks.run_parts import estimated_total, job_of, measure_run
+from benchmarks.text_tables import to_rich
 
 
 def run_command(chosen: argparse.Namespace, console: Console) -> int:
@@ -50,12 +53,29 @@ def report_command(chosen: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def check_model_command(chosen: argparse.Namespace, console: Console) -> int:
+    """Print what the model chooses now, with the times of a stored run. Returns status 1 if a goal is
+    missed."""
+    stored = run_files.load_run(chosen.file).of(ChoiceTime)
+    times = with_present_choices(stored, chosen.target)
+    console.print(to_rich(model_errors_sheet(times)))
+    console.print(to_rich(choices_sheet(times)))
+    met = sum(one.is_met for one in stored)
+    console.print(
+        f"{met} of {len(stored)} met the goals in the run; the run has no time of what is chosen now in "
+        f"{len(stored) - len(times)}"
+    )
+    return 0 if all(one.is_met for one in times) else 1
+
+
+COMMANDS = {"run": run_command, "report": report_command, "check-model": check_model_command}
+
+
 def main(arguments: Iterable[str] | None = None) -> int:
     """Run the command and return its exit status."""
     chosen = options.parse_options(list(sys.argv[1:] if arguments is None else arguments))
     console = Console(width=None if Console().is_terminal else 200)
-    command = report_command if chosen.command == "report" else run_command
-    return command(chosen, console)
+    return COMMANDS[chosen.command](chosen, console)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from benchmarks.ordered_parts import PARTS
 from benchmarks.parts import kernels
 from benchmarks.parts.helpers.part import RunPart
 from benchmarks.run_files import RESULTS
+from gossamer.targets import DEFAULT_TARGET
 
 QUICK_MATRICES = (
     "cora",
@@ -54,6 +55,17 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("file", type=Path, metavar="FILE")
     report.add_argument(
         "--readme", action="store_true", help="show the stored runs in benchmarks/README.md"
+    )
+    check = commands.add_parser(
+        "check-model",
+        help="rate what the model of formats chooses now by the times of a stored run (part choice)",
+    )
+    check.add_argument("file", type=Path, metavar="FILE")
+    check.add_argument(
+        "--target",
+        default=DEFAULT_TARGET,
+        metavar="TARGET",
+        help="the machine of the run, if it is not this one: its vectors and caches",
     )
     return command
 
@@ -127,7 +139,7 @@ def positive(text: str) -> int:
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options; the default command is `run`."""
-    named = arguments[:1] and arguments[0] in ("run", "report", "-h", "--help")
+    named = arguments[:1] and arguments[0] in ("run", "report", "check-model", "-h", "--help")
     return parser().parse_args(list(arguments) if named else ["run", *arguments])
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 import gossamer as gs
+from benchmarks.harness.rounds import rotated
 from benchmarks.matrices import load_matrix
 from benchmarks.operator_case import OPERAND_OFFSET, Array, aligned_copy
 from benchmarks.parts.helpers.measured_operators import takes_vectors
@@ -23,8 +25,8 @@ from gossamer_tune import Estimate, MatrixProperties, properties_of
 MANY_CALLS = 10**9
 """Calls for which any conversion pays."""
 
-SAMPLES, SAMPLE_SECONDS = 7, 0.004
-"""The samples of a format, and the least duration of one."""
+ROUNDS, SAMPLE_SECONDS = 9, 0.004
+"""The rounds, in each of which every format has a sample, and the least duration of one."""
 
 MIN_FILL = 0.2
 """Blocks with fewer elements than this fraction of their slots are left out, since they take memory only."""
@@ -130,7 +132,7 @@ def time_case(formats: StoredFormats, case: ProductCase) -> dict[str, Any]:
         "threads": case.threads,
         "chosen": choice.chosen.text,
         "expected_cycles": {found.text: found.cycles for found in choice.estimates},
-        "times_ms": least_milliseconds(calls, clock_of(case.threads)),
+        "times_ms": milliseconds_in_turns(calls, clock_of(case.threads)),
     }
 
 
@@ -149,14 +151,35 @@ def clock_of(threads: int) -> Clock:
     return time.thread_time if threads == 1 else time.perf_counter
 
 
-def least_milliseconds(calls: dict[str, partial[Array]], clock: Clock) -> dict[str, float]:
-    """Return the least time of each call over samples that are taken in turns."""
+def milliseconds_in_turns(calls: dict[str, partial[Array]], clock: Clock) -> dict[str, float]:
+    """Return the typical time of each call over rounds in which calls take turns."""
     counts = {name: calls_to_fill_sample(call, clock) for name, call in calls.items()}
-    least = dict.fromkeys(calls, float("inf"))
-    for _ in range(SAMPLES):
-        for name, call in calls.items():
-            least[name] = min(least[name], timed_seconds(call, counts[name], clock))
-    return {name: float(f"{1e3 * seconds:.4g}") for name, seconds in least.items()}
+    rounds = []
+    for number in range(ROUNDS):
+        order = rotated(list(calls), number)
+        seconds = {name: timed_seconds(calls[name], counts[name], clock) for name in order}
+        rounds.append(seconds)
+    typical = typical_seconds(rounds)
+    return {name: float(f"{1e3 * typical[name]:.4g}") for name in calls}
+
+
+def typical_seconds(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the typical time of each call: the median of its times in proportion to those of the round,
+    times the median of rounds.
+
+    The clock of a shared machine may change by half from round to round. That changes all times of a round,
+    and would change the ratios of medians or of least times.
+
+    >>> typical_seconds([{"a": 1.0, "b": 4.0}, {"a": 2.0, "b": 8.0}, {"a": 2.0, "b": 2.0}])
+    {'a': 1.0, 'b': 4.0}
+    """
+    means = [statistics.geometric_mean(one.values()) for one in rounds]
+    typical = statistics.median(means)
+    return {
+        name: typical
+        * statistics.median(one[name] / mean for one, mean in zip(rounds, means, strict=True))
+        for name in rounds[0]
+    }
 
 
 def calls_to_fill_sample(call: partial[Array], clock: Clock) -> int:

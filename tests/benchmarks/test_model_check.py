@@ -1,0 +1,75 @@
+"""`python -m benchmarks check-model`: present choices, rated by the times of a stored run."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import sparse
+
+from benchmarks import __main__, matrices, model_check, run_files
+from benchmarks.parts.choice import ChoiceTime
+from gossamer.targets import DEFAULT_TARGET
+from tests.support.benchmark_cases import run_of
+
+pytestmark = [pytest.mark.unserialized, pytest.mark.no_error_examples]
+
+BLOCKS = "bsr (block_rows=4, block_columns=4)"
+STORED = ChoiceTime(
+    "cora",
+    "spmm",
+    32,
+    "float32",
+    1,
+    "csr",
+    {"csr": 1.0},
+    {"csr": 3.0, BLOCKS: 1.0, "hyb (c=1)": 9.0},
+)
+"""A case of a matrix of whole blocks, in which CSR was chosen, and blocks were three times as fast."""
+
+
+@pytest.fixture(autouse=True)
+def blocks(tmp_path, monkeypatch):
+    """The matrix of `STORED` in a folder of data sets."""
+    monkeypatch.setenv("GOSSAMER_DATASETS", str(tmp_path))
+    nodes = sparse.random_array((40, 40), density=0.3, rng=np.random.default_rng(0))
+    sparse.save_npz(tmp_path / "cora.npz", sparse.kron(nodes, np.ones((4, 4)), format="csr"))
+    matrices.load_matrix.cache_clear()
+    model_check.properties_of_named.cache_clear()
+    yield
+    matrices.load_matrix.cache_clear()
+    model_check.properties_of_named.cache_clear()
+
+
+def test_stored_times_rate_what_is_chosen_now():
+    (found,) = model_check.with_present_choices([STORED], DEFAULT_TARGET)
+    assert (found.chosen, found.times_ms) == (BLOCKS, STORED.times_ms)
+    assert found.is_met
+    assert not STORED.is_met
+    assert found.expected_cycles["csr"] > found.expected_cycles[BLOCKS] > 0
+
+
+def test_a_choice_that_was_not_measured_is_left_out():
+    unmeasured = msgspec.structs.replace(STORED, times_ms={"csr": 3.0})
+    assert model_check.with_present_choices([unmeasured], DEFAULT_TARGET) == []
+
+
+def test_an_error_of_the_model_is_a_ratio_of_speedups():
+    expected = {"csr": 6.0, BLOCKS: 4.0}
+    times = [
+        msgspec.structs.replace(
+            STORED, times_ms={"csr": ms, BLOCKS: 1.0, "hyb (c=1)": 1.0}, expected_cycles=expected
+        )
+        for ms in (1.5, 3.0, 3.0)
+    ]
+    (row,) = model_check.model_errors_sheet(times).rows
+    assert row == (BLOCKS, "spmm", "32", "3", "1.20", "2.00", "2.00")
+
+
+def test_the_command_fails_if_a_choice_misses(tmp_path, capsys):
+    slow_blocks = msgspec.structs.replace(STORED, times_ms={"csr": 1.0, BLOCKS: 2.0})
+    for stored, status, verdict in ((STORED, 0, "met"), (slow_blocks, 1, "MISSED by 1 of 1")):
+        run = msgspec.structs.replace(run_of(), results=(stored,))
+        path = run_files.save_run(run, tmp_path)
+        assert __main__.main(["check-model", str(path)]) == status
+        assert verdict in capsys.readouterr().out
