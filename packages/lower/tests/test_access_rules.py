@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir.traversal.access_types import ACCESSES, INDEXED_NODES
 from gossamer_ir.verify.stages.node_checks import RULES_BY_STAGE
-from gossamer_lower.bounds.checks import access_checks
+from gossamer_lower.bounds_checks import access_checks
 from gossamer_lower.buffers import lower_buffers
 from gossamer_lower.iterations import lower_iterations
 

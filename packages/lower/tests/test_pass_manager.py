@@ -45,8 +45,8 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
 
 OWN = [name for name in PASSES if name not in ("simplify", "declare_regions")]
 """The passes of this package; the others are those of gossamer-ir."""
-SHARED = ("", "axes", "bounds", "statements")
-"""The folders of modules that passes of several folders use; an empty name is that of the package itself."""
+SHARED = ("axes", "bounds_checks", "statements")
+"""The folders without passes, whose modules passes of several folders use."""
 
 
 def modules_of_the_package():
@@ -87,24 +87,23 @@ def test_the_records_of_the_listed_passes_are_in_their_order():
     assert [record.function for record in LISTED] == [*ORDERED_PASSES]
 
 
-def test_what_only_the_passes_of_a_folder_use_is_private_to_it():
+def test_a_folder_of_passes_holds_only_passes_and_their_helpers():
+    for home in modules_of_the_package():
+        _, *folders, name = home.__name__.split(".")
+        if folders and folders[0] not in SHARED and not hasattr(home, "__path__"):
+            assert folders[1:2] == ["helpers"] or name in PASSES, home.__name__
+
+
+def test_helpers_are_private_to_the_passes_of_their_folder():
     """Import contracts would need one for each folder: a wildcard in `protected_modules` is not bound to the
     one in `allowed_importers`."""
-    modules = [home.__name__ for home in modules_of_the_package()]
-    private = {name for name in modules if _folder(name) not in SHARED and not _is_pass(name)}
-    assert "gossamer_lower.memory.index_ranges" in private
+    imported = 0
     for home in modules_of_the_package():
         for node in ast.walk(ast.parse(inspect.getsource(home))):
-            if isinstance(node, ast.ImportFrom) and node.module in private:
-                assert _folder(node.module) == _folder(home.__name__), home.__name__
-
-
-def _folder(module):
-    return module.split(".")[1] if module.count(".") > 1 else ""
-
-
-def _is_pass(module):
-    return module.rpartition(".")[2] in PASSES
+            if isinstance(node, ast.ImportFrom) and ".helpers." in f"{node.module}.":
+                assert home.__name__.startswith(node.module.partition("helpers")[0]), home.__name__
+                imported += 1
+    assert imported
 
 
 def test_the_file_of_a_pass_exports_only_the_pass():

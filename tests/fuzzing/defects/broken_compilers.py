@@ -72,7 +72,7 @@ DEFECTS = (
     ),
     Defect(
         "a search finds a position after its window",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line='Compare("lt", low, self.search.end)', instead='Compare("le", low, self.search.end)',
     ),
     Defect(
@@ -89,7 +89,7 @@ DEFECTS = (
     ),
     Defect(
         "lanes that are masked off are stored",
-        of="vectorize_loops", home="vector.vector_form",
+        of="vectorize_loops", home="vector.helpers.vector_form",
         line="predicate = conjunction(mask, own)", instead="predicate = own",
         schedule="steps",
     ),

@@ -12,24 +12,24 @@ DEFECTS = (
     ),
     Defect(
         "the condition of a while loop is guarded before its first iteration only",
-        of="insert_bounds_checks", home="bounds.checks.access_checks",
+        of="insert_bounds_checks", home="bounds_checks.access_checks",
         line="again = self._checks_before(stmt)",
         instead="again = ()",
     ),
     Defect(
         "what held before a write is known to hold after it",
-        of="insert_bounds_checks", home="bounds.checks.access_checks",
+        of="insert_bounds_checks", home="bounds_checks.access_checks",
         line="        super().move_past(stmt, new)\n",
         instead="",
     ),
     Defect(
         "a search that fails has a result",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line="Select(is_equal, low, absent)", instead="low",
     ),
     Defect(
         "an upper bound is a lower one",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
     ),
     Defect(
@@ -62,7 +62,7 @@ DEFECTS = (
     ),
     Defect(
         "a search begins at the first element of all",
-        of="expand_search", home="search.search_expansion",
+        of="expand_search", home="search.helpers.search_expansion",
         line="return (*allocated_cell(self.low, begin), *allocated_cell(self.size, size))",
         instead="return (*allocated_cell(self.low, build.ZERO), *allocated_cell(self.size, end))",
     ),

@@ -11,7 +11,7 @@ from gossamer.operators import NAMES, operator_named
 from gossamer.pipeline import flat_module, lower_by_stage
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
-from gossamer_lower.bounds.checks.report import bounds_checks_of
+from gossamer_lower.bounds_checks.report import bounds_checks_of
 from gossamer_testkit import script_names
 
 GATHER = """

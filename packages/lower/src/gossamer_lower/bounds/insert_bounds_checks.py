@@ -6,7 +6,7 @@ A guard that fails stops the kernel with the name of the buffer. `with_bounds_ch
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
-from gossamer_lower.bounds.checks.access_checks import with_bounds_checks
+from gossamer_lower.bounds_checks.access_checks import with_bounds_checks
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 

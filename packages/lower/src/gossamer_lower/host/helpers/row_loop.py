@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.access_types import ACCESSES, HINTS
 from gossamer_ir.traversal.walk import collect
-from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
+from gossamer_lower.bounds_checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
 
 

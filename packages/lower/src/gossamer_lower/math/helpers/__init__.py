@@ -1,1 +1,1 @@
-"""Math functions as arithmetic: one module for each family; their coefficients are generated."""
+"""The table of math functions, and the statements and calls that are replaced by their arithmetic."""

@@ -14,8 +14,8 @@ from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.rewrite import map_children
 from gossamer_ir.traversal.walk import contains
 from gossamer_lower.math.helpers.function_table import LOWERED, function_value
+from gossamer_lower.math.helpers.functions.roundings import fma_by_wider
 from gossamer_lower.math.helpers.lowered_calls import is_lowered, unsupported_error
-from gossamer_lower.math.helpers.roundings import fma_by_wider
 from gossamer_lower.math.helpers.single_use_lets import with_single_uses_inlined
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from gossamer_lower.math.helpers import (
+from gossamer_lower.math.helpers.functions import (
     error_function,
     exponentials,
     float_division,
@@ -13,8 +13,8 @@ from gossamer_lower.math.helpers import (
     roundings,
     trigonometric,
 )
-from gossamer_lower.math.helpers.bit_positions import find_nth_bit
-from gossamer_lower.math.helpers.powers import power
+from gossamer_lower.math.helpers.functions.bit_positions import find_nth_bit
+from gossamer_lower.math.helpers.functions.powers import power
 from gossamer_lower.math.helpers.term_builder import Term
 
 Precise: TypeAlias = Callable[..., Term]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_lower.math.helpers import coefficients as known
+from gossamer_lower.math.helpers.functions import coefficients as known
 from gossamer_lower.math.helpers.term_builder import Term
 
 # Fields of a float64: the mask of its fraction, the bits of 1.0, and the bits of sqrt(1/2).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_lower.math.helpers import roundings
+from gossamer_lower.math.helpers.functions import roundings
 from gossamer_lower.math.helpers.term_builder import Term
 
 

@@ -13,7 +13,7 @@ from gossamer_ir.core.conditions import conjunction, in_range, short_circuit_or
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Compare, Expr, Lanes, Load, Search, Stmt, Store
 from gossamer_ir.traversal.references import free_vars
-from gossamer_lower.bounds.checks.lane_checks import in_all_lanes, in_end_lanes
+from gossamer_lower.bounds_checks.lane_checks import in_all_lanes, in_end_lanes
 
 
 class UnprovedAccesses:

@@ -34,8 +34,8 @@ from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.statement_queries import allocation_of, values_after, while_body
 from gossamer_ir.traversal.walk import children, walk
-from gossamer_lower.bounds.checks.check_list import CheckList
-from gossamer_lower.bounds.checks.unproved_accesses import UnprovedAccesses
+from gossamer_lower.bounds_checks.check_list import CheckList
+from gossamer_lower.bounds_checks.unproved_accesses import UnprovedAccesses
 from gossamer_lower.statements.point_visitor import PointVisitor
 from gossamer_lower.statements.rebuild import replace_bodies, with_body
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.compensated import (
+from gossamer_lower.math.helpers.functions import coefficients as known
+from gossamer_lower.math.helpers.functions.compensated import (
     CompensatedSum,
     quick_two_sum,
     two_product,
     two_sum,
 )
-from gossamer_lower.math.helpers.exponentials import (
+from gossamer_lower.math.helpers.functions.exponentials import (
     ReducedArgument,
     clamped_value,
     exp_minus_one_of_small,
     reduced_argument,
     scaled_by_power,
 )
-from gossamer_lower.math.helpers.logarithms import exponent_and_fraction, log_near_one
-from gossamer_lower.math.helpers.roundings import trunc
+from gossamer_lower.math.helpers.functions.logarithms import exponent_and_fraction, log_near_one
+from gossamer_lower.math.helpers.functions.roundings import trunc
 from gossamer_lower.math.helpers.term_builder import Term
 
 _INFINITY = float("inf")

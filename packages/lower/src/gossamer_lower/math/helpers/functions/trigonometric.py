@@ -10,9 +10,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.compensated import quick_two_sum, two_product, two_sum
-from gossamer_lower.math.helpers.exponentials import FLOAT_FORMATS
+from gossamer_lower.math.helpers.functions import coefficients as known
+from gossamer_lower.math.helpers.functions.compensated import quick_two_sum, two_product, two_sum
+from gossamer_lower.math.helpers.functions.exponentials import FLOAT_FORMATS
 from gossamer_lower.math.helpers.term_builder import CodeBuilder, Term
 
 MAX_BY_PARTS = 2.0**20

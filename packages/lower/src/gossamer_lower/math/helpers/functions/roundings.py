@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_lower.math.helpers.exponentials import FLOAT_FORMATS
+from gossamer_lower.math.helpers.functions.exponentials import FLOAT_FORMATS
 from gossamer_lower.math.helpers.term_builder import Term
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_lower.math.helpers import coefficients as known
+from gossamer_lower.math.helpers.functions import coefficients as known
 from gossamer_lower.math.helpers.term_builder import Term
 
 LOG2_E_ROUNDED = sum(known.LOG2_E)

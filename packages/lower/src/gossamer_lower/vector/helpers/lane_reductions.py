@@ -50,7 +50,7 @@ from gossamer_ir.traversal.lazy_conjunction import conjunction_with_lazy_reads
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.substitute import substitute, substitute_body
-from gossamer_lower.vector.vector_form import Vectors
+from gossamer_lower.vector.helpers.vector_form import Vectors
 
 
 class LaneReduction(msgspec.Struct, frozen=True):

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from gossamer_lower.math.helpers import coefficients as known
-from gossamer_lower.math.helpers.exponentials import clamped_value, exp
+from gossamer_lower.math.helpers.functions import coefficients as known
+from gossamer_lower.math.helpers.functions.exponentials import clamped_value, exp
 from gossamer_lower.math.helpers.term_builder import Term
 
 

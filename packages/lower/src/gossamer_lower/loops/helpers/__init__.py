@@ -1,0 +1,1 @@
+"""What the passes of this folder share."""

@@ -1,0 +1,1 @@
+"""The arithmetic of math functions, one file for each family."""
