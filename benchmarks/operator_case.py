@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+from gossamer_ir.support.arrays import Array
+
 CaseFields: TypeAlias = dict[str, Any]
 """The parts of a case that are not arrays, as JSON."""
 

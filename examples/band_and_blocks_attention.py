@@ -17,7 +17,8 @@ from scipy import sparse
 import gossamer as gs
 from examples import block_sparse_attention as blocks
 from examples.block_sparse_attention import LANES, Attention
-from examples.example import Array, Call, Example
+from examples.example import Call, Example
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 SCRIPT = """

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 import gossamer as gs
-from examples.example import Array, Call, Example, random_array
+from examples.example import Call, Example, random_array
 from examples.torch_baseline import torch_call
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 SCRIPT = """

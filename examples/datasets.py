@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.matrices import datasets_folder
-from examples.example import Array, UnavailableError
+from examples.example import UnavailableError
+from gossamer_ir.support.arrays import Array
 
 
 def load_arrays(name: str) -> dict[str, Array]:

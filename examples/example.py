@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, Any]
+from gossamer_ir.support.arrays import Array
+
 Call: TypeAlias = Callable[[], Array]
 """Computes the result. Formats were built and kernels compiled before, so it only runs kernels."""
 

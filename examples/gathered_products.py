@@ -16,10 +16,11 @@ import numpy as np
 
 import gossamer as gs
 from examples.bound_kernel import bound_kernel
-from examples.example import Array, Call
+from examples.example import Call
 from gossamer_formats import SparseTensor
 from gossamer_ir import parse_format
 from gossamer_ir.script import print_format
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 FORMAT = parse_format("""

@@ -17,10 +17,11 @@ from scipy import sparse
 import gossamer as gs
 from examples.bound_kernel import bound_kernel
 from examples.datasets import pruned_weights
-from examples.example import Array, Call, Example, random_array
+from examples.example import Call, Example, random_array
 from examples.spmm import BLOCK, GROUP, LANES, ROWS, STRIP, TILE, padded_rows
 from examples.torch_baseline import torch_call
 from gossamer_formats import SparseTensor
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 TOKENS = 128

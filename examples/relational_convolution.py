@@ -18,9 +18,10 @@ from scipy import sparse
 import gossamer as gs
 from examples import gathered_products
 from examples.datasets import knowledge_graph
-from examples.example import Array, Call, Example, random_array
+from examples.example import Call, Example, random_array
 from examples.gathered_products import LANES, OPERANDS, TILE, Gathered
 from examples.torch_baseline import torch_call
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 WIDTHS = (1, 2, 4, 8, 16)

@@ -18,10 +18,11 @@ from scipy import sparse
 import gossamer as gs
 from examples.block_sparse_attention import schedule_scores
 from examples.bound_kernel import bound_kernel
-from examples.example import Array, Call, Example, random_array
+from examples.example import Call, Example, random_array
 from examples.spmm import BLOCK, GROUP, of_matrix, padded_rows, random_product
 from examples.torch_baseline import torch_call
 from gossamer_formats import SparseTensor
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 STRIP = 16

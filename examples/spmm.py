@@ -18,8 +18,9 @@ from scipy import sparse
 import gossamer as gs
 from benchmarks.matrices import MissingMatrixError, load_matrix
 from examples.bound_kernel import bound_kernel
-from examples.example import Array, Call, Example, UnavailableError, random_array
+from examples.example import Call, Example, UnavailableError, random_array
 from examples.torch_baseline import torch_call
+from gossamer_ir.support.arrays import Array
 from gossamer_schedule import ScheduleBuilder
 
 STRIP, GROUP = 8, 8

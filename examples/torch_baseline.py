@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from examples.example import Array, Call, UnavailableError
+from examples.example import Call, UnavailableError
+from gossamer_ir.support.arrays import Array
 
 
 def torch_call(prepare: Callable[[Any, Any], Callable[[], Any]]) -> Callable[[Any], Call]:

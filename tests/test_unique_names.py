@@ -34,7 +34,6 @@ ONE_IN_EACH = {
 """Names that several files have for the same reason: a loader, or a table of the kind, finds them there."""
 
 SAME = {
-    "Array": "an array of NumPy",
     "Compile": "the function that compiles a module",
     "LoopOrCondition": "what stands around a statement",
     "MAX_ITERATIONS": "the largest int64",

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from benchmarks.operator_case import Array, OperatorCase
+from benchmarks.operator_case import OperatorCase
+from gossamer_ir.support.arrays import Array
 
 PRODUCTS = ("spmm", "spmv", "bsr_spmm")
 

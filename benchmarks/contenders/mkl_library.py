@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.contenders.contender import UnavailableError
-from benchmarks.operator_case import Array
+from gossamer_ir.support.arrays import Array
 
 # From mkl_spblas.h: `sparse_operation_t`, `sparse_matrix_type_t`,
 # `sparse_layout_t`, `sparse_index_base_t`.

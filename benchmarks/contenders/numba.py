@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.contenders.contender import Prepared
-from benchmarks.operator_case import Array, OperatorCase
+from benchmarks.operator_case import OperatorCase
+from gossamer_ir.support.arrays import Array
 
 ParallelLoop: TypeAlias = Callable[..., None]
 

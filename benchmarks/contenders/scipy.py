@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.contenders.contender import Prepared
-from benchmarks.operator_case import Array, OperatorCase
+from benchmarks.operator_case import OperatorCase
+from gossamer_ir.support.arrays import Array
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:

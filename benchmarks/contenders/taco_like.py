@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 from benchmarks.contenders.contender import Prepared, UnavailableError
 from benchmarks.machine.c_libraries import FAST, CompilerError, load_library
-from benchmarks.operator_case import Array, OperatorCase
+from benchmarks.operator_case import OperatorCase
+from gossamer_ir.support.arrays import Array
 
 
 def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from benchmarks.contenders.contender import ContenderCall, Prepared, UnavailableError
-from benchmarks.operator_case import Array, OperatorCase
+from benchmarks.operator_case import OperatorCase
+from gossamer_ir.support.arrays import Array
 
 NOT_WRITTEN = 1e30
 """Fills the result of a sampled product before the call, which multiplies it by beta = 0: NaN would stay."""

@@ -18,9 +18,10 @@ from benchmarks.harness.rounds import CaseAndThreads, Samples, SamplingPlan, mea
 from benchmarks.harness.tasks import Batch, Task
 from benchmarks.machine.machine_description import cache_share
 from benchmarks.machine.roofline import Roofline
-from benchmarks.operator_case import Array, write_case
+from benchmarks.operator_case import write_case
 from benchmarks.operators.problem import Problem, Work
 from benchmarks.records import Cell, Figure
+from gossamer_ir.support.arrays import Array
 
 
 class WrongResultError(Exception):

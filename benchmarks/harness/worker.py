@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.contenders import CONTENDERS, load_prepare
 from benchmarks.contenders.contender import ContenderCall, Prepare, Prepared, UnavailableError
-from benchmarks.operator_case import Array, OperatorCase, read_case
+from benchmarks.operator_case import OperatorCase, read_case
+from gossamer_ir.support.arrays import Array
 
 Request: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, Any]

@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.matrices import IN_CSR, MASKS
-from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
 from gossamer.comparison.baselines.attention import attention_bound, prepare_attention
 from gossamer.comparison.baselines.baseline import RoundingBound
+from gossamer_ir.support.arrays import Array
 
 
 class Attention(Problem):

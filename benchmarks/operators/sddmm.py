@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.matrices import IN_CSR
-from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
 from gossamer.comparison.baselines.sddmm import prepare_sddmm
+from gossamer_ir.support.arrays import Array
 
 
 class Sddmm(Problem):

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.matrices import IN_CSR
-from benchmarks.operator_case import Array
 from benchmarks.operators.problem import Problem
+from gossamer_ir.support.arrays import Array
 
 
 class Spmv(Problem):

@@ -15,11 +15,12 @@ import numpy as np
 import gossamer as gs
 from benchmarks.harness.rounds import rotated
 from benchmarks.matrices import load_matrix
-from benchmarks.operator_case import OPERAND_OFFSET, Array, aligned_copy
+from benchmarks.operator_case import OPERAND_OFFSET, aligned_copy
 from benchmarks.parts.helpers.measured_operators import takes_vectors
 from gossamer.operator_calls.chosen_format import Stored, in_format
 from gossamer.operators import operator_named
 from gossamer_formats import SparseTensor
+from gossamer_ir.support.arrays import Array
 from gossamer_tune import Estimate, MatrixProperties, properties_of
 
 MANY_CALLS = 10**9

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gossamer_formats.io.writing import write
     from gossamer_formats.registry.formats import format_named, format_names
     from gossamer_formats.stats import storage_stats
-    from gossamer_formats.storage import Array, Storage
+    from gossamer_formats.storage import Storage
     from gossamer_formats.tensors.convert import Conversion, convert
     from gossamer_formats.tensors.from_arrays import from_arrays
     from gossamer_formats.tensors.prune import prune
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from gossamer_formats.tensors.scipy_storage import borrow_scipy
     from gossamer_formats.tensors.sparse_tensor import SparseTensor
     from gossamer_formats.tensors.torch_conversion import from_torch, to_torch
+    from gossamer_ir.support.arrays import Array
     from gossamer_ir.support.index_arrays import FactChecker
 
 _HOMES = {
-    "Array": "gossamer_formats.storage",
+    "Array": "gossamer_ir.support.arrays",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensors.convert",
     "Decomposition": "gossamer_formats.decomposition.decomposition",

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from gossamer_formats.counterparts.binsparse_format import BinsparseFormat
 from gossamer_formats.counterparts.scipy_matrix import ScipyMatrix
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.pruning.pruning_rule import PruningRule
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 
-ContentsOrder: TypeAlias = Callable[[np.ndarray[Any, Any], Mapping[str, int]], np.ndarray[Any, Any]]
+ContentsOrder: TypeAlias = Callable[[Array, Mapping[str, int]], Array]
 """Determines the order of an index array. Takes the number of elements for each possible value, and the
 conversion parameters. Returns the distinct values to store, in order; every value that occurs must be
 included."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.storage import Array, Storage, value_count
+from gossamer_formats.storage import Storage, value_count
 from gossamer_ir.interchange.records import Stats
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
 

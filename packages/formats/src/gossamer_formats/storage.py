@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,9 +19,8 @@ from gossamer_ir.nodes import (
     FormatDescription,
     Var,
 )
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 KEPT_FORMATS = 256
 """The number of descriptions for which a function keeps its result: several variants of each format."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-Array: TypeAlias = Any
+from gossamer_ir.support.arrays import Array
 
 KINDS = [("float32", "int32"), ("float64", "int64")]
 """Dtypes of values and of index arrays."""

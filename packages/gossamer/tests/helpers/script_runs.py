@@ -18,11 +18,11 @@ from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import walk
 from gossamer_testkit import retyped, script
 
-Array: TypeAlias = Any
 Arguments: TypeAlias = Mapping[str, Any]
 
 

@@ -7,11 +7,11 @@ access are NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Array: TypeAlias = Any
+from gossamer_ir.support.arrays import Array
 
 
 class Matrix(NamedTuple):

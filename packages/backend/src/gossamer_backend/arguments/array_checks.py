@@ -14,11 +14,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from gossamer_backend.arguments.size_equations import Array
 from gossamer_ir.core.dtypes import SCALARS, scalar_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam
 from gossamer_ir.nodes import Const
+from gossamer_ir.support.arrays import Array
 
 
 def numpy_dtype(param: BufferParam) -> np.dtype[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
+from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
 from gossamer_ir.facts.fact_violations import (
@@ -15,6 +15,7 @@ from gossamer_ir.facts.fact_violations import (
     require_checks,
 )
 from gossamer_ir.nodes import Fact, Relation
+from gossamer_ir.support.arrays import Array
 
 _CODES = {
     "range": "kernel.range",

@@ -16,12 +16,13 @@ from gossamer_backend.arguments.array_checks import (
 )
 from gossamer_backend.arguments.fact_errors import require_facts
 from gossamer_backend.arguments.scalar_checks import require_size, required_scalar, scalar_limits
-from gossamer_backend.arguments.size_equations import Array, LinearSize, evaluate_size, to_linear
+from gossamer_backend.arguments.size_equations import LinearSize, evaluate_size, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.facts.fact_kinds import subject_of
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import FactChecker
 from gossamer_ir.support.items_by_name import items_by_name

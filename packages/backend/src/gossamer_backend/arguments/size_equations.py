@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Cast, Expr, Var
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.rewrite import rewrite
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]
 
 

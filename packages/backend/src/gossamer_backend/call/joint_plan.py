@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.size_equations import Array
 from gossamer_backend.call.kernel import BoundCall
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
@@ -24,6 +23,7 @@ from gossamer_backend.call.plan_source import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.size_equations import Array
 from gossamer_backend.call.plan_source import (
     WORKSPACE_LINES,
     PlannedKernel,
@@ -26,6 +25,7 @@ from gossamer_backend.call.plan_source import (
 )
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 

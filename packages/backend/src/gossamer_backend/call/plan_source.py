@@ -17,7 +17,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from gossamer_backend.arguments.array_checks import address, numpy_dtype
-from gossamer_backend.arguments.size_equations import Array, to_linear
+from gossamer_backend.arguments.size_equations import to_linear
 from gossamer_backend.call.abi import (
     Parallelism,
     ParallelismSource,
@@ -29,6 +29,7 @@ from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr
+from gossamer_ir.support.arrays import Array
 
 
 class PlannedKernel(Protocol):

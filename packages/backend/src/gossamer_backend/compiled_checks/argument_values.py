@@ -7,8 +7,9 @@ from typing import TypeAlias, Union
 
 import numpy as np
 
-from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
+from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.compiled_checks.buffer_checks import BufferCheck
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.index_arrays import MAX_LIST_LENGTH
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import msgspec
 
 from gossamer_backend.arguments.array_checks import address
-from gossamer_backend.arguments.size_equations import Array, Scalars, evaluate_size
+from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.call.abi import Workspace
 from gossamer_backend.compiled_checks.argument_values import argument_values
 from gossamer_backend.compiled_checks.buffer_checks import LocalFact, buffer_checks
@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     Module,
     ProductSteps,
 )
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.index_arrays import first_wrong_product, has_value
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_formats.storage import Array, dtype_name
+from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 INDEX_DTYPES = ("int32", "int64")

@@ -8,7 +8,6 @@ from gossamer_formats.checks.array_checks import (
     require_length,
     require_vector,
 )
-from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 from gossamer_ir.support.array_violations import (
     Violation,
@@ -16,6 +15,7 @@ from gossamer_ir.support.array_violations import (
     range_violation,
     value_violation,
 )
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
 _CODES = {

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from gossamer_formats.checks.coordinate_order import with_observed_order
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.memory.ownership import adopt_array, is_owned, owned_array
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 
 
 def owned_storage(storage: Storage) -> Storage:

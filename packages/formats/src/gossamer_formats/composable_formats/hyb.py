@@ -15,9 +15,10 @@ from gossamer_formats.decomposition.stored_segments import StoredSegments
 from gossamer_formats.descriptions.ell_rows import ell_rows
 from gossamer_formats.permutation import UNSTORED, with_fill
 from gossamer_formats.registry.compiler import find_compiler
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 
 if TYPE_CHECKING:
     from gossamer_formats.registry.compiler import Compile

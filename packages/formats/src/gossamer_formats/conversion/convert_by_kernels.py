@@ -26,8 +26,9 @@ from gossamer_formats.conversion.target.converted_storage import (
 )
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.registry.compiler import Compile
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.bounded_dict import put_bounded
 
 MAX_RECORDED = 256

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks.array_checks import VALUE_DTYPES
-from gossamer_formats.storage import Array, dtype_name
+from gossamer_formats.storage import dtype_name
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 

@@ -14,7 +14,8 @@ from gossamer_formats.counterparts.matrix_checks import (
     require_values,
     used_slots,
 )
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
+from gossamer_ir.support.arrays import Array
 
 
 class ScipyArrays(NamedTuple):

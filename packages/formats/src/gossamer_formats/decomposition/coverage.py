@@ -11,9 +11,10 @@ from gossamer_formats.conversion.elements.visited_coordinates import (
     VisitedCoordinates,
     visited_coordinates,
 )
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_ir.analysis.logical_elements import map_results
 from gossamer_ir.nodes import Var
+from gossamer_ir.support.arrays import Array
 
 
 class Coverage(NamedTuple):

@@ -14,10 +14,11 @@ from gossamer_formats.decomposition.part import Part, part_of
 from gossamer_formats.memo import MemoKey
 from gossamer_formats.permutation import stored_count, with_fill
 from gossamer_formats.registry.operators import operator_of
-from gossamer_formats.storage import Array, values_handle
+from gossamer_formats.storage import values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import FormatDescription, Module
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
@@ -184,7 +185,7 @@ class Decomposition(NotAnArray):
         return dense
 
     @typed
-    def with_values(self, values: np.ndarray[Any, Any]) -> Decomposition:
+    def with_values(self, values: Array) -> Decomposition:
         """Return the decomposition with other values, in the order of those of the tensor that was
         decomposed. Structure and permutations are shared, so this takes one pass. The dtype is kept.
 

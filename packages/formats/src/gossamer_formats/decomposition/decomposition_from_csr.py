@@ -8,11 +8,11 @@ from gossamer_formats.conversion.target.recognized_formats import is_format
 from gossamer_formats.decomposition.decomposition import Decomposition
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import compose
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 

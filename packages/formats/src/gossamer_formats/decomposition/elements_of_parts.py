@@ -11,8 +11,9 @@ from gossamer_formats.conversion.target.dtypes import native_index_dtype, with_i
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.memory.ownership import adopt_array
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
+from gossamer_ir.support.arrays import Array
 
 
 def elements_of_parts(

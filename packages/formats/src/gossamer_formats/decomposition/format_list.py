@@ -12,10 +12,10 @@ from gossamer_formats.conversion.numpy.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_kind import require_rank
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 Chooser: TypeAlias = Callable[[Array, Array], Array]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gossamer_formats.storage import Array, Storage, shape_of, values_handle
+from gossamer_formats.storage import Storage, shape_of, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.nodes import Var
+from gossamer_ir.support.arrays import Array
 
 
 class Part(NamedTuple):

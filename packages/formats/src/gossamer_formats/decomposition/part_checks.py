@@ -11,9 +11,9 @@ from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.conversion.elements.stored_elements import stored_elements
 from gossamer_formats.decomposition.part import Part
 from gossamer_formats.permutation import UNSTORED, stored, stored_count
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError, PluginError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 

@@ -8,10 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from gossamer_formats.format import KEPT_VARIANTS, Format
-from gossamer_formats.storage import Array, with_value_dtype
+from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format
 from gossamer_ir.sizing.row_windows import window_rows
+from gossamer_ir.support.arrays import Array
 
 _SCRIPT = """
 @T.format

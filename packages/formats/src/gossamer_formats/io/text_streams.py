@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from gossamer_formats.storage import Array
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 MAX_LINE_LENGTH = 1 << 16

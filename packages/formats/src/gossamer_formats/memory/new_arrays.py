@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats.storage import Array
+from gossamer_ir.support.arrays import Array
 
 HUGE_PAGE = 2 << 20
 MIN_BLOCK = 1 << 20

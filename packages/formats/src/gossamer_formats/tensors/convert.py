@@ -8,10 +8,10 @@ from gossamer_formats.conversion.convert_storage import convert_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.registry.composable_formats import find_composable
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.memory.ownership import owned_array
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.dlpack_arrays import numpy_array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
 

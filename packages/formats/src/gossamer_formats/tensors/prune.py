@@ -13,9 +13,10 @@ from gossamer_formats.descriptions.csr import csr
 from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.pruning.pruning_rule import Nonzeros, PruningRule
 from gossamer_formats.registry.formats import FORMATS, formats_with
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from gossamer_formats.checks.owned_storage import checked_copy
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.scipy_own_format import arrays_in_own_format
 from gossamer_formats.tensors.scipy_storage import unchecked_storage
 from gossamer_formats.tensors.sharing import require_shared
@@ -17,6 +16,7 @@ from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_format_with
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
 
 

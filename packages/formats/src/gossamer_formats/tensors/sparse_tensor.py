@@ -29,7 +29,6 @@ from gossamer_formats.registry.composable_formats import find_composable
 from gossamer_formats.registry.operators import operator_of
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import (
-    Array,
     Storage,
     dtype_name,
     value_count,
@@ -39,6 +38,7 @@ from gossamer_formats.storage import (
 from gossamer_formats.tensors.scipy_storage import unchecked_storage
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
 

@@ -11,10 +11,11 @@ from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.conversion.maps.sizes_of_arrays import sizes_of_arrays
 from gossamer_formats.conversion.target.conversion_target import describe
 from gossamer_formats.conversion.target.dtypes import index_dtypes, with_dtypes_of
-from gossamer_formats.storage import Array, Storage, shape_of, values_handle
+from gossamer_formats.storage import Storage, shape_of, values_handle
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 
 
 def tensor_of_arrays(

@@ -14,12 +14,12 @@ from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, req
 from gossamer_formats.counterparts.torch_layout import TorchLayout
 from gossamer_formats.format import Format
 from gossamer_formats.registry.formats import format_named, formats_with
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.convert import convert
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_format_with, is_sorted_and_unique
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.typed_calls import typed
 

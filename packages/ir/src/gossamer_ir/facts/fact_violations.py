@@ -36,7 +36,8 @@ from gossamer_ir.support.array_violations import (
     subset_violation,
     value_violation,
 )
-from gossamer_ir.support.index_arrays import Array, Segments, segments_of
+from gossamer_ir.support.arrays import Array
+from gossamer_ir.support.index_arrays import Segments, segments_of
 
 
 class GivenArrays(msgspec.Struct, frozen=True):

@@ -9,10 +9,11 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.frame import Frame, Views
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Levels
-from gossamer_ir.interpret.memory.values import Array, constant_value, garbage_array, storage_type
+from gossamer_ir.interpret.memory.values import constant_value, garbage_array, storage_type
 from gossamer_ir.interpret.memory.views import View
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
+from gossamer_ir.support.arrays import Array
 
 
 class Layouts(dict[str, Layout]):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gossamer_ir.interpret.memory.layout import Layout
 from gossamer_ir.interpret.memory.levels import Level, Levels
-from gossamer_ir.interpret.memory.values import Array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
+from gossamer_ir.support.arrays import Array
 
 
 class FiberPosition(NamedTuple):

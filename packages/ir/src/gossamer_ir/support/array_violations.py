@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.index_arrays import (
-    Array,
     Segments,
     first_decrease,
     first_member,

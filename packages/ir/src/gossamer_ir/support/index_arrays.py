@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gossamer_ir.nodes import Fact
-
-Array: TypeAlias = "np.ndarray[Any, Any]"
+from gossamer_ir.support.arrays import Array
 
 PIECE = 1 << 16
 """Elements that are read at once."""

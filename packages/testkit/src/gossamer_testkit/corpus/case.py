@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.core.dtypes import SCALARS
-from gossamer_testkit.matrices.csr_matrix import Array
+from gossamer_ir.support.arrays import Array
 from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
 
 Values: TypeAlias = Mapping[str, Any]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class Csr(msgspec.Struct, frozen=True, eq=False):

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from gossamer_testkit.matrices.csr_matrix import Array, Csr
+from gossamer_ir.support.arrays import Array
+from gossamer_testkit.matrices.csr_matrix import Csr
 
 WEIGHT_ROUNDINGS = 8
 """Roundings of an attention weight that do not depend on sizes: exp, its argument, two sums, quotient."""

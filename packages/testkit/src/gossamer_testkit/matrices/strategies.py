@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.typed_calls import typed
-from gossamer_testkit.matrices.csr_matrix import Array, Csr, from_rows
+from gossamer_testkit.matrices.csr_matrix import Csr, from_rows
 
 FLOAT_DTYPES = ("float32", "float64")
 INDICES = ("int32", "int64")

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_tune.properties.row_sample import Array, elements_of_rows
+from gossamer_ir.support.arrays import Array
+from gossamer_tune.properties.row_sample import elements_of_rows
 
 MAX_LOOKBACK = 1 << 16
 """The number of consecutive elements of a piece that are looked back from, and the number of elements before

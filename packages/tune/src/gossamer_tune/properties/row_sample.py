@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, Any]
+from gossamer_ir.support.arrays import Array
 
 GROUP = 48
 """The rows of a group: a multiple of the block sizes 2, 3, 4, 6, 8 and 16, so that whole blocks are seen."""

@@ -26,6 +26,7 @@ from gossamer_backend.plugin_api import (
 )
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.support.arrays import Array
 from gossamer_llvm_sve.emulation.driver import EMULATOR
 from gossamer_llvm_sve.emulation.emulator import (
     MAX_STACK_ARGUMENTS,
@@ -102,7 +103,7 @@ def _arguments(signature: Signature, values: Mapping[str, Any]) -> list[Emulated
     return [given[name] for name in signature.order]
 
 
-class _Arrays(dict[str, "np.ndarray[Any, Any]"]):
+class _Arrays(dict[str, Array]):
     """The arrays of a call by the names of their buffers. They are made when they are needed, since the size
     of one may be an element of another."""
 
@@ -113,12 +114,12 @@ class _Arrays(dict[str, "np.ndarray[Any, Any]"]):
         self._params = {param.buffer: param for param in signature.buffers}
         self._values, self._scalars = values, scalars
 
-    def __missing__(self, buffer: str) -> np.ndarray[Any, Any]:
+    def __missing__(self, buffer: str) -> Array:
         param = self._params[buffer]
         self[buffer] = array = self._array(param, self._values[param.name])
         return array
 
-    def _array(self, param: BufferParam, address: int | None) -> np.ndarray[Any, Any]:
+    def _array(self, param: BufferParam, address: int | None) -> Array:
         dtype = numpy_dtype(param)
         count = prod(evaluate_size(size, self._scalars, arrays=self) for size in param.shape)
         if not count:

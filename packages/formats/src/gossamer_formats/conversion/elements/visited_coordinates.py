@@ -11,10 +11,11 @@ from gossamer_formats.conversion.elements.stored_elements import (
     enumerated,
     no_slots,
 )
-from gossamer_formats.storage import Array, Storage, ancestors, element_count
+from gossamer_formats.storage import Storage, ancestors, element_count
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 

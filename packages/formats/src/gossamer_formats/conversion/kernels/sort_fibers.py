@@ -23,9 +23,9 @@ from gossamer_formats.conversion.kernels.statements import (
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.recorder import Recorder
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Expr, For, Let, Load, Stmt, Store, Var
+from gossamer_ir.support.arrays import Array
 
 
 def sort_fibers(

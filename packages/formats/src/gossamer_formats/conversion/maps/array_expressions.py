@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_formats.storage import Array
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
+from gossamer_ir.support.arrays import Array
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,

@@ -8,11 +8,11 @@ import numpy as np
 
 from gossamer_formats.conversion.maps.inverse_map import InverseMap, Solved
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_formats.storage import Array
 from gossamer_ir.analysis.logical_elements import map_variables
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Binary, Distinct, Expr, FormatDescription, Load, Var
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.index_arrays import is_distinct
 
 

@@ -24,7 +24,7 @@ from gossamer_formats.conversion.maps.words import require_word
 from gossamer_formats.conversion.numpy.axis_coordinates import StoredContents, axis_coordinates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_formats.storage import Array, ancestors, require_nested_axes, shape_of
+from gossamer_formats.storage import ancestors, require_nested_axes, shape_of
 from gossamer_ir.core.axis_kinds import (
     Indices,
     Indptr,
@@ -36,6 +36,7 @@ from gossamer_ir.core.axis_kinds import (
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
 

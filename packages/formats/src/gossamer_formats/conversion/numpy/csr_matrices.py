@@ -9,8 +9,9 @@ import numpy as np
 
 from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES, require_dtype
 from gossamer_formats.descriptions.csr import csr
-from gossamer_formats.storage import Array, Storage, dtype_name
+from gossamer_formats.storage import Storage, dtype_name
 from gossamer_ir.core.axis_kinds import indices_of
+from gossamer_ir.support.arrays import Array
 
 
 def csr_storage(shape: Sequence[int], arrays: Mapping[str, Any]) -> Storage:

@@ -23,17 +23,12 @@ from gossamer_formats.conversion.target.dtypes import (
     with_index_dtype,
 )
 from gossamer_formats.permutation import UNSTORED
-from gossamer_formats.storage import (
-    Array,
-    Storage,
-    values_handle,
-    with_order,
-    with_value_dtype,
-)
+from gossamer_formats.storage import Storage, values_handle, with_order, with_value_dtype
 from gossamer_ir.analysis.logical_elements import stores_only_elements
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 

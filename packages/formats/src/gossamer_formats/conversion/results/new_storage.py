@@ -16,8 +16,9 @@ from gossamer_formats.conversion.recording.recorded_storage import is_shareable
 from gossamer_formats.conversion.recording.recorder import Recorder
 from gossamer_formats.conversion.target.dtypes import index_dtypes, limits_of, with_index_dtype
 from gossamer_formats.memory.new_arrays import ArrayKind, new_arrays
-from gossamer_formats.storage import Array, with_value_dtype
+from gossamer_formats.storage import with_value_dtype
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 
 
 def typed_description(target_axes: TargetAxes, index_dtype: str | None) -> FormatDescription:

@@ -19,13 +19,14 @@ from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, content_of, length_in
-from gossamer_formats.storage import Array, ancestors, evaluate
+from gossamer_formats.storage import ancestors, evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Cast, Distinct, Expr, FormatDescription, InRange, Load, Var
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 

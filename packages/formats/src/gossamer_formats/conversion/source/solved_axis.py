@@ -13,12 +13,13 @@ from gossamer_formats.conversion.maps.inverse_map import logical_variable, with_
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.map_results import in_kernel
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, width_in
-from gossamer_formats.storage import Array, evaluate
+from gossamer_formats.storage import evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, index_var, sub
 from gossamer_ir.nodes import Axis, Cast, Expr, FormatDescription, Load, Var
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
 MAX_SKIPPED = 2

@@ -13,9 +13,9 @@ import numpy as np
 from gossamer_formats.conversion.target.known_sizes import KnownSizes, size_names
 from gossamer_formats.format import ContentsOrder, Format
 from gossamer_formats.registry.formats import FORMATS, format_named
-from gossamer_formats.storage import Array
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 

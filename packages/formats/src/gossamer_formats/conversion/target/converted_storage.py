@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Storage
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 
 
 class ConvertedStorage(NamedTuple):

@@ -9,9 +9,10 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from gossamer_formats.storage import Array, dtype_name, values_handle, with_value_dtype
+from gossamer_formats.storage import dtype_name, values_handle, with_value_dtype
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, with_index_dtypes
 from gossamer_ir.nodes import FormatDescription, Load
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.traversal.rewrite import rewrite
 
 WIDE = ("int32", "int64")

@@ -16,10 +16,10 @@ import numpy as np
 from gossamer_formats.io.declared_sizes import DeclaredSizes, Sizes
 from gossamer_formats.io.file_format import FileFormat
 from gossamer_formats.memory.ownership import adopt_array
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
 from gossamer_ir.errors import FormatError
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 _MAX_HEADER_LENGTH = 1 << 10

@@ -23,10 +23,10 @@ from gossamer_formats.io.text_streams import (
     write_entries,
 )
 from gossamer_formats.memory.ownership import adopt_array
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import COORDINATE_FORMAT, in_coordinates
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 MAX_DIMENSIONS = 32

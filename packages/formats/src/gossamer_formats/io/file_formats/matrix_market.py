@@ -27,9 +27,9 @@ from gossamer_formats.io.text_streams import (
     open_text,
     write_entries,
 )
-from gossamer_formats.storage import Array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import in_coordinates
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
 if TYPE_CHECKING:

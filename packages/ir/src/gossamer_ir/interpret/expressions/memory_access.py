@@ -12,10 +12,10 @@ from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.expressions.coordinates import coordinate_load, coordinate_store
 from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialized
-from gossamer_ir.interpret.memory.values import Array
 from gossamer_ir.interpret.memory.views import View, ViewIndices
 from gossamer_ir.interpret.translator import Translator
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
+from gossamer_ir.support.arrays import Array
 
 
 def translate_load(node: Load, translator: Translator) -> Eval:

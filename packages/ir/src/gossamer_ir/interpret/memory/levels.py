@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.interpret.memory.values import Array, storage_type
+from gossamer_ir.interpret.memory.values import storage_type
 from gossamer_ir.nodes import (
     Axis,
     BitmaskVaried,
@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
 )
+from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.items_by_name import items_by_name
 

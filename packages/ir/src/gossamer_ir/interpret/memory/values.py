@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gossamer_ir.core.constants import value_of
 from gossamer_ir.core.dtypes import SCALARS, DType, scalar_of
 from gossamer_ir.core.encodings import encoding_of
 from gossamer_ir.interpret.interpreter_errors import AllocationFailed
 from gossamer_ir.nodes import Const
-
-Array: TypeAlias = npt.NDArray[Any]
+from gossamer_ir.support.arrays import Array
 
 # Fills uninitialized integers, as malloc debuggers do: it is neither 0, 1 nor -1, and out of bounds as an
 # index.

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.support.arrays import Array
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.matrices.cases import csr_cases
-from gossamer_testkit.matrices.csr_matrix import Array, Csr
+from gossamer_testkit.matrices.csr_matrix import Csr
 
 UNTOUCHED = 77
 

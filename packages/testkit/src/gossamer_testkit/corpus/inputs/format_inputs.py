@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gossamer_ir.support.arrays import Array
 from gossamer_testkit.corpus.case import Case
 from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, random_values
 from gossamer_testkit.matrices.cases import csr_cases
-from gossamer_testkit.matrices.csr_matrix import Array, Csr
+from gossamer_testkit.matrices.csr_matrix import Csr
 
 MAX_VALUE = 1000
 COLUMNS_OF_TILE = 16

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.support.arrays import Array
 from gossamer_testkit.corpus.case import Case, stored_dtype
-from gossamer_testkit.matrices.csr_matrix import Array
 
 INF, NAN = float("inf"), float("nan")
 FLOAT_VALUES = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)

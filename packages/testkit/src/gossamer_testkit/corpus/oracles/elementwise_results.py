@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.support.arrays import Array
 from gossamer_testkit.corpus.case import Expected, Values
-from gossamer_testkit.matrices.csr_matrix import Array
 
 
 def _bits(values: Array) -> Array:

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from gossamer_ir.support.arrays import Array
 from gossamer_testkit.corpus.case import Expected, Values
-from gossamer_testkit.matrices.csr_matrix import Array
 
 Options: TypeAlias = Mapping[str, Any]
 

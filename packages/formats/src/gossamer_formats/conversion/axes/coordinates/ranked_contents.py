@@ -34,9 +34,9 @@ from gossamer_formats.conversion.maps.inverse_map import Solved
 from gossamer_formats.conversion.recording.array_scalars import longest_of, size_of
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.nodes import Expr, FormatDescription
+from gossamer_ir.support.arrays import Array
 
 
 class ArrayContents(NamedTuple):

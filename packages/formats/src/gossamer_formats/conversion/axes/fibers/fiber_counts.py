@@ -36,9 +36,9 @@ from gossamer_formats.conversion.source.element_order import (
     can_ascend,
     is_grouped_by,
 )
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import Axis, Load, Stmt
+from gossamer_ir.support.arrays import Array
 
 
 def fiber_counts(target_axes: TargetAxes, parent: AxisSlot, keys: Sequence[str]) -> RecordedValue:

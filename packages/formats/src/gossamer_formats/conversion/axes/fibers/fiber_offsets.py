@@ -16,10 +16,10 @@ from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.recording.recorded_storage import is_list
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
-from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indptr, is_varied, width_of
 from gossamer_ir.core.build import ONE, add
 from gossamer_ir.nodes import Axis, Expr, Store, Var
+from gossamer_ir.support.arrays import Array
 
 
 class FiberOffsets(NamedTuple):

@@ -22,9 +22,9 @@ from gossamer_formats.conversion.kernels.statements import (
 )
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Expr, InRange
+from gossamer_ir.support.arrays import Array
 
 
 class FiberRank(NamedTuple):

@@ -50,9 +50,10 @@ from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
 from gossamer_formats.conversion.source.element_order import is_grouped_by
 from gossamer_formats.conversion.target.dtypes import limits_of
-from gossamer_formats.storage import Array, ancestors
+from gossamer_formats.storage import ancestors
 from gossamer_ir.core.build import ONE, ZERO, add, index, index_var, sub
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Stmt, Var
+from gossamer_ir.support.arrays import Array
 
 
 class MarkedFibers(NamedTuple):

@@ -39,9 +39,9 @@ from gossamer_formats.conversion.kernels.shared_arguments import Size, product_v
 from gossamer_formats.conversion.recording.array_scalars import longest_of, sum_of
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.source.element_loop import VALUE_INDEX
-from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import Indptr, indices_of, width_of
 from gossamer_ir.core.build import ONE, add, index_var
+from gossamer_ir.support.arrays import Array
 
 
 class _Elements(NamedTuple):

@@ -40,10 +40,10 @@ from gossamer_formats.conversion.axes.state.target_axes import (
 from gossamer_formats.conversion.kernels.shared_arguments import SINGLE, Size
 from gossamer_formats.conversion.recording.array_scalars import longest_of, size_of, total_of
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_formats.storage import Array
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import Axis, Expr
+from gossamer_ir.support.arrays import Array
 
 
 def add_compressed(target_axes: TargetAxes, new: CompressedAxis) -> AxisResult:

@@ -11,9 +11,9 @@ from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import load, store
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE
 from gossamer_ir.nodes import Expr
+from gossamer_ir.support.arrays import Array
 
 TABLE_FACTOR = 16
 """The largest number of entries that a table of coordinates or fibers has for each value of the source: NumPy

@@ -26,10 +26,11 @@ from gossamer_formats.conversion.maps.axes_between import axes_between
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
-from gossamer_formats.storage import Array, ancestors
+from gossamer_formats.storage import ancestors
 from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
 from gossamer_ir.core.build import ONE, ZERO, add, binary, floordiv, mul, sub
 from gossamer_ir.nodes import Axis, Expr
+from gossamer_ir.support.arrays import Array
 
 
 class SlotRanks(NamedTuple):

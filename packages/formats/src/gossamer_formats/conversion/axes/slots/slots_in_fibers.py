@@ -12,9 +12,9 @@ from gossamer_formats.conversion.kernels.shared_arguments import Size
 from gossamer_formats.conversion.kernels.statements import digits, let, load, store
 from gossamer_formats.conversion.recording.branch import RecordedValue
 from gossamer_formats.conversion.target.dtypes import native_index_dtype
-from gossamer_formats.storage import Array
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.nodes import Axis, Expr, Stmt
+from gossamer_ir.support.arrays import Array
 
 
 def sized_slot(
