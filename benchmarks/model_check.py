@@ -19,7 +19,7 @@ from benchmarks.text_tables import Sheet
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_formats import SparseTensor
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from gossamer_machine.hardware_params import HardwareParams, hardware_params
 from gossamer_tune import MatrixProperties, Workload, choose_format
 
 

@@ -29,7 +29,7 @@ DATA_OF_BACKEND = {"Artifact"}
 FOR_USERS = {(Decomposition, "asformat"), (None, "prototype")}
 """Functions that only users and plugins call which gossamer does not require: no package converts a matrix in
 parts, and native code needs no prototype."""
-BASE = "gossamer_ir"
+BASE = ("gossamer_ir", "gossamer_machine")
 PROPERTIES = (property, functools.cached_property)
 
 
@@ -42,7 +42,7 @@ def imports_across_borders(distributions):
                     package = node.module.partition(".")[0]
                     if package.startswith("gossamer") and package not in (
                         distribution.package,
-                        BASE,
+                        *BASE,
                     ):
                         yield from ((node.module, alias.name) for alias in node.names)
 

@@ -44,7 +44,7 @@ LISTED = {
 }
 """Files with a line for each format that the list has."""
 PACKAGES = (
-    "formats", "testkit", "gossamer", "tune", "schedule", "lower", "backend", "llvm", "ir",
+    "formats", "testkit", "gossamer", "tune", "schedule", "lower", "backend", "llvm", "machine", "ir",
 )  # fmt: skip
 SOURCES = (*(f"packages/{package}/src" for package in PACKAGES), "benchmarks")
 

@@ -17,15 +17,21 @@ pytestmark = pytest.mark.unserialized
 
 MAY_NEED = {
     "gossamer-ir": set(),
-    "gossamer-formats": {"gossamer-ir"},
-    "gossamer-schedule": {"gossamer-ir"},
-    "gossamer-lower": {"gossamer-ir"},
-    "gossamer-backend": {"gossamer-ir"},
-    "gossamer-llvm": {"gossamer-ir"},
+    "gossamer-machine": {"gossamer-ir"},
+    "gossamer-formats": {"gossamer-ir", "gossamer-machine"},
+    "gossamer-schedule": {"gossamer-ir", "gossamer-machine"},
+    "gossamer-lower": {"gossamer-ir", "gossamer-machine"},
+    "gossamer-backend": {"gossamer-ir", "gossamer-machine"},
+    "gossamer-llvm": {"gossamer-ir", "gossamer-machine"},
     "gossamer-testkit": {"gossamer-ir", "gossamer-backend", "gossamer-formats"},
-    "gossamer-tune": {"gossamer-ir"},
-    "gossamer-generic-cpu": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
-    "gossamer-llvm-sve": {"gossamer-ir", "gossamer-backend", "gossamer-llvm"},
+    "gossamer-tune": {"gossamer-ir", "gossamer-machine"},
+    "gossamer-generic-cpu": {
+        "gossamer-ir",
+        "gossamer-machine",
+        "gossamer-backend",
+        "gossamer-llvm",
+    },
+    "gossamer-llvm-sve": {"gossamer-ir", "gossamer-machine", "gossamer-backend", "gossamer-llvm"},
 }
 
 

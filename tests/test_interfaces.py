@@ -10,8 +10,8 @@ import pytest
 
 pytestmark = pytest.mark.unserialized
 
-SHARED = "gossamer_ir"
-"""The language: other packages import any module of it."""
+SHARED = ("gossamer_ir", "gossamer_machine")
+"""The language, and the model of the machine: other packages import any module of them."""
 
 
 def modules_for_plugins(root):
@@ -25,12 +25,12 @@ def foreign_imports(path, package):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             owner = node.module.partition(".")[0]
-            if owner.startswith("gossamer") and owner not in (package, SHARED):
+            if owner.startswith("gossamer") and owner not in (package, *SHARED):
                 yield from ((owner, node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 owner = alias.name.partition(".")[0]
-                if owner.startswith("gossamer") and owner not in (package, SHARED):
+                if owner.startswith("gossamer") and owner not in (package, *SHARED):
                     yield owner, alias.name, ""
 
 

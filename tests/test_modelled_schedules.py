@@ -14,10 +14,10 @@ from gossamer.operators.spmv import PROGRAM as SPMV
 from gossamer_formats import format_named, from_scipy
 from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.script import parse_module
-from gossamer_ir.sizing.csr_form import CsrForm, csr_form
 from gossamer_ir.transform.specialize import specialize
+from gossamer_machine.hardware_params import hardware_params
+from gossamer_machine.sizing.csr_form import CsrForm, csr_form
 from gossamer_schedule.rules import schedule_report
 from gossamer_testkit import script
 from gossamer_tune.properties.matrix_properties import (

@@ -13,12 +13,12 @@ from gossamer_ir.analysis.invariants import mutable_buffers
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Schedule, Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.nodes import STAGES, Buffer, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES, apply_pass
+from gossamer_machine.hardware_params import hardware_params
 from gossamer_schedule.rules import default_schedule
 from gossamer_testkit import script, script_names
 from tools import ROOT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_tune import Estimate, Workload, choose_format, measure_formats, properties_of
 
 MANY = 10**6

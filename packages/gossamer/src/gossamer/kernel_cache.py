@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 DISTRIBUTIONS = (
     "gossamer",
     "gossamer-ir",
+    "gossamer-machine",
     "gossamer-schedule",
     "gossamer-lower",
     "gossamer-backend",

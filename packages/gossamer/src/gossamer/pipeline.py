@@ -113,8 +113,8 @@ def _with_fixed_vectors(module: Module, plugin: Plugin | None, target: Target | 
     """Return the module with a constant for vscale if the target has no scalable vectors. Raises
     `UnsupportedError` (`target.vscale`) if the target has the option `vscale=none`."""
     from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
-    from gossamer_ir.machine.hardware_params import hardware_params
     from gossamer_lower import lower_vscale
+    from gossamer_machine.hardware_params import hardware_params
 
     if plugin is None or target is None or "vectors.scalable" in plugin.backend.capabilities:
         return module

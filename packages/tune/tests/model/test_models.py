@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_tune import Workload, properties_of
 from gossamer_tune.format_choice import MODELS
 from gossamer_tune.model.blocked_slices_times_vector import blocked_slices_times_vector

@@ -17,9 +17,9 @@ from gossamer_generic_cpu.target.host import are_gathers_slow, gather_speed
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cpu_options import GATHER_SPEEDS
 from gossamer_ir.nodes import Buffer, Call, For, Load, Store
 from gossamer_ir.script import parse_module
+from gossamer_machine.cpu_options import GATHER_SPEEDS
 
 HOST = Target.parse("generic-cpu")
 VENDORS = {"GenuineIntel": "fast", "AuthenticAMD": "moderate", "": "moderate"}

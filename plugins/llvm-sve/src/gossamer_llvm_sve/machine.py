@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cpu_options import CPU_OPTIONS
+from gossamer_machine.cpu_options import CPU_OPTIONS
 
 VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
 """The lengths of vectors in bits. The architecture no longer permits others, which were no powers of two."""

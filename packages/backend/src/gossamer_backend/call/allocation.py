@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer_ir.machine.cache_line import LINE_BYTES
+from gossamer_machine.cache_line import LINE_BYTES
 
 LARGE_ARRAY = 1 << 20
 """Minimum bytes of an array that begins at a cache line. NumPy's begin 16 bytes after one, so that every

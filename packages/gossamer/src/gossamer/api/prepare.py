@@ -18,8 +18,8 @@ from gossamer_backend import get_num_threads
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.support.typed_calls import typed
+from gossamer_machine.hardware_params import hardware_params
 from gossamer_tune import (
     Estimate,
     FormatChoice,

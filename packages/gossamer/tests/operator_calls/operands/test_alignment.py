@@ -8,7 +8,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer_backend.call.allocation import LARGE_ARRAY, aligned_empty, new_array
-from gossamer_ir.machine.cache_line import LINE_BYTES
+from gossamer_machine.cache_line import LINE_BYTES
 
 
 def copied(array, *, offset):

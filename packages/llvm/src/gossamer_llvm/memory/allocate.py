@@ -11,12 +11,12 @@ from gossamer_ir.core.build import integer_value, product
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import OUT_OF_MEMORY
-from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Allocate, Buffer, VScale
 from gossamer_llvm.abi import LANE_COUNTS
 from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
 from gossamer_llvm.emitter.folding import literal_value
 from gossamer_llvm.emitter.types import element_bytes, memory_type
+from gossamer_machine.cache_line import LINE_BYTES
 
 MAX_STACK_BYTES = 131072
 """The maximum size of the buffers of one function on the stack; worker threads have small stacks."""

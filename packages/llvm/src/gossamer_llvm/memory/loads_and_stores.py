@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
-from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.abi import INSERTED_LANES
 from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
@@ -30,6 +29,7 @@ from gossamer_llvm.memory.register_tables import (
     with_selected_indices,
 )
 from gossamer_llvm.values.masks import OFF, ON, emit_predicate
+from gossamer_machine.cache_line import LINE_BYTES
 
 MIN_NONTEMPORAL = 16
 """Minimum bytes of a vector that is stored around the caches: those of the narrowest vector register."""

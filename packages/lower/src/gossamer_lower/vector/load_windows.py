@@ -20,7 +20,6 @@ from gossamer_ir.core.annotations import WINDOW
 from gossamer_ir.core.conditions import TRUE, short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.facts.fact_index import fact_index
-from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -48,6 +47,7 @@ from gossamer_ir.traversal.walk import collect
 from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statements.rebuild import Statements, with_body
 from gossamer_lower.statements.serial_loops import SerialLoopVisitor
+from gossamer_machine.cache_line import LINE_BYTES
 
 
 @lowering_pass(

@@ -8,13 +8,13 @@ from typing import Literal
 from gossamer_ir.core.build import ZERO, add, ceildiv, index, index_var, integer_value, mul
 from gossamer_ir.core.conditions import short_circuit_conjunction
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Buffer, Compare, Expr, For, If, Prefetch, Stmt
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
+from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.regions.consecutive_elements import ElementSpan
 from gossamer_schedule.safe_accesses.checked_reads import with_checked_reads

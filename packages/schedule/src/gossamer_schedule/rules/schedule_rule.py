@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
 from gossamer_ir.nodes import Module
+from gossamer_machine.hardware_params import HardwareParams, hardware_params
 from gossamer_schedule.rules.analysis.program_names import (
     addresses_taken_names,
     loop_stage_names,

@@ -12,10 +12,10 @@ from scipy import sparse
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
-from gossamer_ir.machine.hardware_params import hardware_params
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
+from gossamer_machine.hardware_params import hardware_params
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.rules import default_schedule, schedule_report
 from gossamer_schedule.rules.decisions.block_tile import best_tile

@@ -7,8 +7,8 @@ cases rows are selected from the operand where it is. Rule and model both ask `c
 
 from __future__ import annotations
 
-from gossamer_ir.sizing.csr_form import csr_form
-from gossamer_ir.sizing.thread_copies import packed_vectors
+from gossamer_machine.sizing.csr_form import csr_form
+from gossamer_machine.sizing.thread_copies import packed_vectors
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import gather_cycles, pack_cycles, page_cycles
 from gossamer_tune.model.thread_costs import on_threads

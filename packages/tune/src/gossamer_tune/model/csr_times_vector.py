@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.sizing.short_rows import are_lanes
+from gossamer_machine.sizing.short_rows import are_lanes
 from gossamer_tune.model.element_loads import late_cycles
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.streamed_values import vector_product_cycles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gossamer_ir.sizing.column_tiles import column_tiling
+from gossamer_machine.sizing.column_tiles import column_tiling
 from gossamer_tune.model.estimate import Estimate
 from gossamer_tune.model.operand_loads import FIRST_CACHE, pack_cycles
 from gossamer_tune.model.thread_costs import on_threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 
 
 class Workload(NamedTuple):

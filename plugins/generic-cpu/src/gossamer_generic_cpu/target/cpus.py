@@ -14,8 +14,8 @@ from gossamer_generic_cpu.target.host import host
 from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cpu_options import CPU_OPTIONS
 from gossamer_ir.support.items_by_name import items_by_name
+from gossamer_machine.cpu_options import CPU_OPTIONS
 
 _MODEL = items_by_name(CPU_OPTIONS)
 OPTIONS = ("cpu", "features", "threads", *_MODEL)

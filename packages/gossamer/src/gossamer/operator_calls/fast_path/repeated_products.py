@@ -173,7 +173,7 @@ def _history(matrix: SparseTensor, program: OperatorProgram, sizes: tuple[int, .
 def _choice(matrix: SparseTensor, sizes: tuple[int, ...]) -> FormatChoice:
     """Return the choice among formats in which results are the same but for rounding."""
     from gossamer.resolve_target import resolve_elsewhere
-    from gossamer_ir.machine.hardware_params import hardware_params
+    from gossamer_machine.hardware_params import hardware_params
     from gossamer_tune import Workload, choose_format
 
     features = sizes[0] if sizes else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.counted import counted
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.patterns.block_reduction import BlockReduction
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.patterns.feature_updates import FeatureUpdates
 from gossamer_schedule.rules.steps.vector_loops import VectorTiles, tiles_holding
 

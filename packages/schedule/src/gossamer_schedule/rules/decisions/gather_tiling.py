@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.alignment import MIN_ALIGNED, least_of_sums, row_alignment
 from gossamer_schedule.rules.decisions.prefetching import (

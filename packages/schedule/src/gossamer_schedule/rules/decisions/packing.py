@@ -2,16 +2,16 @@
 
 No load of the copy crosses a cache line, and the copy of a tile of features is contiguous. There are three
 ways to pack: all rows at once, a tile of features that all threads share, or a tile for each thread. The
-verdict about the last one is in `thread_tiles`. `gossamer_ir.sizing` has the sizes and their limits.
+verdict about the last one is in `thread_tiles`. `gossamer_machine.sizing` has the sizes and their limits.
 """
 
 from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.operand_copies import Packing, row_packing, shared_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.block_tile import RegisterTile
 from gossamer_schedule.rules.decisions.parallel_rows import grain

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.sizing.csr_form import CsrForm
-from gossamer_ir.sizing.row_sums import MIN_TERMS
 from gossamer_ir.support.counted import counted
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.csr_form import CsrForm
+from gossamer_machine.sizing.row_sums import MIN_TERMS
 from gossamer_schedule.definition.made_names import cache_name
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init, may_reassociate

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.cache_line import LINE_BYTES
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_machine.cache_line import LINE_BYTES
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not, unknown_size_verdict
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Function, Iteration
-from gossamer_ir.sizing.short_rows import MAX_ROW_IN_LANE, SPREAD, are_lanes
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.short_rows import MAX_ROW_IN_LANE, SPREAD, are_lanes
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not

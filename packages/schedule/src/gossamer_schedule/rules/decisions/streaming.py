@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.support.byte_sizes import size_in_words
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.decisions.verdict import Verdict, pays, pays_not
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.thread_copies import packed_vectors, thread_tile_packing
 from gossamer_schedule.rules.analysis.gathers import Gather
 from gossamer_schedule.rules.decisions.packing import not_one_operand, pack_operand, packing_refusal
 from gossamer_schedule.rules.decisions.row_tiles import accumulate_row_tile

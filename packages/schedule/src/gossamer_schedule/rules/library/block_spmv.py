@@ -7,9 +7,9 @@ code the terms of an element are one chain of additions; here each lane has its 
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Module
-from gossamer_ir.sizing.block_lanes import MIN_LANE_COLUMNS
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.block_lanes import MIN_LANE_COLUMNS
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel

@@ -15,8 +15,8 @@ from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision, Target
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Axis, Function, Iteration, Module
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.analysis.iterations import (
     axes_of,

@@ -8,10 +8,10 @@ once, and multiplied by the elements of all rows of the group. Groups run in par
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cache_line import LINE_BYTES
 from gossamer_ir.nodes import Module
 from gossamer_ir.support.byte_sizes import size_in_words
 from gossamer_ir.support.counted import counted
+from gossamer_machine.cache_line import LINE_BYTES
 from gossamer_schedule.rules.decisions.alignment import align_to_rows
 from gossamer_schedule.rules.decisions.gather_tiling import GatherTiling, gather_tiling
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel

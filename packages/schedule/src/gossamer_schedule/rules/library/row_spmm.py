@@ -19,8 +19,8 @@ from typing import Literal, TypeAlias
 
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Function, Iteration, Module
-from gossamer_ir.sizing.csr_form import csr_form
 from gossamer_ir.support.counted import counted
+from gossamer_machine.sizing.csr_form import csr_form
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.analysis.outputs import has_rows_and_init
 from gossamer_schedule.rules.decisions.alignment import align_to_rows

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gossamer_ir.interchange.records import Stats, Target
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Module
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.analysis.iterations import single_iteration
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.rows_in_lanes import (

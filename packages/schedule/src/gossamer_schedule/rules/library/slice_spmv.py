@@ -8,8 +8,8 @@ gathered once for all rows of a block.
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.hardware_params import HardwareParams
 from gossamer_ir.nodes import Module
+from gossamer_machine.hardware_params import HardwareParams
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel
 from gossamer_schedule.rules.decisions.slice_lanes import WORK_PER_SLICE, slice_lanes, work_per_slot
 from gossamer_schedule.rules.patterns.sliced_reduction import SlicedReduction, sliced_reduction

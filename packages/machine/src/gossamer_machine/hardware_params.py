@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gossamer_ir.core.dtypes import VSCALE_UNIT_BITS, DType
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
+from gossamer_machine.cpu_options import CPU_OPTIONS, NATIVE_VSCALE, NO_VSCALE
 
 
 class HardwareParams(NamedTuple):

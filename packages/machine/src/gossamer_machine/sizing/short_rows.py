@@ -4,7 +4,7 @@ vector and for the model of their cost."""
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 
 MEAN_ROW_IN_LANE = 4
 """Maximum mean number of gathered terms of rows that are lanes of a vector. A lane gathers the column, the

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.reuse import is_used_often
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.reuse import is_used_often
 
 GATHERED_PART = 2
 """Packing gathered rows pays for an operand of at most half of the private cache, from which the copy is read

@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.operand_copies import row_packing
-from gossamer_ir.sizing.row_sums import has_partial_sums
-from gossamer_ir.sizing.thread_copies import thread_tile_packing
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.operand_copies import row_packing
+from gossamer_machine.sizing.row_sums import has_partial_sums
+from gossamer_machine.sizing.thread_copies import thread_tile_packing
 
 CsrForm: TypeAlias = Literal["packed_sums", "sums", "packed_tiles", "selected_rows"]
 """Several partial sums of each row, from rows of the dense operand that are packed or not; tiles of features,

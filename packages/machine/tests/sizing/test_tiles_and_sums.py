@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.column_tiles import MAX_PANEL, MIN_PANEL, PACKED_BYTES, column_tiling
-from gossamer_ir.sizing.row_sums import has_partial_sums
-from gossamer_ir.sizing.row_windows import window_rows
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.column_tiles import MAX_PANEL, MIN_PANEL, PACKED_BYTES, column_tiling
+from gossamer_machine.sizing.row_sums import has_partial_sums
+from gossamer_machine.sizing.row_windows import window_rows
 
 
 @pytest.mark.parametrize(

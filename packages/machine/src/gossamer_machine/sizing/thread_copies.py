@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
-from gossamer_ir.sizing.operand_copies import Packing, packing_of
-from gossamer_ir.sizing.reuse import MANY_USES
+from gossamer_machine.hardware_params import HardwareParams
+from gossamer_machine.sizing.operand_copies import Packing, packing_of
+from gossamer_machine.sizing.reuse import MANY_USES
 
 TILE_BYTES = 256
 """Bytes of a row of a packed tile (measured on Emerald Rapids: 512 bytes take 1.0 to 1.7 times as long)."""

@@ -4,7 +4,7 @@ products of rows and for the model of their cost."""
 from __future__ import annotations
 
 from gossamer_ir.interchange.records import Stats
-from gossamer_ir.machine.hardware_params import HardwareParams
+from gossamer_machine.hardware_params import HardwareParams
 
 MIN_TERMS = 16
 """Minimum mean number of elements of a row for partial sums to pay (measured: 1.1 to 1.4 times faster from 26

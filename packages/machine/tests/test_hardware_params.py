@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.interchange.records import Target
-from gossamer_ir.machine.cpu_options import CPU_OPTIONS
-from gossamer_ir.machine.hardware_params import HardwareParams, hardware_params
+from gossamer_machine.cpu_options import CPU_OPTIONS
+from gossamer_machine.hardware_params import HardwareParams, hardware_params
 
 
 def test_each_option_sets_a_parameter_whose_default_it_has():

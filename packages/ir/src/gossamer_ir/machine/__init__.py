@@ -1,1 +1,0 @@
-"""The machine that schedules and models of costs assume: vectors, registers, caches and cache lines."""
