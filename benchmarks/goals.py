@@ -184,6 +184,12 @@ def goals_for(vendor: str) -> tuple[Goal, ...]:
     return tuple(goal for goal in (*GOALS, *PREPARED_GOALS) if goal.vendor in (None, vendor))
 
 
+def misses_goal(cell: Cell, goals: Iterable[Goal]) -> bool:
+    """Return whether a ratio of a cell is below the least one of a goal about it."""
+    ratios = ((goal, goal.ratio(cell, goal.who or OURS)) for goal in goals if goal.is_about(cell))
+    return any(ratio is not None and ratio < goal.least for goal, ratio in ratios)
+
+
 def main_goal(op: str) -> Goal:
     """Return the goal about all contenders of an operator."""
     return next(goal for goal in GOALS if goal.op == op)

@@ -43,7 +43,8 @@ class Cell(msgspec.Struct, frozen=True):
     """One problem with one number of threads, and the figures of all contenders.
 
     The machine needs at least `bound_ms` to move `least_bytes` and do `operations`. `working_bytes`
-    is the size of all arrays of a call, `cache_bytes` that of the available caches.
+    is the size of all arrays of a call, `cache_bytes` that of the available caches. A cell that
+    `is_measured_again` missed a goal in the first rounds; those and further ones count.
     """
 
     op: str
@@ -63,6 +64,7 @@ class Cell(msgspec.Struct, frozen=True):
     skipped: dict[str, str]
     wrong: dict[str, str]
     is_disturbed: bool
+    is_measured_again: bool = False
 
     @property
     def fits_cache(self) -> bool:

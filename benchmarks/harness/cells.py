@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,13 @@ from msgspec.structs import replace
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.harness.process import Remote, memory_folder
 from benchmarks.harness.progress import Bar
-from benchmarks.harness.rounds import CaseAndThreads, Samples, SamplingPlan, measure_rounds
+from benchmarks.harness.rounds import (
+    CaseAndThreads,
+    Samples,
+    SamplingPlan,
+    measure_again,
+    measure_rounds,
+)
 from benchmarks.harness.tasks import Batch, Task
 from benchmarks.machine.machine_description import cache_share
 from benchmarks.machine.roofline import Roofline
@@ -61,8 +67,10 @@ def measure_batch(
     rooflines: Mapping[int, Roofline],
     plan: SamplingPlan,
     bar: Bar,
+    is_missed: Callable[[Cell], bool] = lambda cell: False,
 ) -> list[Cell]:
-    """Time contenders with correct results, and record why others were not timed."""
+    """Time contenders with correct results, and record why others were not timed. Cells that are missed are
+    measured in further rounds, whose samples count together with the first ones."""
     drafts: dict[CaseAndThreads, Draft] = {}
     for number, task in enumerate(batch.tasks):
         drafts |= prepare_task(str(number), task, contenders, bar)
@@ -74,16 +82,30 @@ def measure_batch(
                 entries.setdefault(name, []).append(entry)
     taking_part = {name: contenders[name] for name in contenders if name in entries}
     text = batch.describe()
-    samples = measure_rounds(
-        taking_part, entries, plan, lambda step: bar.details(f"{text}: {step}")
-    )
+
+    def says(step: str) -> None:
+        bar.details(f"{text}: {step}")
+
+    def cells(entries: Collection[CaseAndThreads]) -> dict[CaseAndThreads, Cell]:
+        return {
+            (key, threads): cell_of(
+                key, drafts[key, threads], contenders, rooflines.get(threads), samples
+            )
+            for key, threads in entries
+        }
+
+    samples = measure_rounds(taking_part, entries, plan, says)
+    found = cells(drafts)
+    missed = [entry for entry, cell in found.items() if is_missed(cell)]
+    if missed:
+        measure_again(taking_part, samples, missed, plan, lambda step: says(f"again, {step}"))
+        found |= {
+            entry: replace(cell, is_measured_again=True) for entry, cell in cells(missed).items()
+        }
     for remote in contenders.values():
         with suppress(UnavailableError):  # then its process has ended
             remote.forget()
-    return [
-        cell_of(key, draft, contenders, rooflines.get(draft.threads), samples)
-        for (key, _), draft in drafts.items()
-    ]
+    return list(found.values())
 
 
 def timed_threads(remote: Remote, task: Task) -> tuple[int, ...]:

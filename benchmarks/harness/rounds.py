@@ -8,7 +8,7 @@ other processes used the processors during the turn; nothing waits for a quiet m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -27,6 +27,10 @@ MIN_QUIET_SAMPLES = 3
 
 FURTHER = 2
 """Rounds that replace disturbed ones: a run has to end also beside a busy process."""
+
+AGAIN = 2
+"""Rounds of entries that are measured again, in proportion to those before. The clock of a shared machine may
+change by half between turns, which the median of a few rounds does not even out."""
 
 CALIBRATION_CALLS = 5
 
@@ -67,10 +71,11 @@ class Sample:
 
 @dataclass
 class Samples:
-    """The samples of each contender and entry, in the order of rounds, and why contenders were
-    given up."""
+    """The samples of each contender and entry, in the order of rounds, the calls of a sample, and why
+    contenders were given up."""
 
     by_name: dict[str, dict[CaseAndThreads, list[Sample]]]
+    calls: dict[str, dict[CaseAndThreads, int]] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
 
     def chosen(self, name: str, entry: CaseAndThreads) -> tuple[list[float], bool]:
@@ -106,7 +111,7 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
     >>> rotated(["a", "b", "c"], 1)
     ['b', 'c', 'a']
     """
-    start = by % len(names)
+    start = by % max(len(names), 1)
     return [*names[start:], *names[:start]]
 
 
@@ -130,28 +135,59 @@ def measure_rounds(
 ) -> Samples:
     """Take samples of the entries of every contender; a contender whose process ends is given up."""
     samples = Samples({name: {entry: [] for entry in entries[name]} for name in contestants})
-    calls: dict[str, dict[CaseAndThreads, int]] = {}
     for name, contestant in contestants.items():
         says(f"{name} warms up")
         try:
-            calls[name] = calibrate(contestant, entries[name], plan)
+            samples.calls[name] = calibrate(contestant, entries[name], plan)
         except UnavailableError as error:
             give_up(samples, name, error)
     end, number = time.perf_counter() + plan.budget_seconds, 0
     while samples.by_name and is_wanted(samples, number, end, plan):
-        # A copy of the names, since a contender may be given up in the round.
-        for name in rotated(list(samples.by_name), number):
-            says(f"round {number + 1}, {name}")
-            time.sleep(plan.pause_seconds)
-            try:
-                foreign = take_turn(contestants, name, calls[name], samples)
-            except UnavailableError as error:
-                give_up(samples, name, error)
-                continue
-            if foreign > FOREIGN_LIMIT:
-                says(f"round {number + 1}; other processes use {foreign:.1f} processors")
+        take_turns(contestants, samples, samples.calls, number, plan=plan, says=says)
         number += 1
     return samples
+
+
+def measure_again(
+    contestants: Mapping[str, Contestant],
+    samples: Samples,
+    entries: Collection[CaseAndThreads],
+    plan: SamplingPlan,
+    says: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Add samples of some entries, of all contenders that have them, to those that were taken before."""
+    chosen = {
+        name: {entry: count for entry, count in calls.items() if entry in entries}
+        for name, calls in samples.calls.items()
+    }
+    end = time.perf_counter() + plan.budget_seconds
+    for number in range(AGAIN * plan.rounds):
+        if time.perf_counter() > end:
+            return
+        take_turns(contestants, samples, chosen, number, plan=plan, says=says)
+
+
+def take_turns(
+    contestants: Mapping[str, Contestant],
+    samples: Samples,
+    calls: Mapping[str, Mapping[CaseAndThreads, int]],
+    number: int,
+    *,
+    plan: SamplingPlan,
+    says: Callable[[str], None],
+) -> None:
+    """Take the turns of a round, one of each contender that has calls."""
+    # A list of the names, since a contender may be given up in the round.
+    for name in rotated([name for name in samples.by_name if calls[name]], number):
+        says(f"round {number + 1}, {name}")
+        time.sleep(plan.pause_seconds)
+        try:
+            foreign = take_turn(contestants, name, calls[name], samples)
+        except UnavailableError as error:
+            give_up(samples, name, error)
+            continue
+        if foreign > FOREIGN_LIMIT:
+            says(f"round {number + 1}; other processes use {foreign:.1f} processors")
 
 
 def is_wanted(samples: Samples, done: int, end: float, plan: SamplingPlan) -> bool:

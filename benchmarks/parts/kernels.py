@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.contenders import OURS
+from benchmarks.goals import goals_for, misses_goal
 from benchmarks.harness.cells import measure_batch
 from benchmarks.harness.job import Job
 from benchmarks.harness.progress import Bar
+from benchmarks.machine.machine_description import vendor_name
 from benchmarks.machine.roofline import Roofline
 from benchmarks.parts.helpers.part import RunPart, Series
 from benchmarks.records import Cell, of_type
@@ -24,9 +26,14 @@ def measure_cells(job: Job, bar: Bar) -> Iterator[Cell]:
     if OURS in job.contenders:
         job.contenders[OURS].started()
     rooflines = {one.threads: one for one in of_type(job.results, Roofline)}
+    goals = goals_for(vendor_name())
+
+    def is_missed(cell: Cell) -> bool:
+        return misses_goal(cell, goals)
+
     for batch in job.batches:
         bar.describe(batch.describe())
-        yield from measure_batch(batch, job.contenders, rooflines, job.plan, bar)
+        yield from measure_batch(batch, job.contenders, rooflines, job.plan, bar, is_missed)
         bar.advance(batch.estimated_seconds(job.plan))
 
 

@@ -102,7 +102,8 @@ def machine_lines(run: Run) -> Iterator[str]:
 
 
 def absence_lines(run: Run) -> Iterator[str]:
-    """List skipped contenders with reasons, wrong results, and the number of disturbed cells."""
+    """List skipped contenders with reasons, wrong results, and the numbers of cells that were measured again
+    or disturbed."""
     for name, reason in run.missing.items():
         yield f"{name}: {reason}" if name.startswith(FAILED) else f"skipped: {name}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -113,6 +114,9 @@ def absence_lines(run: Run) -> Iterator[str]:
         yield f"skipped: {name} on {', '.join(dict.fromkeys(ops))}: {reason}"
     for cell in run.cells:
         yield from (f"WRONG: {text}" for text in cell.wrong.values())
+    again = sum(cell.is_measured_again for cell in run.cells)
+    if again:
+        yield f"{again} of {len(run.cells)} cells missed a goal and were measured in further rounds"
     disturbed = sum(cell.is_disturbed for cell in run.cells)
     if disturbed:
         yield f"{disturbed} of {len(run.cells)} cells: other processes used the processors"

@@ -60,6 +60,27 @@ def test_the_parts_of_a_goal_that_were_not_measured_are_named():
     )
 
 
+@pytest.mark.parametrize(
+    ("ms", "matrix", "is_missed"),
+    [
+        ({"gossamer": 2.0, "mkl": 2.0}, "tiny", False),
+        ({"gossamer": 2.0, "mkl": 1.7}, "tiny", True),
+        # The goal of finite elements is about the prepared matrix, and more than that of all matrices.
+        ({"gossamer": 2.0, "gossamer_prepared": 2.0, "mkl": 1.9}, "bcsstk16", True),
+        ({"gossamer": 2.0, "gossamer_prepared": 2.0, "mkl": 1.9}, "tiny", False),
+        ({"gossamer": 2.0}, "tiny", False),
+    ],
+)
+def test_a_cell_misses_a_goal_by_its_ratio(ms, matrix, is_missed):
+    found = cell(matrix=matrix, figures={name: figure(value) for name, value in ms.items()})
+    assert goals.misses_goal(found, goals.goals_for("Intel")) == is_missed
+
+
+def test_cells_that_were_measured_again_are_counted():
+    lines = list(run_report.absence_lines(run_of(cell(), cell(is_measured_again=True))))
+    assert "1 of 2 cells missed a goal and were measured in further rounds" in lines
+
+
 def test_goals_of_prepared_matrices_are_about_groups_of_matrices():
     figures = {"gossamer": figure(2.0), "gossamer_prepared": figure(1.0), "mkl": figure(2.0)}
     found = [

@@ -87,6 +87,21 @@ def test_a_contender_whose_process_ends_is_given_up_and_the_others_go_on():
     assert len(samples.by_name["a"]["0", 1]) >= QUICK.rounds
 
 
+def test_some_entries_are_measured_again_by_all_that_have_them():
+    log = []
+    contestants = {name: Contestant(log, name) for name in ("a", "b", "c")}
+    entries = {"a": ENTRIES, "b": ENTRIES, "c": ENTRIES[:1]}
+    samples = rounds.measure_rounds(contestants, entries, QUICK)
+    before = {name: len(samples.by_name[name]["0", 2]) for name in ("a", "b")}
+    log.clear()
+    rounds.measure_again(contestants, samples, [("0", 2)], QUICK)
+    assert log[:2] == [(name, [("0", 2, 1, 5)]) for name in ("a", "b")]
+    assert len(log) == 2 * rounds.AGAIN * QUICK.rounds
+    for name, count in before.items():
+        assert len(samples.by_name[name]["0", 2]) == count + rounds.AGAIN * QUICK.rounds
+    assert len(samples.by_name["c"]["0", 1]) == QUICK.rounds
+
+
 def test_nobody_takes_part_without_contenders():
     assert rounds.measure_rounds({}, {}, QUICK).by_name == {}
 
