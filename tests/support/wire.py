@@ -70,6 +70,7 @@ BORDERS = (
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.schedule"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.trace"),
+    Border("gossamer", "schedule", "gossamer_schedule.internal_api", "parallel_outer_loops"),
     Border("gossamer", "schedule", "gossamer_schedule.internal_api", "schedule_report"),
     Border("gossamer", "schedule", "gossamer_schedule.internal_api", "trace_from_json"),
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),

@@ -12,10 +12,12 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_schedule.rules import schedule_report
+    from gossamer_schedule.rules.parallel_outer_loops import parallel_outer_loops
     from gossamer_schedule.trace.codec import step_to_python, trace_from_json
     from gossamer_schedule.trace.replay import parameters_of
 
 _HOMES = {
+    "parallel_outer_loops": "gossamer_schedule.rules.parallel_outer_loops",
     "parameters_of": "gossamer_schedule.trace.replay",
     "schedule_report": "gossamer_schedule.rules",
     "step_to_python": "gossamer_schedule.trace.codec",
@@ -23,6 +25,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "parallel_outer_loops",
     "parameters_of",
     "schedule_report",
     "step_to_python",

@@ -1,0 +1,26 @@
+"""Compiles the programs of conversions, which `gossamer_formats` writes at the loop stage."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gossamer.kernel_cache import build_named
+from gossamer_backend import Kernel
+from gossamer_ir.interchange.serialization import dumps
+from gossamer_ir.nodes import Module
+
+
+def compile_conversion(module: Module) -> Kernel:
+    """Return the kernel of a conversion's program, whose outermost loops run on all threads where it is
+    proved that no two iterations access one element.
+
+    The loops are only tried if the kernel is not in a cache. Raises as `gossamer.compile` does.
+    """
+    return build_named(b"conversion " + dumps(module), partial(_scheduled, module)).kernel
+
+
+def _scheduled(module: Module) -> Module:
+    from gossamer_ir.verify import verify
+    from gossamer_schedule.internal_api import parallel_outer_loops
+
+    return parallel_outer_loops(verify(module))
