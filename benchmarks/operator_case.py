@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from gossamer_ir.support.arrays import Array
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
+
 
 CaseFields: TypeAlias = dict[str, Any]
 """The parts of a case that are not arrays, as JSON."""

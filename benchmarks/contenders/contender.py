@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.operator_case import OperatorCase
-from gossamer_ir.support.arrays import Array
+
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
 
 PRODUCTS = ("spmm", "spmv", "bsr_spmm")
 

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from ctypes import byref, c_int, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks.contenders.contender import UnavailableError
-from gossamer_ir.support.arrays import Array
+
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
 
 # From mkl_spblas.h: `sparse_operation_t`, `sparse_matrix_type_t`,
 # `sparse_layout_t`, `sparse_index_base_t`.

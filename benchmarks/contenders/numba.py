@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from benchmarks.contenders.contender import Prepared
 from benchmarks.operator_case import OperatorCase
-from gossamer_ir.support.arrays import Array
+
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
 
 ParallelLoop: TypeAlias = Callable[..., None]
 

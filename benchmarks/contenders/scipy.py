@@ -4,13 +4,17 @@ their softmax first."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks.contenders.contender import Prepared
 from benchmarks.operator_case import OperatorCase
-from gossamer_ir.support.arrays import Array
+
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
 
 
 def prepare(case: OperatorCase, threads: int) -> Prepared:

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from ctypes import c_int32, c_void_p
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from benchmarks.contenders.contender import Prepared, UnavailableError
 from benchmarks.machine.c_libraries import FAST, CompilerError, load_library
 from benchmarks.operator_case import OperatorCase
-from gossamer_ir.support.arrays import Array
+
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
 
 
 def prepare(case: OperatorCase, threads: int, *flags: str) -> Prepared:

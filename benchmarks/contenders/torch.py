@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from benchmarks.contenders.contender import ContenderCall, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from gossamer_ir.support.arrays import Array
+
+if TYPE_CHECKING:
+    # Interpreters of other contenders have no gossamer.
+    from gossamer_ir.support.arrays import Array
 
 NOT_WRITTEN = 1e30
 """Fills the result of a sampled product before the call, which multiplies it by beta = 0: NaN would stay."""
