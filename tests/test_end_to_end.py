@@ -19,7 +19,7 @@ import gossamer
 from gossamer.kernel_cache import build_kernel
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
-from gossamer.pipeline import default_schedule, lower_by_stage
+from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer.resolve_target import resolve_target
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
@@ -91,7 +91,7 @@ def assert_exact(op, case, dense, result):
 
 
 def stages_of(module, stats):
-    schedule = default_schedule(module, Target("generic-cpu"), stats)
+    schedule = schedule_for_target(module, Target("generic-cpu"), stats)
     return list(lower_by_stage(module, schedule))
 
 

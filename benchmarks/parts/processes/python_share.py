@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import default_schedule, lower_by_stage
+from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer.resolve_target import registry, resolve_target
 from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
@@ -31,7 +31,7 @@ def whole_kernel(op: str) -> PythonAndLlvm:
     """Return an operator's kernel from its script to object code."""
     start = time.perf_counter()
     module = default_module(op)
-    llvm = llvm_ms(flat_of(module, default_schedule(module, machine()[1], STATS)))
+    llvm = llvm_ms(flat_of(module, schedule_for_target(module, machine()[1], STATS)))
     return since(start) - llvm, llvm
 
 
@@ -39,7 +39,7 @@ def lowering_of_layers() -> PythonAndLlvm:
     """Return a program of about 200 nodes from its module to the flat stage."""
     module = parse_module(layers_script(LAYERS))
     start = time.perf_counter()
-    flat = flat_of(module, default_schedule(module, machine()[1], None))
+    flat = flat_of(module, schedule_for_target(module, machine()[1], None))
     return since(start), llvm_ms(flat)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from gossamer.pipeline import default_schedule
+from gossamer.pipeline import schedule_for_target
 from gossamer.resolve_target import resolve_target
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule, Stats
@@ -42,7 +42,7 @@ def random_schedule(rng: Random, module: Module, *, rules: float = 0.3) -> Sched
     """A schedule for each stage: random steps, or (with probability `rules`, if a rule applies) the choice of
     the default rules for a random machine and random data."""
     target = rng.choice(TARGETS)
-    chosen = default_schedule(module, resolve_target(target)[1], draw_stats(rng))
+    chosen = schedule_for_target(module, resolve_target(target)[1], draw_stats(rng))
     if (chosen.loop or chosen.position) and rng.random() < rules:
         return replayed(chosen)
     counts = {"position": rng.choice((0, 0, 3, 8)), "loop": rng.choice((0, 3, 8, 14, 20))}
@@ -63,7 +63,7 @@ def replayed(chosen: Schedule) -> Scheduler:
 
 def by_rules(module: Module, target: str = "generic-cpu") -> Scheduler:
     """The schedule that the default rules choose for a program."""
-    return replayed(default_schedule(module, resolve_target(target)[1], None))
+    return replayed(schedule_for_target(module, resolve_target(target)[1], None))
 
 
 def draw_stats(rng: Random) -> Stats | None:

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from gossamer.pipeline import default_schedule, lower_for
+from gossamer.pipeline import lower_for, schedule_for_target
 from gossamer.resolve_target import extension_entry_points, resolve_elsewhere, resolve_target
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import (
@@ -93,7 +93,7 @@ def build_kernel(
     with compiling, paused_collection():
         backend, resolved = resolve_target(target)
         if schedule is None:
-            schedule = default_schedule(module, resolved, stats)
+            schedule = schedule_for_target(module, resolved, stats)
         key = request_key(module, schedule, target=resolved, versions=_versions(backend))
         kernel = _kernels_by_key.get(key)
         is_cached = kernel is not None
@@ -141,7 +141,7 @@ def compile_artifact(
         backend, resolved = resolve_elsewhere(target)
         if schedule is None:
             # Without stats, since an exported kernel is for any matrix.
-            schedule = default_schedule(module, resolved, None)
+            schedule = schedule_for_target(module, resolved, None)
         key = request_key(module, schedule, target=resolved, versions=_versions(backend))
         store = ArtifactCache()
         artifact = store.get(key)

@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from gossamer_backend.internal_api import Plugin
 
 
-def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
+def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> Schedule:
     """Return the schedule that the rules of plugins for the target choose, else the general rules. Those
     return an empty schedule for modules after the coordinate stage. The module is verified first."""
-    return schedule_report(module, target, stats).schedule
+    return report_for_target(module, target, stats).schedule
 
 
-def schedule_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """Like `default_schedule`, with the reasons that the rule gives. Rules see the class of the stats."""
+def report_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
+    """Return the schedule of `schedule_for_target` with the reasons that the rule gives.
+
+    Rules see the class of the stats."""
     from gossamer_ir.verify import verify
 
     stats = stats.rounded() if stats is not None else None
@@ -199,7 +201,7 @@ def stage_texts(
 
     backend, resolved = resolve_elsewhere(target)
     if schedule is None:
-        schedule = default_schedule(module, resolved, stats)
+        schedule = schedule_for_target(module, resolved, stats)
     plugin = plugin_of(resolved)
     modules = list(lower_by_stage(module, schedule, plugin=plugin, target=resolved))
     texts: dict[str, str] = {lower.stage: print_module(lower) for lower in modules}
@@ -211,7 +213,7 @@ def flat_module(
 ) -> Module:
     """Return the flat module for the backend, with the schedule of the default rules."""
     _, resolved = resolve_elsewhere(target)
-    return lower_for(resolved, module, default_schedule(module, resolved, stats))
+    return lower_for(resolved, module, schedule_for_target(module, resolved, stats))
 
 
 def lower_for(target: Target, module: Module, schedule: Schedule) -> Module:

@@ -7,7 +7,7 @@ import pytest
 import gossamer as gs
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import default_schedule, flat_module
+from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_target
 from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.trace.codec import step_to_python
@@ -31,7 +31,7 @@ def test_the_steps_are_those_of_the_schedule(op, stats):
     found = gs.explain(op, target=WIDE, stats=stats)
     _, target = resolve_target(WIDE)
     module = module_of(operator_named(op).program, Variant())
-    assert found.schedule == default_schedule(module, target, stats)
+    assert found.schedule == schedule_for_target(module, target, stats)
 
 
 def test_a_program_of_a_later_stage_has_no_decisions():

@@ -13,7 +13,7 @@ from scipy import sparse
 from script_runs import assert_everywhere, stages
 
 import gossamer as gs
-from gossamer.pipeline import schedule_report
+from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import convert, from_arrays, from_scipy
@@ -192,7 +192,7 @@ def test_operators_take_a_tensor_in_bitmask(dtype):
 @pytest.mark.parametrize(("body", "rule"), [(SPMV, "row_spmv"), (SPMM, "row_spmm")])
 def test_the_rules_for_rows_schedule_products(body, rule):
     _, target = resolve_elsewhere(DEFAULT_TARGET)
-    assert schedule_report(program(body, 64, "float32", "int32"), target, None).rule == rule
+    assert report_for_target(program(body, 64, "float32", "int32"), target, None).rule == rule
 
 
 def test_words_that_do_not_fit_the_offsets_are_refused():

@@ -12,7 +12,7 @@ from block_grids import GRIDS
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import default_schedule, lower_by_stage, stage_texts
+from gossamer.pipeline import lower_by_stage, schedule_for_target, stage_texts
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
@@ -142,7 +142,7 @@ def test_every_stage_means_the_same(shape, features, names, dtype):
     sizes = dict(zip(("bh", "bw", "feat"), (*shape, features), strict=True))
     known = {name: sizes[name] for name in names}
     module = specialize(MODULE, known, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})
-    stages = tuple(lower_by_stage(module, default_schedule(module, Target("generic-cpu"), None)))
+    stages = tuple(lower_by_stage(module, schedule_for_target(module, Target("generic-cpu"), None)))
     for pattern in GRIDS.values():
         matrix = blocks(pattern, shape, dtype=dtype)
         dense = matrix.dense(features)
@@ -170,7 +170,7 @@ ORDERS = [
 def test_the_axes_of_the_iteration_may_stand_in_any_order(axes, kinds, features):
     sizes = {"bh": 5, "bw": 3} | ({} if features is None else {"feat": features})
     script = in_order(axes, kinds)
-    assert default_schedule(
+    assert schedule_for_target(
         specialize(parse_module(script), sizes), Target("generic-cpu"), None
     ).loop
     matrix = blocks(EVERYWHERE, (5, 3))

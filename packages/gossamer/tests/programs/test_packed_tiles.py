@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import default_schedule, flat_module
+from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
@@ -53,7 +53,7 @@ def test_each_thread_computes_with_its_own_copy(dtype, threads):
     gs.set_num_threads(threads)
     try:
         kernel = gs.compile(
-            module, target=TARGET, schedule=default_schedule(module, resolved, OFTEN)
+            module, target=TARGET, schedule=schedule_for_target(module, resolved, OFTEN)
         )
         kernel(a=matrix.data, b=dense, c=result, indptr=matrix.indptr, indices=matrix.indices)
     finally:

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import default_schedule, flat_module
+from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate
@@ -62,7 +62,7 @@ def test_rows_of_every_length(dtype, vectors, stats, element, threads):
     before = gs.get_num_threads()
     gs.set_num_threads(threads)
     try:
-        kernel = gs.compile(module, schedule=default_schedule(module, resolved, stats))
+        kernel = gs.compile(module, schedule=schedule_for_target(module, resolved, stats))
         kernel(a=matrix.data, b=dense, c=result, indptr=matrix.indptr, indices=matrix.indices)
     finally:
         gs.set_num_threads(before)

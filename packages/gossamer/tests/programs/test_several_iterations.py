@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import default_schedule
+from gossamer.pipeline import schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.script import parse_module
@@ -88,7 +88,7 @@ def compiled(text, *, rule="separate_iterations"):
     """The kernel of a program of several iterations, and the schedule that a rule gives it."""
     module = parse_module(text)
     assert gs.explain(module, stats=LONG).rule == rule
-    schedule = default_schedule(module, resolve_elsewhere("generic-cpu")[1], LONG)
+    schedule = schedule_for_target(module, resolve_elsewhere("generic-cpu")[1], LONG)
     return gs.compile(module, schedule=schedule), schedule
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators.spmv import PROGRAM
-from gossamer.pipeline import default_schedule, flat_module
+from gossamer.pipeline import flat_module, schedule_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, Guard
@@ -47,7 +47,7 @@ def test_any_number_of_short_rows(dtype, index_dtype, threads, target):
     before = gs.get_num_threads()
     gs.set_num_threads(threads)
     try:
-        kernel = gs.compile(module, schedule=default_schedule(module, resolved, SHORT))
+        kernel = gs.compile(module, schedule=schedule_for_target(module, resolved, SHORT))
         for rows in ROWS:
             matrix = short_rows(rows, dtype, index_dtype)
             x = np.random.default_rng(1).integers(-3, 4, 40).astype(dtype)
@@ -61,7 +61,7 @@ def test_any_number_of_short_rows(dtype, index_dtype, threads, target):
 def test_a_longer_row_than_expected_is_right_too():
     module = module_of(PROGRAM, Variant())
     resolved = resolve_elsewhere(TARGET)[1]
-    kernel = gs.compile(module, schedule=default_schedule(module, resolved, SHORT))
+    kernel = gs.compile(module, schedule=schedule_for_target(module, resolved, SHORT))
     matrix = sparse.vstack([short_rows(20, "float32", "int32"), np.ones((1, 40), np.float32)])
     matrix = sparse.csr_array(matrix)
     x, y = np.arange(40, dtype=np.float32), np.empty(21, np.float32)
@@ -74,7 +74,7 @@ def test_a_longer_row_than_expected_is_right_too():
 def test_rows_that_just_fit_into_a_window_and_that_do_not(dtype, most):
     module = retyped(module_of(PROGRAM, Variant()), dtype=dtype, index_dtype="int64")
     kernel = gs.compile(
-        module, schedule=default_schedule(module, resolve_elsewhere(TARGET)[1], SHORT)
+        module, schedule=schedule_for_target(module, resolve_elsewhere(TARGET)[1], SHORT)
     )
     lengths = np.full(WINDOW_ROWS * 4, 0)
     # In one group the longest row is the first, in the others the last; the last group ends the arrays.
@@ -94,7 +94,7 @@ def test_rows_that_just_fit_into_a_window_and_that_do_not(dtype, most):
 def test_infinite_operands_beside_the_end_of_a_row_change_nothing():
     module = module_of(PROGRAM, Variant())
     resolved = resolve_elsewhere(TARGET)[1]
-    kernel = gs.compile(module, schedule=default_schedule(module, resolved, SHORT))
+    kernel = gs.compile(module, schedule=schedule_for_target(module, resolved, SHORT))
     matrix = sparse.csr_array(np.array([[1.0, 0.0], [1.0, 1.0]], np.float32))
     x, y = np.array([1.0, np.inf], np.float32), np.empty(2, np.float32)
     kernel(a=matrix.data, x=x, y=y, indptr=matrix.indptr, indices=matrix.indices)

@@ -11,7 +11,7 @@ from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR
 
 import gossamer
 from gossamer.kernel_cache import build_kernel
-from gossamer.pipeline import default_schedule, lower_by_stage
+from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target
@@ -51,7 +51,7 @@ def arguments_of(module, call):
 def stages_of(module, stats=None):
     return {
         found.stage: found
-        for found in lower_by_stage(module, default_schedule(module, TARGET, stats))
+        for found in lower_by_stage(module, schedule_for_target(module, TARGET, stats))
     }
 
 

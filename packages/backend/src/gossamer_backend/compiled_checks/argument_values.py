@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.compiled_checks.buffer_checks import BufferCheck
+from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.index_arrays import MAX_LIST_LENGTH
 
@@ -38,7 +39,7 @@ def _of_range(
     limits = np.iinfo(check.test.dtype)
     low = max(evaluate_size(fact.low, scalars, arrays=arrays) for fact in check.ranges)
     last = min(evaluate_size(fact.high, scalars, arrays=arrays) for fact in check.ranges) - 1
-    low, last = max(low, int(limits.min)), min(last, int(limits.max), 2**63 - 1)
+    low, last = max(low, int(limits.min)), min(last, int(limits.max), MAX_INT64)
     return (low, last) if low <= last else None
 
 

@@ -9,7 +9,7 @@ from gossamer.api.compile import ProgramSource, specialized_module
 from gossamer.api.prepare import choice_of
 from gossamer.operator_calls.chosen_format import Stored
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import schedule_report
+from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_formats import Decomposition, SparseTensor
@@ -67,4 +67,4 @@ def explain(
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).program.script
     module = specialized_module(program, specialize=specialize, dtypes=dtypes)
-    return schedule_report(module, resolve_elsewhere(target)[1], stats)
+    return report_for_target(module, resolve_elsewhere(target)[1], stats)

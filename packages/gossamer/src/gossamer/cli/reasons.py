@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.cli.console import table_console
-from gossamer.pipeline import schedule_report
+from gossamer.pipeline import report_for_target
 from gossamer.resolve_target import resolve_elsewhere
 from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
@@ -17,7 +17,7 @@ from gossamer_ir.nodes import Module
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
     """Print the reasons for a module's schedule for a target and a matrix with these stats."""
     _, resolved = resolve_elsewhere(target)
-    report = schedule_report(module, resolved, stats)
+    report = report_for_target(module, resolved, stats)
     facts = {
         "rule": report.rule or "none",
         "pattern": report.pattern,

@@ -50,10 +50,12 @@ class OperatorRun:
 
     def schedule(self) -> Schedule:
         """Return the schedule that the rules choose."""
-        from gossamer.pipeline import default_schedule
+        from gossamer.pipeline import schedule_for_target
         from gossamer.resolve_target import resolve_target
 
-        return default_schedule(self._module(), resolve_target(self._target)[1], self.tensor.stats)
+        return schedule_for_target(
+            self._module(), resolve_target(self._target)[1], self.tensor.stats
+        )
 
     def stage_texts(self) -> Mapping[str, str]:
         """Return the text of the kernel at each stage."""

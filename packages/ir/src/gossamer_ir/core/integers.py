@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from gossamer_ir.nodes import BinaryOp
 
+MAX_INT64 = 2**63 - 1
+"""The largest int64: the largest index and trip count."""
+
 # Indices are int64, and folding computes in them before it narrows.
 _WORD = 64
 

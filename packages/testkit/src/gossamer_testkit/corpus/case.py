@@ -12,6 +12,8 @@ from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.support.arrays import Array
 from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
 
+Options: TypeAlias = Mapping[str, Any]
+"""The options of a program's cases."""
 Values: TypeAlias = Mapping[str, Any]
 """An array or a number for each parameter."""
 

@@ -14,6 +14,9 @@ from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Signature
 
+PARALLEL_SYMBOL = "gossamer_parallel"
+"""The function that runs a parallel region, in the pool and without it."""
+
 PLACEHOLDER = 0x5F6C6F6F705F7367
 """Stands in the LLVM IR and the object code for the address of the structure, which differs between
 processes."""

@@ -9,12 +9,10 @@ import ctypes
 from functools import cache
 
 from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.parallel.native_code import read_llvm_file
+from gossamer_generic_cpu.parallel.native_code import PARALLEL_SYMBOL, read_llvm_file
 from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
 from gossamer_llvm.optimization import parse
-
-SYMBOL = "gossamer_parallel"
 
 
 @cache
@@ -24,7 +22,7 @@ def fallback_parallel() -> int | None:
         return None
     text = f'target triple = "{triple()}"\n{read_llvm_file("per_region.ll")}'
     code = target_machine(host_cpu()).emit_object(parse(text))
-    address, library = load_object(code, SYMBOL)
+    address, library = load_object(code, PARALLEL_SYMBOL)
     # The library owns the code, which would be unmapped with it.
     _loaded.append(library)
     return address

@@ -19,6 +19,7 @@ from functools import cache
 
 from gossamer_backend.plugin_api import available_cpus, compiling
 from gossamer_generic_cpu.parallel.native_code import (
+    PARALLEL_SYMBOL,
     function_address,
     load_with_structure,
     make_immortal,
@@ -26,8 +27,6 @@ from gossamer_generic_cpu.parallel.native_code import (
 )
 from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.mapped_memory import advise, map_memory, unmap_memory
-
-SYMBOL = "gossamer_parallel"
 
 SPIN_NANOSECONDS = 20_000
 """Time that a thread waits without sleeping: a worker for the next region, the caller for the workers.
@@ -89,7 +88,9 @@ class Pool:
             self._configuration.signals[0] &= ~(1 << (number - 1))
         self.set_cpus(available_cpus())
         text = _PAUSES[architecture()] + read_llvm_file("pool.ll")
-        self.address, self._library = load_with_structure(text, SYMBOL, self._configuration)
+        self.address, self._library = load_with_structure(
+            text, PARALLEL_SYMBOL, self._configuration
+        )
         # Threads of the pool run the code until the process ends.
         make_immortal(self)
 

@@ -26,6 +26,7 @@ from gossamer_formats.memory.ownership import adopt_array
 from gossamer_formats.tensors.sparse_tensor import SparseTensor
 from gossamer_formats.tensors.standard_formats import COORDINATE_FORMAT, in_coordinates
 from gossamer_formats.tensors.tensor_of_arrays import tensor_of_arrays
+from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
 
@@ -118,7 +119,7 @@ def _table(
         except (ValueError, DeprecationWarning) as error:
             raise ValueError(_problem(lines, numbers, dimensions)) from error
     for dimension, name in enumerate(names):
-        length = 2**63 - 1 if shape is None else shape[dimension]
+        length = MAX_INT64 if shape is None else shape[dimension]
         bad = (table[name] < 1) | (table[name] > length)
         if bad.any():
             at = int(bad.argmax())

@@ -212,7 +212,7 @@ def _fixed_sizes(format: FormatDescription) -> tuple[str, ...]:
 @lru_cache(maxsize=KEPT_FORMATS)
 def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     """Return whether the schedule of a program over a format makes a conversion to CSR superfluous."""
-    from gossamer.pipeline import schedule_report
+    from gossamer.pipeline import report_for_target
     from gossamer.resolve_target import resolve_elsewhere
     from gossamer_ir.errors import FormatError
 
@@ -229,7 +229,7 @@ def _is_scheduled(program: OperatorProgram, format: StoredFormat) -> bool:
     except FormatError:
         return False
     _, target = resolve_elsewhere(DEFAULT_TARGET)
-    return schedule_report(module, target, None).replaces_conversion
+    return report_for_target(module, target, None).replaces_conversion
 
 
 def _may_have_long_rows(storage: Storage, matrix: Any) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
+from gossamer_ir.analysis.init_nests import LoopOrCondition
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of_length
@@ -24,9 +23,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import contains
-
-LoopOrCondition: TypeAlias = For | Expr
-"""An enclosing loop of a search, or an enclosing condition."""
 
 
 class ResultArrays:

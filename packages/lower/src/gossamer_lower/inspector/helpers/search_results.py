@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.bounded_reads import BoundedReads
+from gossamer_ir.analysis.init_nests import LoopOrCondition
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjuncts
@@ -47,7 +48,6 @@ from gossamer_ir.traversal.statement_queries import values_after
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import collect
 from gossamer_lower.inspector.helpers.result_arrays import (
-    LoopOrCondition,
     ResultArrays,
     point_inside,
 )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, product
+from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.core.lowered_names import fused_name
 from gossamer_ir.nodes import Binary, Compare, Expr, For
 from gossamer_ir.traversal.names import namer_of
@@ -22,9 +23,6 @@ from gossamer_schedule.definition.primitive import primitive
 from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.loop_invariance import require_unchanged_bounds
 from gossamer_schedule.nests.fused_inits import require_inits_of_fused
-
-MAX_ITERATIONS = 2**63 - 1
-"""The largest trip count of a loop, whose variable is an int64."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -128,12 +126,12 @@ def _require_iteration_count(cursors: Sequence[Cursor]) -> None:
     for outer in cursors[0].loops:
         point.assume_loop(outer)
     extents = [cursor.node.extent for cursor in cursors]
-    fits = point.overflow.of_product(extents) <= MAX_ITERATIONS
+    fits = point.overflow.of_product(extents) <= MAX_INT64
     if not fits or not point.is_exact(*extents):
         raise schedule_error(
             "fuse.not_proved",
             "Cannot prove that the number of iterations of the fused loop fits int64.",
-            needs=f"{text_of(product(extents))} <= {MAX_ITERATIONS}",
+            needs=f"{text_of(product(extents))} <= {MAX_INT64}",
             hint="Products of the sizes of one array, or of a size and small constants, are known to fit.",
             place=cursors[0].place,
         )

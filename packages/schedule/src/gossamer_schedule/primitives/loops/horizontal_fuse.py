@@ -12,6 +12,7 @@ from gossamer_ir.analysis.init_nests import reduction_loops
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub
+from gossamer_ir.core.integers import MAX_INT64
 from gossamer_ir.nodes import AnnotationValue, Binary, Compare, Expr, For, Function, If, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.substitute import substitute, substitute_body
@@ -27,9 +28,6 @@ from gossamer_schedule.errors import schedule_error, text_of
 from gossamer_schedule.legality.independent_loops import atomic_buffers, require_independent
 from gossamer_schedule.legality.loop_invariance import require_unchanged
 from gossamer_schedule.nests.init_checks import blocks_with_init, reinitializing_loops
-
-MAX_ITERATIONS = 2**63 - 1
-"""The largest trip count of a loop, whose variable is an int64."""
 
 
 @primitive(stages=LOOP_STAGES)
@@ -194,11 +192,11 @@ def _require_extents(nests: Sequence[_Nest]) -> None:
     # Constants are added when the sum is built, where it would wrap.
     known = sum(integer_value(nest.extent) or 0 for nest in nests)
     extent = reduce(add, (nest.extent for nest in nests))
-    if known > MAX_ITERATIONS or not point.is_exact(extent):
+    if known > MAX_INT64 or not point.is_exact(extent):
         raise schedule_error(
             "horizontal_fuse.not_proved",
             "Cannot prove that the number of iterations of the fused loop fits int64.",
-            needs=f"{text_of(extent)} <= {MAX_ITERATIONS}",
+            needs=f"{text_of(extent)} <= {MAX_INT64}",
             hint="The sizes of arrays are known to fit.",
             place=first.place,
         )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Csr
 
 UNTOUCHED = 77
 
 
-def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def spmm_cases(options: Options) -> Iterator[Case]:
     """Yield each matrix with a dense operand for each number of columns in `features`.
 
     With `symbolic`, the number of columns is a parameter of the program.
@@ -32,7 +32,7 @@ def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
             yield Case(name, values)
 
 
-def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def spmv_cases(options: Options) -> Iterator[Case]:
     """Yield each matrix with a vector."""
     dtype = options["dtype"]
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):

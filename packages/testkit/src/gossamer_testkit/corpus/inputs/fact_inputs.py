@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 
 _WRONG = {
     "a column too large": ([0, 2, 3], [0, 4, 1], "kernel.range"),
@@ -22,7 +22,7 @@ _WRONG = {
 }
 
 
-def fact_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def fact_cases(options: Options) -> Iterator[Case]:
     """Yield arguments for the row sums of a CSR matrix with 4 columns, whose facts are checked at the
     call."""
     dtype = options["index_dtype"]
@@ -34,7 +34,7 @@ def fact_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         yield _case(name, indptr, indices, dtype=dtype, raises=code, names=wrong)
 
 
-def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def distinct_cases(options: Options) -> Iterator[Case]:
     """Yield arguments for Y[P[i]] = X[i], where no position may occur twice."""
     for name, positions, is_wrong in (
         ("nothing", [], False),
@@ -48,7 +48,7 @@ def distinct_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         yield Case(name, values, **_expected_error("kernel.distinct" if is_wrong else None, "p"))
 
 
-def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def product_cases(options: Options) -> Iterator[Case]:
     """Yield arguments for sums over matrices of (left, right) rows and columns, stored one after another."""
     for name, left, right, indptr in (
         ("no matrices", [0], [0], [0]),
@@ -69,7 +69,7 @@ def product_cases(options: Mapping[str, Any]) -> Iterator[Case]:
         yield Case(name, values, **_expected_error(code, "indptr"))
 
 
-def relation_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def relation_cases(options: Options) -> Iterator[Case]:
     """Return inputs for row sums of a matrix that is a subset of `wide` and disjoint from `apart`."""
     none: list[list[int]] = [[], [], []]
     all_columns = [[0, 1, 2, 3]] * 3

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 from gossamer_testkit.corpus.inputs.csr_inputs import UNTOUCHED, integers, random_values
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr_matrix import Csr
@@ -19,7 +19,6 @@ COLUMNS_OF_TILE = 16
 GROUP_ROWS = 3
 """The rows of a group in the script `row_groups_spmm`."""
 
-Options: TypeAlias = Mapping[str, Any]
 _Make: TypeAlias = Callable[[Csr, Options], dict[str, Any]]
 
 

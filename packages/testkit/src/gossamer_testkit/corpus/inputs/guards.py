@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 
 ELEMENTS = 50
 
 
-def guard_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def guard_cases(options: Options) -> Iterator[Case]:
     """Yield arguments for Y[i] = X[P[i]] with guards: the call fails if one P[i] is out of bounds."""
     yield _case("all hold", np.arange(ELEMENTS)[::-1])
     yield _case("nothing to guard", np.arange(0))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_testkit.corpus.case import Case, stored_dtype
+from gossamer_testkit.corpus.case import Case, Options, stored_dtype
 
 INF, NAN = float("inf"), float("nan")
 FLOAT_VALUES = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)
@@ -25,7 +24,7 @@ PADDED_LENGTH = 64
 """The length of a case is a multiple of this, and therefore of every number of lanes."""
 
 
-def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
+def pairs(options: Options) -> Iterator[Case]:
     """Return cases in which X and Z are all pairs of special values, one vector of them, or empty.
     OUT has a row per operation."""
     dtype, rows = options["dtype"], len(options["rows"])
@@ -50,14 +49,14 @@ def special_values(dtype: str) -> Array:
     return np.array((limits.min, limits.min + 1, *small, limits.max - 1, limits.max), dtype)
 
 
-def truths(options: Mapping[str, Any]) -> Iterator[Case]:
+def truths(options: Options) -> Iterator[Case]:
     """Return cases in which X and Z are all pairs of bools, or empty."""
     grid = np.array([[0, 0, 1, 1] * 16, [0, 1, 0, 1] * 16], bool)
     for name, columns in (("all pairs", grid), ("0 elements", grid[:, :0])):
         yield _pair_case(name, columns, rows=len(options["rows"]), output="bool")
 
 
-def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
+def cast_values(options: Options) -> Iterator[Case]:
     """Return cases in which X has values of the source dtype for which the conversion to every target is
     defined; there is one output per target."""
     source, targets = options["source"], options["targets"]

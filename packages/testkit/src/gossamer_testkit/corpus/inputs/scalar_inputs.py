@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 from gossamer_testkit.corpus.inputs.pairs import special_values
 
 
-def scalar_values(options: Mapping[str, Any]) -> Iterator[Case]:
+def scalar_values(options: Options) -> Iterator[Case]:
     """Yield a case for each special value `s` of the dtype, which the program writes to Y."""
     dtype = options["dtype"]
     values = [False, True] if dtype == "bool" else special_values(dtype).tolist()

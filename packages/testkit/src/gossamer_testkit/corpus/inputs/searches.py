@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 
 _SORTED = {
     "nothing to search": [],
@@ -18,7 +17,7 @@ _SORTED = {
 }
 
 
-def search_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def search_cases(options: Options) -> Iterator[Case]:
     """Return cases in which KEYS is sorted; V has values before, between, equal to and after its elements."""
     for name, keys in _SORTED.items():
         around = sorted({value + step for value in (*keys, 5) for step in (-1, 0, 1)})

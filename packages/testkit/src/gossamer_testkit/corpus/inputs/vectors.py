@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 
 VECTOR_SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
 
@@ -33,7 +33,7 @@ _RECIPES: dict[str, Callable[[int], Array]] = {
 }
 
 
-def vectors(options: Mapping[str, Any]) -> Iterator[Case]:
+def vectors(options: Options) -> Iterator[Case]:
     """Yield a case for each n in `sizes`.
 
     `arrays` gives for each parameter a key of `_RECIPES`, a dtype and optionally a shape, as pairs

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.case import Case, Options
 
 WEIGHT_SIZES = (0, 1, 2, 16, 17, 1000)
 
@@ -21,7 +21,7 @@ _WEIGHTS: dict[str, Callable[[int], list[int]]] = {
 }
 
 
-def weight_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+def weight_cases(options: Options) -> Iterator[Case]:
     """Yield arguments for OUT[i] += i + 1 over `start` <= i < `start` + n; with `weighted`, W has the
     cumulative weight before each i."""
     start = options["start"]

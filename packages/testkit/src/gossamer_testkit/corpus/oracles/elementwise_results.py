@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_testkit.corpus.case import Expected, Values
+from gossamer_testkit.corpus.case import Expected, Options, Values
 
 
 def _bits(values: Array) -> Array:
@@ -57,7 +56,7 @@ ROWS: dict[str, Callable[[Array, Array], Array]] = {
 is zero. Shift counts are taken modulo one less than the number of bits, so that they are valid."""
 
 
-def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def elementwise(values: Values, options: Options) -> dict[str, Expected]:
     """OUT[r] is the operation `rows[r]` applied to X and Z."""
     x, z = values["x"], values["z"]
     out = np.zeros_like(values["out"])
@@ -67,7 +66,7 @@ def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expecte
     return {"out": Expected(out)}
 
 
-def casts(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def casts(values: Values, options: Options) -> dict[str, Expected]:
     """Return one output for each target dtype, with X converted to it."""
     x = values["x"]
     if options["source"] == "bfloat16":

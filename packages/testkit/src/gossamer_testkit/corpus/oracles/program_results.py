@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
-from gossamer_testkit.corpus.case import Expected, Values
-
-Options: TypeAlias = Mapping[str, Any]
+from gossamer_testkit.corpus.case import Expected, Options, Values
 
 _REDUCERS: dict[str, Callable[..., Array]] = {
     "add": np.add.reduce,

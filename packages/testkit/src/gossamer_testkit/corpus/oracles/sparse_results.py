@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from gossamer_testkit.corpus.case import Expected, Values
+from gossamer_testkit.corpus.case import Expected, Options, Values
 from gossamer_testkit.matrices import oracles
 from gossamer_testkit.matrices.csr_matrix import Csr
 from gossamer_testkit.matrices.oracles import spmm, spmm_magnitude, spmv, spmv_magnitude
 
 
-def csrmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def csrmm(values: Values, options: Options) -> dict[str, Expected]:
     """C = A @ B."""
     matrix, dense = _matrix(values), values["b"]
     return {"c": Expected(spmm(matrix, dense), spmm_magnitude(matrix, dense), matrix.longest_row)}
 
 
-def csrmv(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def csrmv(values: Values, options: Options) -> dict[str, Expected]:
     """y = A @ x."""
     matrix, x = _matrix(values), values["x"]
     return {"y": Expected(spmv(matrix, x), spmv_magnitude(matrix, x), matrix.longest_row)}
 
 
-def csr_row_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def csr_row_sums(values: Values, options: Options) -> dict[str, Expected]:
     """y[i] is the sum of row i."""
     matrix = _matrix(values)
     sums = np.zeros(matrix.shape[0])
@@ -33,25 +30,25 @@ def csr_row_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expect
     return {"y": Expected(sums)}
 
 
-def segment_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def segment_sums(values: Values, options: Options) -> dict[str, Expected]:
     """y[i] is the sum of segment i."""
     pieces = np.split(values["a"].astype(np.float64), values["indptr"][1:-1])
     return {"y": Expected(np.array([piece.sum() for piece in pieces][: values["m"]]))}
 
 
-def sddmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def sddmm(values: Values, options: Options) -> dict[str, Expected]:
     """out[p] is the product of row i of X and row j of Y, for the stored element p at (i, j)."""
     pattern = _matrix(values, data="out")
     return {"out": Expected(oracles.sddmm(pattern, values["x"], values["y"]))}
 
 
-def elements(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def elements(values: Values, options: Options) -> dict[str, Expected]:
     """out[p] = a[p] - r[i] * x[j] for the stored element p at (i, j)."""
     matrix = _matrix(values)
     return {"out": Expected(matrix.data - values["r"][matrix.rows] * values["x"][matrix.indices])}
 
 
-def row_groups(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def row_groups(values: Values, options: Options) -> dict[str, Expected]:
     """C = A @ B."""
     groups, height = values["rows"].shape
     dense = np.zeros((groups, height, values["n"]))
@@ -62,7 +59,7 @@ def row_groups(values: Values, options: Mapping[str, Any]) -> dict[str, Expected
     return {"c": Expected(whole[: values["m"]] @ values["b"])}
 
 
-def bitmask(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def bitmask(values: Values, options: Options) -> dict[str, Expected]:
     """C = A @ B; the values are those of the bits that are set, row by row."""
     bits = np.unpackbits(values["words"].astype("<u8").view(np.uint8), bitorder="little")
     width = 64 * -(-values["n"] // 64)
@@ -72,7 +69,7 @@ def bitmask(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     return {"c": Expected(dense @ values["b"])}
 
 
-def tiled_csr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def tiled_csr(values: Values, options: Options) -> dict[str, Expected]:
     """C = C + A @ B."""
     rows, tiles = values["m"], (len(values["indptr"]) - 1) // max(values["m"], 1)
     dense = np.zeros((rows, tiles, values["n"] // max(tiles, 1)))
@@ -83,7 +80,7 @@ def tiled_csr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]
     return {"c": Expected(values["c"] + product)}
 
 
-def ell(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def ell(values: Values, options: Options) -> dict[str, Expected]:
     """C = A @ B; unused slots are not multiplied."""
     dense = np.zeros((values["m"], values["n"]))
     rows, slots = np.nonzero(values["indices"] < values["n"])
@@ -91,7 +88,7 @@ def ell(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     return {"c": Expected(dense @ values["b"])}
 
 
-def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def dcsr(values: Values, options: Options) -> dict[str, Expected]:
     """C = A @ B in the stored rows; other rows do not change."""
     stored, indptr = values["indices_i"], values["indptr_j"]
     shape = len(stored), values["n"]
@@ -101,7 +98,7 @@ def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     return {"c": Expected(c)}
 
 
-def bsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+def bsr(values: Values, options: Options) -> dict[str, Expected]:
     """C = A @ B, computed block by block."""
     stored = (values[name] for name in ("indptr", "indices", "a"))
     return {"c": Expected(oracles.bsr_spmm(*stored, dense=values["b"]))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
 
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import ParseError
@@ -41,12 +40,10 @@ from gossamer_ir.script.parser.statements.reducers import (
 )
 from gossamer_ir.traversal.names import to_identifier
 
-Statements: TypeAlias = tuple[Stmt, ...]
-
 
 def read_body(
     ctx: ParserContext, nodes: Sequence[ast.stmt], parts: BlockDeclarations | None = None
-) -> Statements:
+) -> tuple[Stmt, ...]:
     """Read a body in a scope of its own; `parts` collects the declarations of a block or iteration."""
     outer, was_top, ctx.parts, ctx.is_top = ctx.parts, ctx.is_top, parts, False
     ctx.scopes.append({})
