@@ -38,6 +38,7 @@ _initialize, _report = CodedError.__init__, VerifyContext.report
 _ROOT = str(Path(__file__).resolve().parents[1])
 _TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[^\s',]*/")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
+_TEST_FILE = re.compile(r"/tests/(?:\w+/)*test_\w+\.py$")
 
 
 def stable(text: str) -> str:
@@ -64,7 +65,7 @@ def _program(frame: FrameType | None) -> str | None:
         # By module, not by file: the packages may be installed from wheels.
         if str(frame.f_globals.get("__name__")).startswith("gossamer"):
             inside.append(frame)
-        elif "/tests/test_" in frame.f_code.co_filename:
+        elif _TEST_FILE.search(frame.f_code.co_filename):
             around.append(frame)
         frame = frame.f_back
     values = [value for outer in (*inside[::-1], *around) for value in [*outer.f_locals.values()]]

@@ -1,4 +1,4 @@
-"""Passes of plugins between those of gossamer; `tests/test_extensions.py` installs plugins."""
+"""Passes of plugins between those of gossamer; `tests/integration/test_extensions.py` installs plugins."""
 
 from __future__ import annotations
 

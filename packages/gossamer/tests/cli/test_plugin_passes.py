@@ -1,4 +1,7 @@
-"""`gossamer opt` with the passes and primitives of plugins; `tests/test_plugins.py` installs a plugin."""
+"""`gossamer opt` with the passes and primitives of plugins.
+
+`tests/integration/test_plugins.py` installs a plugin.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An index of facts: what holds of the slots of a buffer.
 
 Analyses, passes, primitives and checks of arrays ask the index, and never for the type of a fact
-(`tests/test_node_recipes.py`), so that none of them can overlook a fact that weakens others.
+(`tests/recipes/test_nodes.py`), so that none of them can overlook a fact that weakens others.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from gossamer_ir.support.arrays import Array
 from gossamer_machine.sizing.row_windows import window_rows
 
 HEIGHT = 8
-"""The rows of a slice: the default of the format (`tests/test_modelled_schedules.py`)."""
+"""The rows of a slice: the default of the format (`tests/integration/test_modelled_schedules.py`)."""
 
 
 def slice_fill(lengths: Array) -> float:

@@ -23,7 +23,7 @@ from tools.error_recorder import ALSO_REFUSED
 from tools.generators import unsupported
 from tools.generators.errors import codes_of_source, stored_examples
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXCERPT = re.compile(r"^<!-- excerpt: (.+?) -->\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^gossamer (.+?) +#", re.MULTILINE)

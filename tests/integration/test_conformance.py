@@ -12,7 +12,7 @@ from gossamer_testkit import BackendSuite
 
 pytestmark = pytest.mark.no_error_examples
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "packages" / "backend" / "tests" / "plugins"
 
 

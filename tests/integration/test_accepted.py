@@ -18,7 +18,7 @@ from gossamer_lower.lower_to_flat import FLAT_PASSES
 from gossamer_lower.pass_manager import PASSES, apply_pass
 
 SAMPLES = sorted(
-    (Path(__file__).parents[1] / "packages/ir/tests/samples/programs").glob("*.json.gz")
+    (Path(__file__).parents[2] / "packages/ir/tests/samples/programs").glob("*.json.gz")
 )
 ALONE = ("lower_iterations", "lower_buffers", "remove_unused_args", "simplify", "declare_regions")
 """Passes with one result and without arguments, which do not depend on another pass."""

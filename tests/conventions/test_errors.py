@@ -1,6 +1,7 @@
 """Every error code of the source has an example: a test that raises it, and its exact message.
 
-`tests/test_generated.py` runs the tests again that `golden/errors.json` names, and compares the messages.
+`tests/repository/test_generated.py` runs the tests again that `golden/errors.json` names, and compares the
+messages.
 """
 
 from __future__ import annotations
