@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gossamer_ir.analysis.invariants import invariant_facts, mutable_buffers
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full
+from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_dense_root
 from gossamer_ir.core.build import ONE, ZERO, add
 from gossamer_ir.nodes import (
     Axis,
@@ -93,5 +93,5 @@ def _last_offset(axis: Axis, function: Function) -> Expr | None:
     """Return the index of the last offset of an axis if its parent is a root; None otherwise, since offsets
     then have several indices."""
     parent = next((other for other in function.axes if other.name == axis.parent), None)
-    is_root = parent is not None and is_full(parent) and parent.parent is None
+    is_root = parent is not None and is_dense_root(parent)
     return parent.length if is_root and parent is not None else None

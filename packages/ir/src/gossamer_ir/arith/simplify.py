@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.support.typed_calls import typed
 from gossamer_ir.traversal.access_types import READS
 from gossamer_ir.traversal.rewrite import rewrite, rewrite_body
@@ -93,7 +94,7 @@ def _loses_read(node: Any, new: Any) -> bool:
     # Operands that are evaluated lazily may be dropped:
     # their reads would not have happened for sure.
     reads = _reads(*always_evaluated(node))
-    kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
+    kept = _reads(*as_tuple(new)) if reads else ()
     return any(read not in kept for read in reads)
 
 

@@ -94,6 +94,11 @@ def is_full(axis: Axis) -> bool:
     return kind.width is not None and not (kind.has_indices or kind.has_words)
 
 
+def is_dense_root(axis: Axis) -> bool:
+    """Return whether an axis is dense and has no parent."""
+    return is_full(axis) and axis.parent is None
+
+
 def is_padded(axis: Axis) -> bool:
     """Return whether slots of the axis may be unused."""
     indices = indices_of(axis)

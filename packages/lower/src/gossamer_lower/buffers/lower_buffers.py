@@ -39,6 +39,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.traversal.access_types import INDEXED_NODES
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.rewrite import map_children
@@ -120,7 +121,7 @@ class _BufferLowerer:
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Return the statements with their accesses rewritten."""
-        return tuple(lowered for stmt in body for lowered in _as_tuple(self.node(stmt)))
+        return tuple(lowered for stmt in body for lowered in as_tuple(self.node(stmt)))
 
     def node(self, node: Any) -> Any:
         """Return a statement or expression with its accesses rewritten; a tuple of statements if a guard
@@ -181,7 +182,7 @@ class _BufferLowerer:
 
     def _combine(self, node: Combine) -> tuple[Stmt, ...]:
         """Return the combination, after guards for the elements that may be absent."""
-        parts = [part for store in node.stores for part in _as_tuple(self.node(store))]
+        parts = [part for store in node.stores for part in as_tuple(self.node(store))]
         stores = tuple(part for part in parts if isinstance(part, Store))
         guards = (part for part in parts if not isinstance(part, Store))
         return (*guards, msgspec.structs.replace(node, stores=stores))
@@ -253,10 +254,6 @@ ACCESS_RULES: dict[type[Any], Callable[[_BufferLowerer, Any], Any]] = {
 }
 """Rewriting of each type of node that addresses elements of a sparse buffer. A test compares the table
 with the nodes of the stage."""
-
-
-def _as_tuple(result: Any) -> tuple[Any, ...]:
-    return result if isinstance(result, tuple) else (result,)
 
 
 def _without_fiber_offset(condition: Compare) -> Compare:

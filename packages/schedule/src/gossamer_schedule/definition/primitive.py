@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.cursor_at import Cursor, CursorAt, cursor_at, name_of
 from gossamer_schedule.cursor.requirements import require_scheduled_stage
 from gossamer_schedule.cursor.resolve import find_function
@@ -166,9 +167,7 @@ def _change(implementation: Callable[..., Change], root: Cursor, given: dict[str
 def _place_of_arguments(module: Module, arguments: tuple[object, ...]) -> Place:
     """Return the place of the first statement that an argument names, else of the function."""
     functions = {function.name: position for position, function in enumerate(module.functions)}
-    names = [
-        part for value in arguments for part in (value if isinstance(value, tuple) else [value])
-    ]
+    names = [part for value in arguments for part in as_tuple(value)]
     position = next(
         (functions[name] for name in names if name in functions), functions[module.entry]
     )

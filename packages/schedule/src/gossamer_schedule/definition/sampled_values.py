@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from gossamer_ir.interchange.records import Arg, Step
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.errors import listing, schedule_error
@@ -43,7 +44,7 @@ def with_values(step: Step, values: DrawnValues) -> Step:
 
 def is_reference(value: Arg) -> bool:
     """Return whether an argument, or a part of it, is a reference to a drawn value."""
-    parts = value if isinstance(value, tuple) else (value,)
+    parts = as_tuple(value)
     return any(isinstance(part, str) and part.startswith(REFERENCE_PREFIX) for part in parts)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gossamer_ir.core import build
 from gossamer_ir.nodes import BinaryOp, Expr, IndexMap
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.support.counted import counted
 from gossamer_schedule.errors import schedule_error
 
@@ -118,7 +119,7 @@ def _traced(
     indices = [TracedIndex(build.index_var(variable)) for variable in variables]
     given = {} if is_variadic else {size: TracedIndex(build.index_var(size)) for size in extra}
     returned = function(*indices, **given)
-    found = [_expr_of(item) for item in (returned if isinstance(returned, tuple) else (returned,))]
+    found = [_expr_of(item) for item in as_tuple(returned)]
     exprs = tuple(expr for expr in found if expr is not None)
     if len(exprs) != len(found):
         raise schedule_error(

@@ -12,7 +12,8 @@ from gossamer_schedule.definition.made_names import copy_block_name
 from gossamer_schedule.nests.block_nest import loop_nest
 from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.staging.cache import with_cache
-from gossamer_schedule.staging.read_elements import ReadElements, copy_statements, with_loads_from
+from gossamer_schedule.staging.read_elements import ReadElements, copy_statements
+from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 
 
 def with_cached_reads(
@@ -38,6 +39,6 @@ def with_cached_reads(
         copy_statements(elements, buffer, to=cache.name, cache_indices=cache_indices),
         namer=namer,
     )
-    reading = with_loads_from(cursor.node, buffer, to=cache.name, at=indices)
+    reading = with_redirected_loads(cursor.node, buffer, to=cache.name, at=indices)
     rewritten = with_cache(cache, nest=loop_nest(cursor), block=reading, before=(copy,))
     return Change(rewritten, (cache.name, *names_of_nest(copy)))

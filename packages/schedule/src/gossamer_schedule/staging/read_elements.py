@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from gossamer_ir.core.axis_kinds import is_varied
 from gossamer_ir.core.conditions import conjuncts
@@ -23,7 +21,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, buffers_written
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.rewrite import rewrite_body
 from gossamer_schedule.cursor.cursor_at import Cursor, addressable_statements
 from gossamer_schedule.errors import schedule_error
 from gossamer_schedule.nests.block_nest import BlockNest, loop_nest
@@ -169,17 +166,3 @@ def copy_statements(
 
 def _conditional_store(read: ConditionalLoad, store: Store) -> Stmt:
     return store if read.condition is None else If(read.condition, (store,))
-
-
-def with_loads_from(
-    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
-) -> Block:
-    """Return the block with its body loading from buffer `to` instead of `buffer`, at the indices `at` if
-    given."""
-
-    def rule(node: Any) -> Any | None:
-        if isinstance(node, Load) and node.buffer == buffer:
-            return replace(node, buffer=to, indices=node.indices if at is None else at)
-        return None
-
-    return replace(block, body=rewrite_body(block.body, rule), reads=None, writes=None)

@@ -27,13 +27,13 @@ from gossamer_schedule.regions.iterator_dimensions import cache_with_dimensions,
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
 from gossamer_schedule.staging.cache import required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import selecting_iterators
+from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
 from gossamer_schedule.staging.written_element import (
     WrittenElement,
     is_assigning,
     is_initializing,
     require_element_exists,
     required_element,
-    with_redirected_accesses,
 )
 
 

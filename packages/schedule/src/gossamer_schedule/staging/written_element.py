@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -12,9 +11,8 @@ from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outsid
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var
-from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_ACCESSES, ELEMENT_NODES
+from gossamer_ir.traversal.access_types import ACCESSES, ELEMENT_NODES
 from gossamer_ir.traversal.references import free_vars
-from gossamer_ir.traversal.rewrite import rewrite
 from gossamer_ir.traversal.substitute import substitute
 from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.cursor.access import buffers_used_by, statements_beside
@@ -203,17 +201,3 @@ def is_assigning(block: Block, buffer: str) -> bool:
 def is_initializing(block: Block, buffer: str) -> bool:
     """Return whether the init of a block gives its element of a buffer a new value."""
     return definitely_assigns(block.init, buffer)
-
-
-def with_redirected_accesses(
-    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
-) -> Block:
-    """Return the block with buffer `to` instead of `buffer`, at the indices `at` if given."""
-
-    def rule(node: Any) -> Any | None:
-        if isinstance(node, ELEMENT_ACCESSES) and node.buffer == buffer:
-            return replace(node, buffer=to, indices=node.indices if at is None else at)
-        return None
-
-    rewritten: Block = rewrite(replace(block, reads=None, writes=None), rule)
-    return rewritten

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from gossamer_ir.interchange.records import Schedule, Trace
 from gossamer_ir.nodes import Module
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_schedule.cursor.ambiguity import name_conflicts, warn_ambiguous_name
 from gossamer_schedule.cursor.handles import StatementHandle, current_name
 from gossamer_schedule.result import Result
@@ -94,13 +95,9 @@ class AppliedSteps:
         """Warn about names given as text that an earlier step would have used for another loop."""
         if not any(self._conflicts):
             return
-        texts = [text for value in given.values() for text in _as_tuple(value)]
+        texts = [text for value in given.values() for text in as_tuple(value)]
         for conflicts, result in zip(self._conflicts, self.results, strict=True):
             for name in texts:
                 # A handle is a text of a type of its own, and says which loop it means.
                 if type(name) is str and name in conflicts:
                     warn_ambiguous_name(name, conflicts[name], result.step.op)
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)

@@ -16,9 +16,9 @@ from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, w
 from gossamer_formats.storage import evaluate
 from gossamer_ir.analysis.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
-from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ZERO, index_var, sub
-from gossamer_ir.nodes import Axis, Cast, Expr, FormatDescription, Load, Var
+from gossamer_ir.nodes import Cast, Expr, FormatDescription, Load, Var
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.items_by_name import items_by_name
 
@@ -57,7 +57,7 @@ def solved_axis(
     """
     axes, results = items_by_name(description.axes), map_results(description)
     names = dict(zip(map_variables(description), description.buffer.axes, strict=True))
-    if len(axes) != 2 or len(results) != 2 or not all(map(_is_root, axes.values())):
+    if len(axes) != 2 or len(results) != 2 or not all(map(is_dense_root, axes.values())):
         return None
     if description.buffer.extra_storage:
         return None
@@ -75,11 +75,6 @@ def solved_axis(
             rest = expr_of(Affine(terms, form.constant))
             return SolvedAxis(names[other.name], names[at.name], dimension, rest, load.buffer)
     return None
-
-
-def _is_root(axis: Axis) -> bool:
-    """Return whether an axis is a dense one without parent."""
-    return is_full(axis) and axis.parent is None
 
 
 def ascending_axis(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from gossamer_ir.arith.affine import NOTHING, affine_of
-from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ONE, mul, sub
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.nodes import Axis, Binary, Cast, Distinct, Expr, InRange, Load, Var
@@ -113,7 +113,7 @@ def _covering_product(lengths: Sequence[Expr | None], extent: Expr) -> bool:
 def _dense_length(variable: str, along: Mapping[str, Axis]) -> Expr | None:
     """Return the length of the axis of a variable if it has all coordinates, wherever it is iterated."""
     axis = along.get(variable)
-    return axis.length if axis is not None and is_full(axis) and axis.parent is None else None
+    return axis.length if axis is not None and is_dense_root(axis) else None
 
 
 def _are_enough(count: Expr, size: Expr, extent: Expr) -> bool:

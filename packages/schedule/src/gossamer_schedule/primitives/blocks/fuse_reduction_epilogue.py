@@ -33,7 +33,7 @@ from gossamer_schedule.nests.block_nest import BlockNest
 from gossamer_schedule.nests.covered_elements import require_covered
 from gossamer_schedule.reductions.reassociation import reduction_of, with_reassociation_marks
 from gossamer_schedule.safe_accesses.safe_loads import are_loads_safe
-from gossamer_schedule.staging.written_element import with_redirected_accesses
+from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
 
 
 @primitive(stages=LOOP_STAGES)

@@ -26,7 +26,8 @@ from gossamer_schedule.staging.read_elements import (
     elements_of,
     require_stored,
 )
-from gossamer_schedule.staging.written_element import require_sole_user, with_redirected_accesses
+from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
+from gossamer_schedule.staging.written_element import require_sole_user
 
 
 @primitive(stages=LOOP_STAGES)

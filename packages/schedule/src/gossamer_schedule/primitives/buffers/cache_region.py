@@ -37,8 +37,8 @@ from gossamer_schedule.staging.read_elements import (
     ReadElements,
     copy_statements,
     require_loads,
-    with_loads_from,
 )
+from gossamer_schedule.staging.redirected_accesses import with_redirected_loads
 
 
 @primitive(stages=LOOP_STAGES)
@@ -106,7 +106,7 @@ def cache_region(
     copies = copy_statements(region, buffer, to=cache.name, cache_indices=[region.reads[0].indices])
     name = copy_block_name(block, cache.name)
     copy = copy_nest(name, region.points, copies, namer=namer)
-    reading = with_loads_from(cursor.node, buffer, to=cache.name)
+    reading = with_redirected_loads(cursor.node, buffer, to=cache.name)
     inside = find_loop(cursor.replaced_by((reading,)), loop=loop)
     # Allocated inside the loop: concurrent iterations of loops around it have copies of their own.
     filled = replace(inside.node, body=(Allocate(cache), copy, *inside.node.body))

@@ -31,6 +31,7 @@ from gossamer_schedule.nests.copy_nest import copy_nest, names_of_nest
 from gossamer_schedule.nests.init_checks import reinitializing_loops
 from gossamer_schedule.staging.cache import cache_of, required_block_and_buffer, with_cache
 from gossamer_schedule.staging.cache_checks import require_constant_size
+from gossamer_schedule.staging.redirected_accesses import with_redirected_accesses
 from gossamer_schedule.staging.written_element import (
     WrittenElement,
     is_assigning,
@@ -38,7 +39,6 @@ from gossamer_schedule.staging.written_element import (
     require_element_exists,
     require_sole_user,
     required_element,
-    with_redirected_accesses,
 )
 from gossamer_schedule.tensorization.unblockize import without_outer_blocks
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.axis_kinds import is_dense_root, is_full
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import Binary, Function, Iteration, Load, SparseBuffer, Store
 from gossamer_schedule.rules.analysis.iterations import axes_of, buffers_by_name, prover_in
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 
 
 def dense_buffer(function: Function, name: str) -> SparseBuffer | None:

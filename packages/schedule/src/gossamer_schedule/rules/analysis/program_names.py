@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gossamer_ir.core.lowered_names import data_name, indices_name, indptr_name, words_name
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Function, Module, SparseBuffer
+from gossamer_ir.support.as_tuple import as_tuple
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.names import names_in
 
@@ -53,6 +54,6 @@ def _lowered_names(function: Function) -> Iterator[str]:
 
 def _addressed(step: Step) -> set[str]:
     """Return the identifiers in the arguments of a step, also those in expressions."""
-    values = (value if isinstance(value, tuple) else (value,) for value in step.args.values())
+    values = map(as_tuple, step.args.values())
     texts = (text for value in values for text in value if isinstance(text, str))
     return {name for text in texts for name in _IDENTIFIER.findall(text)}

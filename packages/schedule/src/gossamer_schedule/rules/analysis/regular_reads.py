@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import (
@@ -20,11 +20,6 @@ from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.analysis.iterations import buffers_by_name, prover_in
-
-
-def is_dense_root(axis: Axis) -> bool:
-    """Return whether an axis is dense and has no parent."""
-    return is_full(axis) and axis.parent is None
 
 
 def reads_regularly(function: Function, iteration: Iteration, *, lane: str | None) -> bool:

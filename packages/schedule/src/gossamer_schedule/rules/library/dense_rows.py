@@ -5,6 +5,7 @@ This is only one of the iterations of fused rows. By themselves, such programs a
 
 from __future__ import annotations
 
+from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
@@ -14,7 +15,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     single_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import assigned_store
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 from gossamer_schedule.rules.schedule_rule import PatternMatch, RuleContext, schedule_rule
 from gossamer_schedule.rules.steps.trace_builder import TraceBuilder
 

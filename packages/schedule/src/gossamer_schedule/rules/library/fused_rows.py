@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.axis_kinds import is_full
+from gossamer_ir.core.axis_kinds import is_dense_root, is_full
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Decision, Target
@@ -24,7 +24,6 @@ from gossamer_schedule.rules.analysis.iterations import (
     only,
     several_iterations,
 )
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
 from gossamer_schedule.rules.canonical.forms import ProgramForm
 from gossamer_schedule.rules.decisions.parallel_rows import run_rows_in_parallel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core.axis_kinds import indices_of, is_varied
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
@@ -27,7 +27,6 @@ from gossamer_schedule.rules.analysis.iterations import (
     of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import dense_buffer, is_within, only_store
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 from gossamer_schedule.rules.analysis.slots import slots_before
 
 

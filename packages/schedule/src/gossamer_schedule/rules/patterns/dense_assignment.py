@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.iterations import (
@@ -12,7 +13,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import assigned_store
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 
 
 class DenseAssignment(NamedTuple):

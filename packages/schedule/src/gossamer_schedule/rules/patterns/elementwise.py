@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import (
     Axis,
@@ -24,7 +24,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     buffers_by_name,
     of_one_iteration,
 )
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
 
 

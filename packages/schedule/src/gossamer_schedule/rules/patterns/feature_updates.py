@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core.axis_kinds import indices_of, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
@@ -29,7 +29,6 @@ from gossamer_schedule.rules.analysis.iterations import (
     buffers_by_name,
     of_one_iteration,
 )
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 
 
 class FeatureUpdates(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.conditional_bodies import split_condition
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core.axis_kinds import indices_of, is_varied
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Expr, Function, Iteration, Store
@@ -18,7 +18,7 @@ from gossamer_schedule.rules.analysis.iterations import (
     of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.analysis.regular_reads import reads_regularly
 from gossamer_schedule.rules.analysis.slots import slots_before
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from gossamer_ir.analysis.conditional_bodies import split_condition
-from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied, width_of
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Load
@@ -22,7 +22,6 @@ from gossamer_schedule.rules.analysis.outputs import (
     may_reassociate,
 )
 from gossamer_schedule.rules.analysis.regular_reads import (
-    is_dense_root,
     reads_regularly,
     reads_whole_rows,
     selects_by_ragged,

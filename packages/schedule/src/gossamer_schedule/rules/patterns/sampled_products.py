@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.core.axis_kinds import is_padded, is_varied
+from gossamer_ir.core.axis_kinds import is_dense_root, is_padded, is_varied
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Function, Iteration
 from gossamer_schedule.rules.analysis.gathers import Gather, gather_of
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.outputs import may_reassociate, reduced_buffer
 from gossamer_schedule.rules.analysis.regular_reads import (
-    is_dense_root,
     reads_regularly,
     selects_by_ragged,
 )

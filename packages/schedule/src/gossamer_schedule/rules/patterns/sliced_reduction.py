@@ -9,14 +9,21 @@ from msgspec.structs import replace
 
 from gossamer_ir.analysis.conditional_bodies import split_condition
 from gossamer_ir.analysis.reductions import Reduction, match_reduction
-from gossamer_ir.core.axis_kinds import indices_of, indptr_of, is_full, is_varied, width_of
+from gossamer_ir.core.axis_kinds import (
+    indices_of,
+    indptr_of,
+    is_dense_root,
+    is_full,
+    is_varied,
+    width_of,
+)
 from gossamer_ir.core.build import ONE, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import Axis, Function, Iteration, Store
 from gossamer_ir.traversal.references import free_vars
 from gossamer_schedule.rules.analysis.iterations import axes_of, of_one_iteration
 from gossamer_schedule.rules.analysis.own_rows import selects_own_row
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root, reads_in_bounds
+from gossamer_schedule.rules.analysis.regular_reads import reads_in_bounds
 from gossamer_schedule.rules.analysis.slots import slots_before
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer_ir.analysis.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
-from gossamer_ir.core.axis_kinds import indices_of, is_full, is_varied
+from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
@@ -27,7 +27,6 @@ from gossamer_schedule.rules.analysis.iterations import (
     of_one_iteration,
 )
 from gossamer_schedule.rules.analysis.outputs import accumulated_buffer, may_reassociate
-from gossamer_schedule.rules.analysis.regular_reads import is_dense_root
 
 
 class TiledReduction(msgspec.Struct, frozen=True):
