@@ -1,4 +1,4 @@
-"""The distributions of the repository, read from their files."""
+"""The distributions of the repository, read from their files, and what tests of several folders share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gossamer.resolve_target import registry
+from gossamer_ir.interchange.records import Target
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ROOT / "tests" / "golden" / "shown.json"
@@ -85,6 +88,14 @@ def distributions():
 @pytest.fixture
 def root():
     return ROOT
+
+
+@pytest.fixture
+def emulated():
+    """Skips the test where kernels of `llvm-sve` cannot be emulated."""
+    probe = registry.backend("llvm-sve").probe(Target("llvm-sve"))
+    if not probe.usable:
+        pytest.skip(probe.reason)
 
 
 @pytest.fixture

@@ -11,22 +11,13 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.cli import main
 from gossamer.pipeline import stage_texts
-from gossamer.resolve_target import registry
 from gossamer_ir.errors import UserError
-from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.interchange.records import Schedule
 from tests.support.scalable_programs import BUILDERS, operands, spmm
 
 pytestmark = pytest.mark.unserialized
 
 LANES = "4 * T.vscale()"
-
-
-@pytest.fixture
-def emulated():
-    """Skips the test where kernels cannot be emulated."""
-    probe = registry.backend("llvm-sve").probe(Target("llvm-sve"))
-    if not probe.usable:
-        pytest.skip(probe.reason)
 
 
 @pytest.mark.usefixtures("emulated")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 
 import gossamer
 from gossamer_backend import Kernel
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError, UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
@@ -29,10 +30,11 @@ class Disagreement(Exception):
 @dataclass(frozen=True)
 class Verdict:
     """The disagreement, or the code with which the compiler rejects the program; both None if all is
-    right."""
+    right. `is_scalable` if scalable vectors were compiled."""
 
     disagreement: str | None = None
     refusal: str | None = None
+    is_scalable: bool = field(default=False, compare=False)
 
 
 def disagreement(
@@ -41,10 +43,11 @@ def disagreement(
     *,
     native: bool = False,
     schedule: Scheduler = unscheduled,
+    vscale: int = 1,
 ) -> str | None:
     """Describes the first stage whose result differs from the oracle; None if all agree. A rejected program
     is a disagreement, too."""
-    verdict = verdict_of(program, compiler, native=native, schedule=schedule)
+    verdict = verdict_of(program, compiler, native=native, schedule=schedule, vscale=vscale)
     return verdict.disagreement or (verdict.refusal and f"refused: {verdict.refusal}")
 
 
@@ -54,8 +57,9 @@ def verdict_of(
     *,
     native: bool = False,
     schedule: Scheduler = unscheduled,
+    vscale: int = 1,
 ) -> Verdict:
-    """Runs every stage, and machine code if `native`."""
+    """Runs every stage, for a `vscale`, and machine code if `native`."""
     where = "the parsed program"
     try:
         module = verify(parse_module(program.text))
@@ -66,7 +70,7 @@ def verdict_of(
             if current != known:
                 where = f"the {current.stage} stage"
                 _require_valid(current)
-                _interpret(program, current)
+                _interpret(program, current, vscale)
                 known = current
         if native:
             where = "machine code"
@@ -75,7 +79,7 @@ def verdict_of(
         return Verdict(refusal=error.code)
     except (Disagreement, Race, GossamerError) as error:
         return Verdict(f"{where}: {type(error).__name__}: {error}")
-    return Verdict()
+    return Verdict(is_scalable=native and has_scalable_vectors(current))
 
 
 def _require_valid(module: Module) -> None:
@@ -84,11 +88,11 @@ def _require_valid(module: Module) -> None:
         raise Disagreement("; ".join(found))
 
 
-def _interpret(program: Program, module: Module) -> None:
+def _interpret(program: Program, module: Module, vscale: int) -> None:
     arrays = _fresh(program)
     try:
-        run(module, {**arrays, **program.sizes}, chunks=2)
-        require_no_race(module, {**_fresh(program), **program.sizes})
+        run(module, {**arrays, **program.sizes}, vscale=vscale, chunks=2)
+        require_no_race(module, {**_fresh(program), **program.sizes}, vscale=vscale)
     except InterpreterError as error:
         _require_stop(program, str(error))
     else:
@@ -96,11 +100,11 @@ def _interpret(program: Program, module: Module) -> None:
 
 
 def _call(program: Program, compiler: Compiler, flat: Module) -> None:
-    kernel = compiler.kernel(flat)
-    _require_refused(program, kernel)
-    for count in (1, 2):
-        gossamer.set_num_threads(count)
-        _run(program, kernel)
+    for kernel in compiler.kernels(flat):
+        _require_refused(program, kernel)
+        for count in (1, 2):
+            gossamer.set_num_threads(count)
+            _run(program, kernel)
 
 
 def _require_refused(program: Program, kernel: Kernel) -> None:

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tests.fuzzing.checks.disagreements import Verdict, verdict_of
-from tests.fuzzing.execution.compilers import unscheduled
+from tests.fuzzing.execution.compilers import EMULATED, unscheduled
 from tests.fuzzing.programs.program import Program
 from tests.fuzzing.schedules.draw_schedule import REFUSED_SCHEDULES, by_rules, random_schedule
+from tests.fuzzing.schedules.native_lanes import with_native_lanes
+
+ScheduleKind: TypeAlias = Literal["none", "rules", "random"]
+VSCALES = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
 class Settings:
     """`native` is the share of programs that become machine code, half of these as the default rules
-    schedule them; `scheduled` the share that is scheduled at random."""
+    schedule them; `scheduled` the share that is scheduled at random. All are in scalable vectors if
+    `scalable`."""
 
     seed: str
     native: float
     scheduled: float
+    scalable: bool = False
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a program is judged; a random schedule is made from its `seed`."""
+    """How a program is judged; a random schedule is made from its `seed`. With a `vscale`, loops are in
+    scalable vectors: that many units are interpreted, and machine code is emulated at every length."""
 
     native: bool
-    schedule: Literal["none", "rules", "random"]
+    schedule: ScheduleKind
     seed: str
+    vscale: int | None = None
 
     def refusals(self) -> frozenset[str]:
         """The reasons for which a program may be refused."""
-        return REFUSED_SCHEDULES if self.schedule == "random" else frozenset()
+        is_free = self.schedule == "random" or self.vscale is not None
+        return REFUSED_SCHEDULES if is_free else frozenset()
 
     def verdict(self, program: Program) -> Verdict:
         scheduler = unscheduled
@@ -40,7 +49,15 @@ class Way:
             scheduler = by_rules(program.module)
         elif self.schedule == "random":
             scheduler = random_schedule(Random(self.seed), program.module)
-        return verdict_of(program, native=self.native, schedule=scheduler)
+        if self.vscale is None:
+            return verdict_of(program, native=self.native, schedule=scheduler)
+        return verdict_of(
+            program,
+            EMULATED,
+            native=self.native,
+            schedule=with_native_lanes(scheduler),
+            vscale=self.vscale,
+        )
 
     def is_wrong(self, verdict: Verdict) -> bool:
         """Return whether something disagrees, or the program should not have been refused."""
@@ -50,6 +67,7 @@ class Way:
 def draw_way(rng: Random, settings: Settings, *, seed: str) -> Way:
     """A way for one program."""
     is_native = rng.random() < settings.native
-    if rng.random() < settings.scheduled:
-        return Way(is_native, "random", seed)
-    return Way(is_native, "rules" if is_native and rng.random() < 0.5 else "none", seed)
+    schedule: ScheduleKind = "random"
+    if rng.random() >= settings.scheduled:
+        schedule = "rules" if is_native and rng.random() < 0.5 else "none"
+    return Way(is_native, schedule, seed, rng.choice(VSCALES) if settings.scalable else None)

@@ -2,6 +2,7 @@
 
     nox -s fuzz -- --programs 20000 --seed 0 --native 0.3 --scheduled 0.15 --processes 2
     nox -s fuzz -- --programs 20000 --engine hypothesis
+    nox -s fuzz -- --programs 2000 --native 1 --scheduled 0.5 --scalable
     nox -s fuzz -- --schedules 20000
     nox -s fuzz -- --lowered 50000 --native 0.1
     nox -s fuzz -- --typed 20000
@@ -54,6 +55,8 @@ def report(failure: Failure, settings: Settings, engine: Engine, console: Consol
         show_program(program, console)
         console.print(f"{way}", markup=False, highlight=False)
     shares = f"--native {settings.native} --scheduled {settings.scheduled} --engine {engine.name}"
+    if settings.scalable:
+        shares += " --scalable"
     again = f"nox -s fuzz -- --seed {settings.seed} {shares} --only {failure.number}"
     console.print(f"repeat: {again}", markup=False, highlight=False)
 
@@ -99,6 +102,11 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--scheduled", type=float, default=0.15, help="the share scheduled at random"
     )
+    parser.add_argument(
+        "--scalable",
+        action="store_true",
+        help="in scalable vectors, emulated at every vector length of Arm SVE",
+    )
     parser.add_argument("--minutes", type=float, default=60, help="after which no more begin")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, default=OUT, help="the result as JSON")
@@ -115,7 +123,7 @@ def main(given: Sequence[str] | None = None) -> int:
         return lowered_programs.main(options, console)
     if options.typed is not None:
         return wrong_arguments.main(options, console)
-    settings = Settings(options.seed, options.native, options.scheduled)
+    settings = Settings(options.seed, options.native, options.scheduled, options.scalable)
     engine = ENGINES[options.engine]
     judge = partial(engine.judge, settings=settings)
     if options.only is not None:
@@ -138,7 +146,7 @@ def main(given: Sequence[str] | None = None) -> int:
     seldom = too_seldom(total)
     console.print(
         f"{total.judged} programs in {seconds:.0f} s, {total.native} of them as machine code, "
-        f"{total.scheduled} scheduled, "
+        f"{total.scheduled} scheduled, {total.scalable} in scalable vectors, "
         f"{total.refused.total()} refused {dict(total.refused)}, {len(total.failures)} wrong; "
         f"met too seldom: {', '.join(seldom) or 'nothing'}; data in {options.out}",
         markup=False,

@@ -34,9 +34,11 @@ class Case(NamedTuple):
 
 @dataclass
 class Programs(Tally):
-    """The results of a batch: the number of programs with each feature."""
+    """The results of a batch: the numbers of programs that were scheduled, in scalable vectors, and with each
+    feature."""
 
     scheduled: int = 0
+    scalable: int = 0
     met: Counter[str] = field(default_factory=Counter)
 
     def judge(self, case: Case, number: int) -> None:
@@ -46,6 +48,7 @@ class Programs(Tally):
         self.judged += 1
         self.native += way.native
         self.scheduled += way.schedule != "none"
+        self.scalable += verdict.is_scalable
         self.met.update(census(program))
         if verdict.refusal:
             self.refused[verdict.refusal] += 1

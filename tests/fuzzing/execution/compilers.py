@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
+
+import msgspec
 
 from gossamer.resolve_target import resolve_target
 from gossamer_backend import Kernel
@@ -23,10 +26,10 @@ def unscheduled(module: Module) -> Module:
     return module
 
 
-def without_instructions(module: Module) -> Module:
-    """Replaces all math functions by arithmetic, as for a target without instructions for them."""
-    backend, target = resolve_target("generic-cpu")
-    return lower_math(module, instructions=backend.instructions(target))
+def without_instructions(module: Module, *, target: str = "generic-cpu") -> Module:
+    """Replaces the math functions that have no instructions on a target by arithmetic."""
+    backend, resolved = resolve_target(target)
+    return lower_math(module, instructions=backend.instructions(resolved))
 
 
 MAX_NODES = 200_000
@@ -52,11 +55,11 @@ PASSES: dict[str, Pass] = {
 @dataclass(frozen=True)
 class Compiler:
     """The passes by name and in order, those that run on a flat module before it becomes machine
-    code, and the target of that."""
+    code, and the targets that its object code runs on."""
 
     passes: tuple[tuple[str, Pass], ...] = tuple(PASSES.items())
     math: Pass = without_instructions
-    target: str = "generic-cpu"
+    targets: tuple[str, ...] = ("generic-cpu",)
 
     def pass_of(self, name: str) -> Pass:
         """The pass with that name."""
@@ -84,10 +87,25 @@ class Compiler:
                 yield module
 
     def kernel(self, flat: Module) -> Kernel:
-        """Machine code of a flat module."""
-        backend, target = resolve_target(self.target)
-        return backend.load(backend.compile(self.math(flat), target))
+        """Machine code of a flat module for the first target."""
+        return next(self.kernels(flat))
+
+    def kernels(self, flat: Module) -> Iterator[Kernel]:
+        """The kernel of a flat module on each target; it is compiled once, for the first one."""
+        backend, target = resolve_target(self.targets[0])
+        artifact = backend.compile(self.math(flat), target)
+        for text in self.targets:
+            yield backend.load(msgspec.structs.replace(artifact, target=text))
 
 
 COMPILER = Compiler()
 """The compiler as it is shipped."""
+
+VECTOR_LENGTHS = (128, 256, 512, 1024, 2048)
+"""The lengths of the vectors of Arm SVE in bits."""
+
+EMULATED = Compiler(
+    math=partial(without_instructions, target="llvm-sve"),
+    targets=tuple(f"llvm-sve:vector_bits={bits}" for bits in VECTOR_LENGTHS),
+)
+"""The compiler for Arm SVE; its kernels are emulated at every vector length."""

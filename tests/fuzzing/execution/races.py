@@ -27,7 +27,7 @@ class Race(Exception):
     """Two parallel iterations access one element, and one of them writes it."""
 
 
-def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
+def require_no_race(module: Module, arguments: Mapping[str, Any], *, vscale: int = 1) -> None:
     """Raise `Race` if a run of a module of the position or loop stage has one, and `InterpreterError` if the
     run stops."""
     if module.stage not in ("position", "loop"):
@@ -35,7 +35,7 @@ def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
     (function,) = module.functions
     if not any(_is_at_once(node) for node in walk(function)):
         return
-    program = _Watched(module, vscale=1, chunks=1)
+    program = _Watched(module, vscale=vscale, chunks=1)
     with np.errstate(all="ignore"):
         program.call(function.name, bind_arguments(function, arguments))
 

@@ -83,8 +83,16 @@ def draw_written(rng: Random) -> tuple[str, Program]:
 
 def drawn_once(name: str, rng: Random) -> Program | None:
     """A script with random arrays; None where it does not run to its end with these."""
+    return with_arrays(parsed(name), rng)
+
+
+def with_arrays(
+    module: Module, rng: Random, *, lengths: tuple[int, ...] = LENGTHS
+) -> Program | None:
+    """A module with random arrays, whose axes have some of these lengths; None where it does not run to its
+    end with them."""
     try:
-        program = _Data(parsed(name), rng).program
+        program = _Data(module, rng, lengths).program
         return program if program.meaning else None
     except (ArgumentError, InterpreterError, Undecided):
         return None
@@ -93,8 +101,8 @@ def drawn_once(name: str, rng: Random) -> Program | None:
 class _Data:
     """Sizes and arrays for what a module declares."""
 
-    def __init__(self, module: Module, rng: Random) -> None:
-        self._module, self._rng = module, rng
+    def __init__(self, module: Module, rng: Random, lengths: tuple[int, ...]) -> None:
+        self._module, self._rng, self._lengths = module, rng, lengths
         (self._function,) = module.functions
         self._arrays: dict[str, np.ndarray] = {}
         self._sizes: dict[str, int | float] = {}
@@ -104,7 +112,7 @@ class _Data:
             self._axis(axis)
         for param in self._function.params:
             if param.dtype != "handle":
-                self._sizes.setdefault(param.name, rng.choice(LENGTHS[1:]))
+                self._sizes.setdefault(param.name, rng.choice(lengths[1:]))
         for buffer in self._function.buffers:
             if buffer.handle is not None and buffer.handle not in self._arrays:
                 self._arrays[buffer.handle] = self._values(buffer)
@@ -126,7 +134,7 @@ class _Data:
         return self._forest.number(size)
 
     def _axis(self, axis: Axis) -> None:
-        length = self._number(axis.length, self._rng.choice(LENGTHS))
+        length = self._number(axis.length, self._rng.choice(self._lengths))
         if length < 0:
             raise Undecided(f"an axis '{axis.name}' of length {length}")
         if not isinstance(axis, DenseFixed):

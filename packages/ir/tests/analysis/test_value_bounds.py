@@ -6,6 +6,7 @@ import pytest
 
 from gossamer_ir.analysis.overflow import overflow_of
 from gossamer_ir.core.build import add, index, index_var, mul
+from gossamer_ir.nodes import Load
 from gossamer_ir.script import parse_module
 
 TILED = """
@@ -81,3 +82,23 @@ def test_a_variable_that_is_bound_again_loses_its_extent():
     found.bind("t", index_var("w"))
     assert not found.is_exact(mul(T, M))
     assert analysis("e * m").is_exact(mul(T, M))
+
+
+BITS = """
+@T.prim_func
+def bits(w: T.handle, p: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    W = T.match_buffer(w, (n,), "uint64")
+    P = T.match_buffer(p, (n + 1,), "int64")
+    T.assume(bit_counts(W, P, 64))
+    T.assume(FACT)
+"""
+
+
+@pytest.mark.parametrize(
+    ("fact", "is_exact"), [("has_value(P, 0, 0)", True), ("has_value(P, 0, 1)", False)]
+)
+def test_counts_of_bits_are_bounded_by_the_array_of_the_words(fact, is_exact):
+    (function,) = parse_module(BITS.replace("FACT", fact)).functions
+    count = Load("P", (index_var("n"),), "int64")
+    assert overflow_of(function).is_exact(add(count, index(1))) is is_exact

@@ -20,6 +20,7 @@ from gossamer_ir.facts.fact_kinds import FACT_KINDS, subject_of
 from gossamer_ir.interchange.records import MAX_SIZE
 from gossamer_ir.nodes import (
     Binary,
+    BitCounts,
     Block,
     BlockIter,
     Call,
@@ -29,6 +30,7 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
+    HasValue,
     IfThenElse,
     InRange,
     Load,
@@ -51,7 +53,10 @@ class _IndexFacts:
     """The facts that bound values, or that relate an element to its index."""
 
     def __init__(self, facts: tuple[Fact, ...]) -> None:
-        self.ranges = {fact.buffer: fact for fact in fact_index(facts).of_type(InRange)}
+        index = fact_index(facts)
+        self.ranges = {fact.buffer: fact for fact in index.of_type(InRange)}
+        first = {f.buffer for f in index.of_type(HasValue) if f.index == f.value == ZERO}
+        self.bit_counts = first & {fact.indptr for fact in index.of_type(BitCounts)}
         # These facts constrain an element by its index. A proof may use them, so the index must be exact.
         self.ordered = frozenset(
             subject_of(fact) for fact in facts if FACT_KINDS[type(fact)].orders_elements
@@ -242,6 +247,9 @@ class ValueBounds:
 
     def _of_load(self, load: Load) -> int:
         limit = limit_of(load.dtype)
+        if load.buffer in self._facts.bit_counts:
+            # The words that are counted are an array, too, and each of its bytes has 8 bits.
+            limit = min(limit, 8 * MAX_ARRAY)
         fact = self._ranges.pop(
             load.buffer, None
         )  # removed, since its ends may read the buffer itself
@@ -251,7 +259,7 @@ class ValueBounds:
         of_elements = max(self.of(fact.low), self.of(fact.high))
         self._open -= 1
         self._ranges[load.buffer] = fact
-        return of_elements
+        return min(limit, of_elements)
 
 
 @cache

@@ -1,0 +1,101 @@
+"""Programs in scalable vectors, emulated at every vector length of Arm SVE: the corpus and the scripts of the
+testkit, and random programs. `nox -s fuzz -- --scalable` runs more of the latter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from gossamer_backend import Kernel
+from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
+from gossamer_ir.verify import diagnostics
+from gossamer_testkit.conformance.results import mismatch
+from gossamer_testkit.corpus.case import Case, stored_dtype
+from gossamer_testkit.corpus.inputs.vectors import vectors
+from gossamer_testkit.corpus.program import Program, corpus_names, corpus_program
+from gossamer_testkit.corpus.retyped import retyped
+from tests.fuzzing.checks.disagreements import Verdict, verdict_of
+from tests.fuzzing.checks.ways import Settings
+from tests.fuzzing.commands.engines import ByRandom, Programs
+from tests.fuzzing.execution.compilers import EMULATED, VECTOR_LENGTHS, unscheduled
+from tests.fuzzing.programs.handwritten import parsed, usable, with_arrays
+from tests.fuzzing.schedules.native_lanes import with_native_lanes
+
+pytestmark = [
+    pytest.mark.unserialized,
+    pytest.mark.no_error_examples,
+    pytest.mark.usefixtures("emulated"),
+]
+
+SIZES = (0, 1, 37, 115)
+LENGTHS = (0, 1, 3, 4, 5, 9)
+"""Lengths of axes: around vectors of 128 bits."""
+DTYPES = (("float32", "int32"), ("float64", "int64"), ("float16", "int32"))
+
+
+def test_the_corpus_is_right_at_every_vector_length():
+    wrong, ran = [], Counter[str]()
+    for name in corpus_names():
+        program = corpus_program(name)
+        for bits, kernel in kernels_of(program).items():
+            ran[name] += 1
+            for case in cases_of(program, bits):
+                if (what := mismatch(kernel, program, case)) is not None:
+                    wrong.append(f"{name}, {bits} bits, case '{case.name}': {what}")
+    assert not wrong, "\n".join(wrong[:10])
+    assert len(ran) > 150
+
+
+def kernels_of(program: Program) -> dict[int, Kernel]:
+    """The kernel at each vector length; none if no loop of the program can have scalable vectors."""
+    module = replace(program.module, stage="loop")
+    if diagnostics(module):  # a launch, which only flat modules have
+        return {}
+    *_, flat = EMULATED.stages(module, with_native_lanes(unscheduled))
+    if not has_scalable_vectors(flat):
+        return {}
+    return dict(zip(VECTOR_LENGTHS, EMULATED.kernels(flat), strict=True))
+
+
+def cases_of(program: Program, bits: int) -> Iterator[Case]:
+    """The cases of the corpus, and those of sizes around one vector."""
+    yield from program.cases()
+    if program.manifest.cases == "vectors":
+        bytes_each = max(widths(program.manifest.options))
+        lanes = bits // (8 * bytes_each)
+        sizes = (*SIZES, lanes - 1, lanes, lanes + 1)
+        yield from vectors({**program.manifest.options, "sizes": sizes})
+
+
+def widths(options: Mapping) -> Iterator[int]:
+    for _, dtype, *_ in options["arrays"].values():
+        yield stored_dtype(dtype).itemsize
+
+
+@pytest.mark.parametrize("name", usable())
+def test_scripts_are_right_at_every_vector_length(name):
+    rng = Random(name)
+    program = None
+    while program is None:
+        module, (dtype, index_dtype) = parsed(name), rng.choice(DTYPES)
+        if module.stage == "coordinate":
+            module = retyped(module, dtype=dtype, index_dtype=index_dtype)
+        program = with_arrays(module, rng, lengths=LENGTHS)
+    schedule, vscale = with_native_lanes(unscheduled), rng.choice((1, 2, 4))
+    verdict = verdict_of(program, EMULATED, native=True, schedule=schedule, vscale=vscale)
+    assert verdict == Verdict(), f"{verdict}\n{program!r}"
+
+
+def test_random_programs_are_right_at_every_vector_length():
+    engine, found = ByRandom(), Programs()
+    for number in range(24):
+        engine.judge(
+            number, found, settings=Settings("emulated", native=1, scheduled=0.5, scalable=True)
+        )
+    assert not found.failures
+    assert found.scalable >= 6
