@@ -109,6 +109,11 @@ def test_rows_may_be_counted_over_all_blocks(height):
     assert block_reduction(adding) == found
 
 
+def test_rows_counted_over_blocks_of_unknown_height_are_left_to_other_rules():
+    """Whether they are different rows cannot be proved, because the product may wrap around."""
+    assert block_reduction(parse_module(COUNTED)) is None
+
+
 INIT = """\
         with T.init():
             C[io * {} + ii, k] = 0.0

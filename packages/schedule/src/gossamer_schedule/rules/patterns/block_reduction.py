@@ -11,6 +11,7 @@ from gossamer_ir.core.lowered_names import data_name
 from gossamer_ir.nodes import (
     Axis,
     Binary,
+    Const,
     Expr,
     Function,
     Iteration,
@@ -137,11 +138,14 @@ def _roles(iterated_axes: tuple[_IteratedAxis, ...], store: Store) -> _Roles | N
 
 
 def _block_and_place(index: Expr, iterated_axes: tuple[_IteratedAxis, ...]) -> tuple[Expr, ...]:
-    """Return the indices of a block and of the place in it if the index counts over blocks of one size, such
-    as `io * 4 + ii`; otherwise the index."""
+    """Return the indices of a block and of the place in it if the index counts over blocks of one constant
+    size, such as `io * 4 + ii`; otherwise the index. With a symbolic size the product might wrap around, and
+    rows would not be proved to be different ones."""
     match index:
         case Binary(
-            op="add", lhs=Binary(op="mul", lhs=Var() as block, rhs=size), rhs=Var() as place
+            op="add",
+            lhs=Binary(op="mul", lhs=Var() as block, rhs=Const() as size),
+            rhs=Var() as place,
         ):
             found = _selected(place, iterated_axes)
             return (block, place) if found is not None and found.axis.length == size else (index,)
