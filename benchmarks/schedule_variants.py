@@ -19,7 +19,7 @@ from typing import TypeAlias
 import gossamer
 from benchmarks.contenders.contender import Prepare, Prepared, UnavailableError
 from benchmarks.operator_case import OperatorCase
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.operator_calls.operands.checked_operands import (
     has_one_kernel,
     kernel_arguments,

@@ -16,7 +16,7 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import operator_named
 from gossamer.pipeline import lower_by_stage, schedule_for_target
@@ -179,7 +179,7 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 BUILD = """
 import json, sys
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.operators import operator_named
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer_backend import ArtifactCache
@@ -257,7 +257,7 @@ unneeded = (
     "gossamer_ir.script.print",
     "gossamer_lower.math.helpers.function_table",
     "gossamer_formats.conversion.convert_storage",
-    "gossamer_formats.conversion.elements.stored_elements",
+    "gossamer_formats.conversion.numpy.elements.stored_elements",
 )
 assert not [name for name in unneeded if name in sys.modules]
 print(json.dumps({"cached": built.cached, "imported": [name for name in slow if name in sys.modules]}))

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import gossamer as gs
-from gossamer import kernel_cache, resolve_target
+from gossamer import build_kernels, resolve_target
 from gossamer.cli import main
 from gossamer.operator_calls import kernels
 from gossamer.pipeline import stage_texts
@@ -71,8 +71,8 @@ def forget(monkeypatch):
     points = resolve_target.extension_points
     monkeypatch.setattr(resolve_target, "registry", Registry(extension_points=points))
     monkeypatch.setattr("gossamer.cli.commands.backends.registry", resolve_target.registry)
-    monkeypatch.setattr(kernel_cache, "_kernels_by_key", {})
-    kernel_cache._extension_versions.cache_clear()
+    monkeypatch.setattr(build_kernels, "_kernels_by_key", {})
+    build_kernels._extension_versions.cache_clear()
 
 
 @pytest.fixture
@@ -154,15 +154,15 @@ def test_other_programs_and_backends_are_as_before():
 
 def test_a_kernel_made_without_it_is_not_used_with_it(install, root, monkeypatch):
     flat = 'Pass("zero", "flat", lambda module: module)'
-    before = kernel_cache.build_kernel(SCALE)
-    assert kernel_cache.build_kernel(SCALE).key == before.key
+    before = build_kernels.build_kernel(SCALE)
+    assert build_kernels.build_kernel(SCALE).key == before.key
     install("acme-passes", IMPORTS + PASS.format(flat), {"generic-cpu.acme": "acme_passes"})
-    installed = kernel_cache.build_kernel(SCALE)
+    installed = build_kernels.build_kernel(SCALE)
     assert installed.key != before.key
     forget(monkeypatch)
-    assert kernel_cache.build_kernel(SCALE).key == installed.key
+    assert build_kernels.build_kernel(SCALE).key == installed.key
     install("acme-passes", IMPORTS, {"generic-cpu.acme": "acme_passes"}, version="2.0")
-    assert kernel_cache.build_kernel(SCALE).key not in (before.key, installed.key)
+    assert build_kernels.build_kernel(SCALE).key not in (before.key, installed.key)
 
 
 def test_a_cached_kernel_is_found_without_importing_extensions(doubling, monkeypatch):

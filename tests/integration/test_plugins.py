@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer import kernel_cache, resolve_target
+from gossamer import build_kernels, resolve_target
 from gossamer.cli import main
 from gossamer.operators.spmv import SCRIPT
 from gossamer_backend import Registry
@@ -82,7 +82,7 @@ def install(tmp_path, monkeypatch, root):
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(resolve_target, "registry", Registry())
     monkeypatch.setattr(
-        kernel_cache, "_kernels_by_key", {}
+        build_kernels, "_kernels_by_key", {}
     )  # the versions of these plugins do not differ
 
     def add(schedule, result="module"):

@@ -24,7 +24,7 @@ TESTED_IN = {
         "counterparts": "tensors/test_scipy_conversion.py",
         **{
             f"conversion/{name}": "conversion/test_convert.py"
-            for name in ("maps", "numpy", "target")
+            for name in ("maps", "numpy/storage", "target")
         },
         **{
             f"conversion/axes/{name}": "conversion/test_convert_by_kernels.py"

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer_formats import SparseTensor, format_names
 from gossamer_formats.registry.composable_formats import COMPOSABLE_FORMATS
-from gossamer_ir.support.index_arrays import bits_of_words
+from gossamer_ir.facts.index_arrays import bits_of_words
 from gossamer_schedule import PRIMITIVES
 from tests.support.docstrings import run_docstrings
 from tools import ROOT

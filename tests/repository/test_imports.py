@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from gossamer.kernel_cache import DISTRIBUTIONS
+from gossamer.build_kernels import DISTRIBUTIONS
 
 pytestmark = pytest.mark.unserialized
 
@@ -154,7 +154,7 @@ def test_the_layering_contracts_know_every_package(distributions, root):
 
 
 KERNEL_MAKERS = (
-    "gossamer.kernel_cache",
+    "gossamer.build_kernels",
     "gossamer.operator_calls.program",
     "gossamer_backend.compiled_checks.compiled_check",
     "gossamer_generic_cpu.plugin",

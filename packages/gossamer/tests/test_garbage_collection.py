@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import gossamer as gs
-from gossamer import kernel_cache
+from gossamer import build_kernels
 from gossamer_ir.errors import ArgumentError
 
 SCRIPT = """
@@ -23,13 +23,13 @@ def shifted(x: T.handle, n: T.int64):
 def states(monkeypatch):
     """Whether collection was enabled each time that a kernel was looked up."""
     seen = []
-    plain = kernel_cache.request_key
+    plain = build_kernels.request_key
 
     def observed(*args, **named):
         seen.append(gc.isenabled())
         return plain(*args, **named)
 
-    monkeypatch.setattr(kernel_cache, "request_key", observed)
+    monkeypatch.setattr(build_kernels, "request_key", observed)
     return seen
 
 

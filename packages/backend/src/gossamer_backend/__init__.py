@@ -18,7 +18,7 @@ from gossamer_backend.registry.installed_backends import (
     Registry,
 )
 from gossamer_backend.registry.protocol import API_VERSION, Backend, Probe
-from gossamer_ir.support.index_arrays import FactChecker
+from gossamer_ir.facts.index_arrays import FactChecker
 
 __all__ = [
     "API_VERSION",

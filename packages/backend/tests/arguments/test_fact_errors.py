@@ -10,6 +10,7 @@ from gossamer_backend.compiled_checks.compiled_check import GeneratedCheck
 from gossamer_backend.export.spelling import FACT_SENTENCES
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
+from gossamer_ir.facts import index_arrays
 from gossamer_ir.facts.fact_violations import FACT_CHECKS
 from gossamer_ir.nodes import (
     FACTS,
@@ -25,7 +26,6 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-from gossamer_ir.support import index_arrays
 
 
 def holds(needed, **options):

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from gossamer_formats.tensors.scipy_storage import borrow_scipy
     from gossamer_formats.tensors.sparse_tensor import SparseTensor
     from gossamer_formats.tensors.torch_conversion import from_torch, to_torch
+    from gossamer_ir.facts.index_arrays import FactChecker
     from gossamer_ir.support.arrays import Array
-    from gossamer_ir.support.index_arrays import FactChecker
 
 _HOMES = {
     "Array": "gossamer_ir.support.arrays",
     "ComposableFormat": "gossamer_formats.decomposition.composable_format",
     "Conversion": "gossamer_formats.tensors.convert",
     "Decomposition": "gossamer_formats.decomposition.decomposition",
-    "FactChecker": "gossamer_ir.support.index_arrays",
+    "FactChecker": "gossamer_ir.facts.index_arrays",
     "Format": "gossamer_formats.format",
     "Part": "gossamer_formats.decomposition.part",
     "SparseTensor": "gossamer_formats.tensors.sparse_tensor",

@@ -12,7 +12,7 @@ from gossamer_ir.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from gossamer_formats.checks.array_checks import INDEX_DTYPES, VALUE_DTYPES
-    from gossamer_formats.conversion.elements.stored_elements import stored_elements
+    from gossamer_formats.conversion.numpy.elements.stored_elements import stored_elements
     from gossamer_formats.conversion.target.recognized_formats import is_format
     from gossamer_formats.io.file_formats.by_suffix import suffixes_in_words
     from gossamer_formats.memo import MemoKey
@@ -39,7 +39,7 @@ _HOMES = {
     "ignored_operators": "gossamer_formats.registry.operators",
     "is_format": "gossamer_formats.conversion.target.recognized_formats",
     "shape_of": "gossamer_formats.storage",
-    "stored_elements": "gossamer_formats.conversion.elements.stored_elements",
+    "stored_elements": "gossamer_formats.conversion.numpy.elements.stored_elements",
     "suffixes_in_words": "gossamer_formats.io.file_formats.by_suffix",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from gossamer.kernel_cache import build_named
+from gossamer.build_kernels import build_named
 from gossamer_backend import Kernel
 from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.nodes import Module

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from script_runs import call, copied
 
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import next_stage
 from gossamer_backend import Registry
 from gossamer_ir.interchange.records import SCHEDULED_STAGES, Schedule

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import lower_by_stage
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer import kernel_cache
+from gossamer import build_kernels
 from gossamer.operators.spmm import SCRIPT
 from gossamer.operators.spmv import SCRIPT as SPMV
 from gossamer_formats import csr
@@ -124,13 +124,13 @@ def test_slots_without_an_element_do_not_read_operands():
 
 def test_parts_of_equal_format_and_width_are_compiled_once(monkeypatch):
     compiled = []
-    build = kernel_cache.build_named
+    build = build_kernels.build_named
 
     def counted(*args, **keywords):
         compiled.append(args)
         return build(*args, **keywords)
 
-    monkeypatch.setattr(kernel_cache, "build_named", counted)
+    monkeypatch.setattr(build_kernels, "build_named", counted)
     # No other test asks for this number of columns, so that no kernel is in memory.
     stored, dense = matrix((60, 64), density=0.3), integers((64, 11))
     classes = set()

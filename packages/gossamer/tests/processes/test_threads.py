@@ -16,7 +16,7 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.kernel_cache import build_named, fact_checker
+from gossamer.build_kernels import build_named, fact_checker
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 
@@ -154,11 +154,11 @@ def race_module():
 
 
 def test_a_bound_call_keeps_its_kernel_when_every_cache_forgets_it():
-    from gossamer import kernel_cache
+    from gossamer import build_kernels
 
     values = np.ones(10, np.float32)
     step = gs.compile(race_setup.SCRIPT.replace("FACTOR", "3")).bind(values)
-    kernel_cache._kernels_by_key.clear()
+    build_kernels._kernels_by_key.clear()
     gc.collect()
     step()
     assert values.tolist() == [3.0] * 10

@@ -7,7 +7,7 @@ import pytest
 from sparse_programs import SMALL, matrices, values
 
 import gossamer
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import lower_by_stage
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.interchange.records import Schedule, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.operators.sddmm import SCRIPT
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.errors import ArgumentError

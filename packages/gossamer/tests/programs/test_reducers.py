@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from script_runs import assert_everywhere, call, program, results
 
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import lower_by_stage
 from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError

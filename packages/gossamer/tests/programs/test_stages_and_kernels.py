@@ -10,7 +10,7 @@ import pytest
 from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import lower_by_stage, schedule_for_target
 from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.errors import UserError

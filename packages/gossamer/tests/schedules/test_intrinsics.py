@@ -8,7 +8,7 @@ from recipes import INTRINSICS, integers, require_recipe, step
 from scipy import sparse
 from script_runs import call
 
-from gossamer.kernel_cache import build_kernel
+from gossamer.build_kernels import build_kernel
 from gossamer_ir.script import parse_module
 from gossamer_testkit.examples import MATMUL, SPMM
 

@@ -20,11 +20,11 @@ from gossamer_backend.arguments.size_equations import LinearSize, evaluate_size,
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.facts.fact_kinds import subject_of
+from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
 from gossamer_ir.support.arrays import Array
 from gossamer_ir.support.counted import counted
-from gossamer_ir.support.index_arrays import FactChecker
 from gossamer_ir.support.items_by_name import items_by_name
 from gossamer_ir.traversal.references import free_vars
 

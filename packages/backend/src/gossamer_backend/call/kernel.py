@@ -23,9 +23,9 @@ from gossamer_backend.call.abi import (
 from gossamer_backend.call.plan import CallPlan
 from gossamer_backend.call.plan_source import function_of_integers, kept_workspace, workspaces
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.facts.index_arrays import FactChecker
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import Signature
-from gossamer_ir.support.index_arrays import FactChecker
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
 _POINTER = ctypes.c_void_p

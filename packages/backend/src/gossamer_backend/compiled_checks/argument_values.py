@@ -10,8 +10,8 @@ import numpy as np
 from gossamer_backend.arguments.size_equations import Scalars, evaluate_size
 from gossamer_backend.compiled_checks.buffer_checks import BufferCheck
 from gossamer_ir.core.integers import MAX_INT64
+from gossamer_ir.facts.index_arrays import MAX_LIST_LENGTH
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.index_arrays import MAX_LIST_LENGTH
 
 
 def argument_values(

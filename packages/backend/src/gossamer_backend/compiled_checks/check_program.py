@@ -21,8 +21,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from gossamer_ir.facts.index_arrays import TESTED_BYTES
 from gossamer_ir.nodes import Module
-from gossamer_ir.support.index_arrays import TESTED_BYTES
 
 VECTORS_PER_PIECE = 64
 """Vectors in a piece: it stays in the L1 cache while several tests read it."""

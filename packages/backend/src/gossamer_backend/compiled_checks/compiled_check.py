@@ -21,6 +21,7 @@ from gossamer_backend.compiled_checks.buffer_checks import LocalFact, buffer_che
 from gossamer_backend.compiled_checks.check_program import ArrayTest, check_module
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.facts.fact_kinds import subject_of
+from gossamer_ir.facts.index_arrays import first_wrong_product, has_value
 from gossamer_ir.interchange.kernel_abi import NOT_GUARDED, OK
 from gossamer_ir.nodes import (
     Fact,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
     ProductSteps,
 )
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.index_arrays import first_wrong_product, has_value
 
 if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel

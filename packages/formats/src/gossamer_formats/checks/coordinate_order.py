@@ -7,8 +7,8 @@ import msgspec
 from gossamer_formats.checks.fibers import fibers_of, has_repeated
 from gossamer_formats.storage import Storage, with_order
 from gossamer_ir.core.axis_kinds import indices_of, with_declared_order
+from gossamer_ir.facts.index_arrays import Segments, first_unsorted
 from gossamer_ir.nodes import Axis, FormatDescription
-from gossamer_ir.support.index_arrays import Segments, first_unsorted
 
 
 def without_order(description: FormatDescription) -> FormatDescription:

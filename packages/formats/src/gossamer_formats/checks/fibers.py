@@ -8,8 +8,8 @@ import numpy as np
 
 from gossamer_formats.storage import Storage, evaluate
 from gossamer_ir.core.axis_kinds import Indices, indptr_of, width_of
+from gossamer_ir.facts.index_arrays import Segments, first_unsorted, segments_of
 from gossamer_ir.nodes import Axis
-from gossamer_ir.support.index_arrays import Segments, first_unsorted, segments_of
 
 
 def fibers_of(storage: Storage, axis: Axis, indices: Indices) -> Segments:

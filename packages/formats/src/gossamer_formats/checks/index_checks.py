@@ -9,7 +9,7 @@ from gossamer_formats.checks.array_checks import (
     require_vector,
 )
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.array_violations import (
+from gossamer_ir.facts.array_violations import (
     Violation,
     monotone_violation,
     range_violation,

@@ -30,11 +30,11 @@ from gossamer_formats.storage import (
 from gossamer_ir.analysis.axis_facts import facts_of_axis
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varied
 from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.facts.array_violations import Violation, order_violation
 from gossamer_ir.facts.fact_index import stated_fact_index
 from gossamer_ir.facts.fact_violations import GivenArrays, first_violation
+from gossamer_ir.facts.index_arrays import FactChecker, Segments
 from gossamer_ir.nodes import Axis, Buffer, Fact, FormatDescription, SortedSegments
-from gossamer_ir.support.array_violations import Violation, order_violation
-from gossamer_ir.support.index_arrays import FactChecker, Segments
 from gossamer_ir.support.typed_calls import typed
 
 

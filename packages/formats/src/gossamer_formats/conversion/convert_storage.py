@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from gossamer_formats.conversion.elements.stored_elements import (
+from gossamer_formats.conversion.numpy.elements.stored_elements import (
     select_elements,
     sorted_elements,
     stored_elements,
 )
-from gossamer_formats.conversion.numpy.store_elements import store_elements
+from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_kind import conversion_kind
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gossamer_formats.conversion.elements.stored_elements import Elements, select_elements
-from gossamer_formats.conversion.numpy.store_elements import store_elements
+from gossamer_formats.conversion.numpy.elements.stored_elements import Elements, select_elements
+from gossamer_formats.conversion.numpy.storage.store_elements import store_elements
 from gossamer_formats.conversion.target.conversion_kind import require_rank
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.decomposition.part import Part, part_of

@@ -11,14 +11,14 @@ from typing import Any
 from gossamer_formats.checks.array_checks import require_value_dtype
 from gossamer_formats.checks.shapes import required_shape
 from gossamer_formats.checks.storage_checks import check_storage
-from gossamer_formats.conversion.numpy.csr_matrices import csr_storage
+from gossamer_formats.conversion.numpy.storage.csr_matrices import csr_storage
 from gossamer_formats.counterparts.matrix_checks import require_matrix
 from gossamer_formats.counterparts.scipy_matrix import compressed_arrays
 from gossamer_formats.memory.available_memory import available_memory
 from gossamer_formats.storage import Storage
 from gossamer_formats.tensors.scipy_own_format import check_before_conversion
 from gossamer_ir.errors import FormatError
-from gossamer_ir.support.index_arrays import FactChecker
+from gossamer_ir.facts.index_arrays import FactChecker
 
 # A row pointer of this length takes 8 MB, which is always available.
 _FEW_ROWS = 1 << 20

@@ -18,7 +18,7 @@ from gossamer_formats.checks.owned_storage import (
 )
 from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.composable_names import ComposableName
-from gossamer_formats.conversion.numpy.csr_matrices import transposed_storage
+from gossamer_formats.conversion.numpy.storage.csr_matrices import transposed_storage
 from gossamer_formats.conversion.target.conversion_options import Duplicates, Zeros
 from gossamer_formats.conversion.target.conversion_target import conversion_target
 from gossamer_formats.conversion.target.converted_storage import ConvertedStorage
@@ -196,7 +196,7 @@ class SparseTensor(NotAnArray):
 
     def toarray(self) -> Array:
         """Return the dense array; duplicates are added."""
-        from gossamer_formats.conversion.elements.dense import to_dense
+        from gossamer_formats.conversion.numpy.elements.dense import to_dense
 
         return to_dense(self.checked_storage())
 

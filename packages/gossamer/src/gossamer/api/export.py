@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gossamer.api.compile import ProgramSource, checked_schedule, specialized_module
-from gossamer.kernel_cache import DISTRIBUTIONS, compile_artifact
+from gossamer.build_kernels import DISTRIBUTIONS, compile_artifact
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.errors import ArgumentError

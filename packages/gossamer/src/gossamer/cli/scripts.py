@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gossamer.cli.options import require_range
-from gossamer.cli.texts import read_input
+from gossamer.cli.read_input import read_input
 from gossamer.operator_calls.program import Variant, module_of
 from gossamer.operators import NAMES, operator_named
 from gossamer_formats.internal_api import VALUE_DTYPES

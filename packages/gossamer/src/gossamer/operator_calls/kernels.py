@@ -14,7 +14,7 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.support.bounded_dict import put_bounded
 
 if TYPE_CHECKING:
-    from gossamer.kernel_cache import BuiltKernel
+    from gossamer.build_kernels import BuiltKernel
     from gossamer_backend import FactChecker
 
 MAX_KERNELS = 1024
@@ -28,7 +28,7 @@ _built: dict[_Key, BuiltKernel] = {}
 def default_check() -> FactChecker:
     """Return a checker of facts about arrays with kernels for the default target."""
     with compiling:
-        from gossamer.kernel_cache import fact_checker
+        from gossamer.build_kernels import fact_checker
 
         return fact_checker(DEFAULT_TARGET)
 
@@ -54,7 +54,7 @@ def kernel_for(request: KernelRequest, *, target: str | Target | None = None) ->
     if built is not None:
         return built
     with compiling:
-        from gossamer.kernel_cache import build_named
+        from gossamer.build_kernels import build_named
 
         if key not in _built:
             asked = msgspec.json.encode((program, variant, format))

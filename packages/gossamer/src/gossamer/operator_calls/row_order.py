@@ -36,7 +36,7 @@ def _found_order(matrix: SparseTensor) -> Array:
 
 
 def _compile(module: Module) -> Any:
-    from gossamer.kernel_cache import build_kernel
+    from gossamer.build_kernels import build_kernel
 
     return build_kernel(module, target=DEFAULT_TARGET).kernel
 

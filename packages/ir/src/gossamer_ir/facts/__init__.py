@@ -1,1 +1,1 @@
-"""Facts about index arrays: the table of them, the index that finds them, their first violations."""
+"""Facts about index arrays: their table, the index that finds them, the first violations in arrays."""

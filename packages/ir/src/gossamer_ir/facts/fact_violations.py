@@ -9,7 +9,21 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.errors import InternalError
+from gossamer_ir.facts.array_violations import (
+    NamedArray,
+    Violation,
+    bits_violation,
+    disjoint_violation,
+    distinct_violation,
+    monotone_violation,
+    order_violation,
+    product_violation,
+    range_violation,
+    subset_violation,
+    value_violation,
+)
 from gossamer_ir.facts.fact_index import FactIndex, stated_fact_index
+from gossamer_ir.facts.index_arrays import Segments, segments_of
 from gossamer_ir.nodes import (
     BitCounts,
     Distinct,
@@ -23,21 +37,7 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
-from gossamer_ir.support.array_violations import (
-    NamedArray,
-    Violation,
-    bits_violation,
-    disjoint_violation,
-    distinct_violation,
-    monotone_violation,
-    order_violation,
-    product_violation,
-    range_violation,
-    subset_violation,
-    value_violation,
-)
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.index_arrays import Segments, segments_of
 
 
 class GivenArrays(msgspec.Struct, frozen=True):

@@ -1,2 +1,2 @@
-"""Functions that do not concern the language: argument checks, caches, cgroups, checks of index arrays,
-installed distributions and the errors of their plugins."""
+"""Functions that do not concern the language: argument checks, caches, cgroups, pauses of garbage
+collection, numbers in messages."""

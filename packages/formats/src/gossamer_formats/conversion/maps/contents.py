@@ -11,9 +11,9 @@ from gossamer_formats.conversion.target.conversion_target import ConversionTarge
 from gossamer_ir.analysis.logical_elements import map_variables
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
+from gossamer_ir.facts.index_arrays import is_distinct
 from gossamer_ir.nodes import Binary, Distinct, Expr, FormatDescription, Load, Var
 from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.index_arrays import is_distinct
 
 
 def indexing_axes(description: FormatDescription, load: Load) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gossamer.cli.options import TargetName
-from gossamer.cli.texts import STANDARD_INPUT, read_input
+from gossamer.cli.read_input import STANDARD_INPUT, read_input
 from gossamer.targets import DEFAULT_TARGET
 from gossamer_ir.nodes import Module
 

@@ -57,7 +57,7 @@ def show(
     _require_one(stage, {"--guards": guards, "--schedule": schedule})
     stats = None if matrix is None else _matrix_stats(matrix, max_bytes)
     if schedule:
-        from gossamer.cli.reasons import print_reasons
+        from gossamer.cli.print_reasons import print_reasons
 
         print_reasons(module, target=target, stats=stats)
     elif guards:

@@ -166,7 +166,7 @@ def _check(number: int) -> _Check | None:
     the columns are within the matrix. None if it cannot be compiled for the default target."""
     indptr, indices, _ = next(dtypes for dtypes, key in DTYPE_NUMBERS.items() if key == number)
     with compiling:
-        from gossamer.kernel_cache import build_named
+        from gossamer.build_kernels import build_named
         from gossamer_backend.internal_api import ArrayTest, check_module
 
         tests = (

@@ -6,9 +6,9 @@ from textwrap import indent
 from typing import Any
 
 from gossamer_ir.core.dtypes import DType
+from gossamer_ir.facts.index_arrays import TESTED_BYTES
 from gossamer_ir.nodes import Stmt
 from gossamer_ir.script import parse_module, print_expr
-from gossamer_ir.support.index_arrays import TESTED_BYTES
 from gossamer_ir.traversal.names import Namer
 from gossamer_ir.traversal.references import free_vars
 from gossamer_lower.host.helpers.row_loop import CompressedArrays

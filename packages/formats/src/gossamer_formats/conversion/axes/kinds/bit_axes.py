@@ -16,12 +16,12 @@ from gossamer_formats.conversion.axes.state.target_axes import (
 )
 from gossamer_formats.conversion.kernels.kernel_call import ArrayArgument
 from gossamer_formats.conversion.kernels.statements import let
-from gossamer_formats.conversion.maps.words import require_word
+from gossamer_formats.conversion.maps.bitmask_words import require_word
 from gossamer_formats.conversion.recording.array_scalars import sum_of
 from gossamer_ir.core.axis_kinds import Indptr
 from gossamer_ir.core.build import add, index_var, widen
+from gossamer_ir.facts.index_arrays import bit_counts
 from gossamer_ir.nodes import Binary, Call, Cast, Const, Expr, Load, Store
-from gossamer_ir.support.index_arrays import bit_counts
 
 WORD = "uint64"
 """The dtype of words in kernels."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from gossamer_ir.support.arrays import Array
-from gossamer_ir.support.counted import counted
-from gossamer_ir.support.index_arrays import (
+from gossamer_ir.facts.index_arrays import (
     Segments,
     first_decrease,
     first_member,
@@ -21,6 +19,8 @@ from gossamer_ir.support.index_arrays import (
     first_wrong_word,
     has_value,
 )
+from gossamer_ir.support.arrays import Array
+from gossamer_ir.support.counted import counted
 
 NamedArray: TypeAlias = tuple[str, Array]
 """An array, after the name that sentences give to it."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.elements.stored_elements import (
+from gossamer_formats.conversion.numpy.elements.stored_elements import (
     coordinates_of_slots,
     enumerated,
     no_slots,

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import gossamer.kernel_cache
+import gossamer.build_kernels
 import gossamer.operator_calls.kernels
 from gossamer_backend import ArtifactCache
 from gossamer_backend.cache.entry import pack_entry
@@ -175,13 +175,13 @@ def scale(x: T.handle, n: T.int64):
 def store(tmp_path, monkeypatch):
     """An empty cache for this process, which has loaded nothing from it."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
+    monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
     return ArtifactCache()
 
 
 def build(monkeypatch, target="generic-cpu"):
-    monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
-    return gossamer.kernel_cache.build_kernel(parse_module(SCRIPT), target=target)
+    monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
+    return gossamer.build_kernels.build_kernel(parse_module(SCRIPT), target=target)
 
 
 def the_artifact(store):
@@ -263,7 +263,7 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
 ):
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(gossamer.kernel_cache, "_kernels_by_key", {})
+    monkeypatch.setattr(gossamer.build_kernels, "_kernels_by_key", {})
     monkeypatch.setattr(gossamer.operator_calls.kernels, "_built", {})
     with warnings.catch_warnings():
         warnings.simplefilter("default")

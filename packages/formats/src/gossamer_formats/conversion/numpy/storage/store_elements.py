@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_formats.conversion.elements.distinct import distinct
-from gossamer_formats.conversion.elements.stored_elements import Elements, select_elements
-from gossamer_formats.conversion.numpy.assembly import assemble
+from gossamer_formats.conversion.numpy.elements.distinct import distinct
+from gossamer_formats.conversion.numpy.elements.stored_elements import Elements, select_elements
+from gossamer_formats.conversion.numpy.storage.assembly import assemble
 from gossamer_formats.conversion.target.conversion_options import Duplicates
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.converted_storage import (

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gossamer_ir.support import index_arrays
-from gossamer_ir.support.array_violations import (
+from gossamer_ir.facts import index_arrays
+from gossamer_ir.facts.array_violations import (
     disjoint_violation,
     monotone_violation,
     order_violation,
@@ -15,7 +15,7 @@ from gossamer_ir.support.array_violations import (
     subset_violation,
     value_violation,
 )
-from gossamer_ir.support.index_arrays import (
+from gossamer_ir.facts.index_arrays import (
     Segments,
     first_wrong_product,
     is_distinct,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_formats.conversion.elements.stored_elements import stored_elements
+from gossamer_formats.conversion.numpy.elements.stored_elements import stored_elements
 from gossamer_formats.storage import Storage
 from gossamer_ir.support.arrays import Array
 

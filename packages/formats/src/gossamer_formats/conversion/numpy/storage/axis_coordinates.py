@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.elements.distinct import ranks_within
 from gossamer_formats.conversion.maps.array_expressions import evaluate_arrays
 from gossamer_formats.conversion.maps.contents import (
     indexing_axes,
@@ -25,6 +24,7 @@ from gossamer_formats.conversion.maps.inverse_map import (
     logical_variable,
     require_map_sizes,
 )
+from gossamer_formats.conversion.numpy.elements.distinct import ranks_within
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_ir.analysis.logical_elements import map_results, map_variables

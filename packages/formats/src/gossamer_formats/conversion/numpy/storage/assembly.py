@@ -17,11 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gossamer_formats.conversion.elements.distinct import distinct, occurrences, ranks_within
 from gossamer_formats.conversion.maps.axes_between import axes_between
+from gossamer_formats.conversion.maps.bitmask_words import require_word
 from gossamer_formats.conversion.maps.contents import listed_array, scattered_array
-from gossamer_formats.conversion.maps.words import require_word
-from gossamer_formats.conversion.numpy.axis_coordinates import StoredContents, axis_coordinates
+from gossamer_formats.conversion.numpy.elements.distinct import distinct, occurrences, ranks_within
+from gossamer_formats.conversion.numpy.storage.axis_coordinates import (
+    StoredContents,
+    axis_coordinates,
+)
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import ancestors, require_nested_axes, shape_of

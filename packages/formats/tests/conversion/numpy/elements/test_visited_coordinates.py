@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from gossamer_formats import SparseTensor
-from gossamer_formats.conversion.elements.visited_coordinates import visited_coordinates
+from gossamer_formats.conversion.numpy.elements.visited_coordinates import visited_coordinates
 
 MATRIX = sparse.csr_array(
     np.array([[0, 0, 0], [1, 0, 2], [0, 0, 0], [3, 0, 0], [0, 0, 0]], dtype=np.float64)

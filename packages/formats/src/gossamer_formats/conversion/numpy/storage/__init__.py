@@ -1,0 +1,1 @@
+"""The storage of elements in a format, from arrays of coordinates."""
