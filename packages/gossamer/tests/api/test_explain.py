@@ -36,7 +36,7 @@ def test_the_steps_are_those_of_the_schedule(op, stats):
 
 def test_a_program_of_a_later_stage_has_no_decisions():
     found = gs.explain(FILL)
-    assert (found.rule, found.decisions) == ("", ())
+    assert (found.rule, found.decisions) == (None, ())
     assert found.schedule == Schedule()
     assert "not a pattern of any rule" in found.pattern
 

@@ -8,9 +8,9 @@ from gossamer_backend.plugin_api import (
     Artifact,
     Kernel,
     Probe,
-    combined_version,
     require_compilable,
 )
+from gossamer_generic_cpu.version import plugin_version
 from gossamer_ir import signature_of
 from gossamer_ir.core.dtypes import NUMBERS
 from gossamer_ir.core.math_functions import INSTRUCTIONS
@@ -20,7 +20,6 @@ from gossamer_ir.nodes import Module
 
 NAME = "generic-cpu"
 _NODES = "while guard parallel launch prefetch atomic vectors.fixed scope.local"
-_VERSIONED = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
 
 
 class GenericCpu:
@@ -39,8 +38,7 @@ class GenericCpu:
 
     @property
     def version(self) -> str:
-        """The versions of the plugin, of the emitter and of llvmlite, which contains LLVM."""
-        return combined_version(*_VERSIONED)
+        return plugin_version()
 
     def targets(self) -> tuple[str, ...]:
         """Return the target for the CPU of this machine, and one for a common CPU."""

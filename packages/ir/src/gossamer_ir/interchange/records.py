@@ -71,7 +71,7 @@ class Decision(Record, frozen=True):
 
 
 class ScheduleReport(Record, frozen=True):
-    """A schedule with its reasons: the rule ("" if none matches the program), the pattern that it
+    """A schedule with its reasons: the rule (None if none matches the program), the pattern that it
     recognized, and its decisions in order. If it `replaces_conversion`, the program over a format other than
     CSR is as fast as one over CSR or faster, so that operators need not convert tensors in this format.
 
@@ -80,7 +80,7 @@ class ScheduleReport(Record, frozen=True):
     True
     """
 
-    rule: str
+    rule: str | None
     pattern: str
     decisions: tuple[Decision, ...] = ()
     replaces_conversion: bool = False

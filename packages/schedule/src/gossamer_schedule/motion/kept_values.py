@@ -59,10 +59,10 @@ def _is_allocation_of(statement: Stmt, buffer: str) -> bool:
 
 
 def is_constant_in_function(value: Expr, function: Function) -> bool:
-    """Return whether an expression in parameters and the unnamed variable is constant in a function, for
-    each value of that variable."""
+    """Return whether an expression has one value in a function: it depends on parameters, and on buffers that
+    are not written."""
     params = {param.name for param in function.params}
-    return free_vars(value) <= params | {""} and is_constant(value, function=function)
+    return free_vars(value) <= params and is_constant(value, function=function)
 
 
 def require_recomputed(

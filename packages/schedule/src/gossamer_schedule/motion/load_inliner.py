@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.core.build import index_var, zero_of
+from gossamer_ir.core.build import zero_of
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import (
@@ -29,7 +29,11 @@ from gossamer_schedule.motion.inline import own_nest, visit_conditions
 from gossamer_schedule.motion.kept_values import is_constant_in_function, may_keep_values
 from gossamer_schedule.regions.iterator_dimensions import determined_iterators
 from gossamer_schedule.regions.match_indices import match_all
-from gossamer_schedule.regions.required import is_function_of_element, with_replaced_subexpressions
+from gossamer_schedule.regions.required import (
+    is_function_of_element,
+    value_by_element,
+    with_replaced_subexpressions,
+)
 
 
 class LoadInliner:
@@ -40,10 +44,7 @@ class LoadInliner:
         self._point = point_in_function(cursor.function)
         # The block may run again before its buffer is allocated anew.
         self._is_kept = may_keep_values(own_nest(cursor), store.buffer)
-        by_element = with_replaced_subexpressions(
-            store.value, {at: index_var("") for at in store.indices}
-        )
-        self._is_constant = is_constant_in_function(by_element, cursor.function)
+        self._is_constant = is_constant_in_function(value_by_element(store), cursor.function)
         iters = {item.var for item in cursor.node.iters}
         self._is_determined = iters <= determined_iterators(cursor, store)
 

@@ -13,7 +13,7 @@ from gossamer_ir.analysis.linear_form import form_of
 from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
-from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.core.build import ZERO
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,
@@ -144,8 +144,13 @@ def is_own_value(cursor: Cursor, store: Store) -> bool:
 def is_function_of_element(block: Block, store: Store) -> bool:
     """Return whether the stored value depends on the iterators only through the indices of its element."""
     own = {item.var for item in block.iters}
-    value = with_replaced_subexpressions(store.value, {at: index_var("") for at in store.indices})
-    return store in block.body and free_vars(value).isdisjoint(own)
+    return store in block.body and free_vars(value_by_element(store)).isdisjoint(own)
+
+
+def value_by_element(store: Store) -> Expr:
+    """Return the stored value with constants instead of the indices of its element: two iterations that store
+    to the same element differ in the value only where variables remain."""
+    return with_replaced_subexpressions(store.value, dict.fromkeys(store.indices, ZERO))
 
 
 def with_replaced_subexpressions(node: Expr, replacements: Mapping[Expr, Expr]) -> Expr:

@@ -43,7 +43,7 @@ def schedule_report(module: Module, target: Target, stats: Stats | None = None) 
     """
     found = first_match(RULES, forms_of(module), target, _context(stats))
     if found is None:
-        return ScheduleReport("", "not a pattern of any rule: the program runs as written")
+        return ScheduleReport(None, "not a pattern of any rule: the program runs as written")
     return found.report
 
 

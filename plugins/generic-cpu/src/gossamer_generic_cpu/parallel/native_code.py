@@ -11,6 +11,7 @@ from typing import Any
 from gossamer_backend.plugin_api import Artifact, ArtifactCache
 from gossamer_generic_cpu.loading.loader import load_object
 from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_generic_cpu.version import plugin_version
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Signature
 
@@ -56,13 +57,15 @@ def make_immortal(value: object) -> None:
 
 def _object_code(text: str, symbol: str) -> bytes:
     """Return the object code, from the kernel cache if possible: importing LLVM takes longer than that."""
-    named = f"{symbol} {architecture()} {UNOPTIMIZED} {text}"
+    version = plugin_version()
+    named = f"{version} {symbol} {architecture()} {UNOPTIMIZED} {text}"
     key = hashlib.sha256(named.encode()).hexdigest()
     kernels = ArtifactCache()
     artifact = kernels.get(key)
     if artifact is None:
         code = _compiled(text)
-        artifact = Artifact("generic-cpu", "", "generic-cpu", Signature(symbol, (), (), ()), code)
+        signature = Signature(symbol, (), (), ())
+        artifact = Artifact("generic-cpu", version, "generic-cpu", signature, code)
         kernels.put(key, artifact)
     return artifact.code
 

@@ -120,7 +120,7 @@ def parallel(
             return parallelize_loop(
                 root, loop, weight, grain=grain, require=require_nothing, accumulate=ATOMIC
             )
-        return _parallelize_parts(root, loop, accumulate or "", parts=parts or DEFAULT_PARTS)
+        return _parallelize_parts(root, loop, accumulate, parts=parts or DEFAULT_PARTS)
     return parallelize_loop(root, loop, weight, grain=grain, require=require_no_race)
 
 
@@ -151,7 +151,9 @@ def _require_accumulation_form(
         require_between(root, "parts", parts, 2, MAX_PARTS)
 
 
-def _parallelize_parts(root: Cursor, loop: str, accumulate: str, *, parts: int) -> Change:
+def _parallelize_parts(
+    root: Cursor, loop: str, accumulate: Accumulation | None, *, parts: int
+) -> Change:
     """Run equal parts of a reduction in parallel, and combine their results afterward."""
     require_scheduled_stage(root, ("loop",))
     cursor = find_loop(root, loop=loop)

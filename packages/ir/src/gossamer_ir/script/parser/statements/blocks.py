@@ -15,13 +15,16 @@ from gossamer_ir.script.parser.state.context import ParserContext
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.substitute import substitute
 
-AXIS_CALLS = {
+_KINDS: dict[str, Literal["S", "R"]] = {
     "axis.spatial": "S",
     "axis.reduce": "R",
     "axis.S": "S",
     "axis.R": "R",
-    "axis.remap": "",
 }
+"""The calls that define one iterator, with its kind."""
+
+AXIS_CALLS = (*_KINDS, "axis.remap")
+"""The calls that define iterators."""
 
 
 def required_block_parts(ctx: ParserContext, node: ast.AST) -> BlockDeclarations:
@@ -45,8 +48,7 @@ def read_iterators(ctx: ParserContext, target: ast.expr, call: ast.Call) -> None
     value = index_expr(ctx, given["value"])
     domain = given["domain"]
     bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
-    kind: Literal["S", "R"] = "R" if AXIS_CALLS[name] == "R" else "S"
-    _add(ctx, parts, targets[0], (kind, read_range(ctx, bounds, domain), value))
+    _add(ctx, parts, targets[0], (_KINDS[name], read_range(ctx, bounds, domain), value))
     return None
 
 
