@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from benchmarks.matrices import load_matrix
-from benchmarks.parts.choice import FEATURES, ChoiceTime
+from benchmarks.parts.choice import CHOICE_FEATURES, ChoiceTime
 from benchmarks.parts.helpers.measured_operators import takes_vectors
-from benchmarks.parts.processes.choice import MANY_CALLS
+from benchmarks.parts.processes.choice import CHOICE_CALLS
 from benchmarks.text_tables import Sheet
 from gossamer.operator_calls.row_order import properties_for
 from gossamer.resolve_target import resolve_elsewhere
@@ -37,7 +37,7 @@ def with_present_choices(times: Sequence[ChoiceTime], target: str) -> list[Choic
 def _with_present_choice(one: ChoiceTime, hardware: HardwareParams) -> ChoiceTime:
     features = None if takes_vectors(one.op) else one.features
     workload = Workload(features, one.dtype, hardware, one.threads)
-    choice = choose_format(properties_of_named(one.matrix, hardware), workload, calls=MANY_CALLS)
+    choice = choose_format(properties_of_named(one.matrix, hardware), workload, calls=CHOICE_CALLS)
     expected = {estimate.text: estimate.cycles for estimate in choice.estimates}
     return msgspec.structs.replace(one, chosen=choice.chosen.text, expected_cycles=expected)
 
@@ -45,7 +45,7 @@ def _with_present_choice(one: ChoiceTime, hardware: HardwareParams) -> ChoiceTim
 @cache
 def properties_of_named(name: str, hardware: HardwareParams) -> MatrixProperties:
     """Return the properties of a matrix, with those of another order of the rows if any product may gain."""
-    workloads = (Workload(features, hardware=hardware) for features in FEATURES)
+    workloads = (Workload(features, hardware=hardware) for features in CHOICE_FEATURES)
     return properties_for(SparseTensor(load_matrix(name).csr), *workloads)
 
 

@@ -30,7 +30,7 @@ CHOICE_OF_BEST, CHOICE_OF_CSR = 0.9, 0.95
 """Goals for the time of the fastest format, and of CSR, divided by that of the chosen format, in each
 case."""
 
-FEATURES, THREADS = (32, 128, 512), (1, 2)
+CHOICE_FEATURES, THREADS = (32, 128, 512), (1, 2)
 """The numbers of features and of threads that are measured unless others are chosen."""
 
 FURTHER_PROCESSES = 2
@@ -101,7 +101,7 @@ def selected_cases(
     >>> [case.features for case in selected_cases(["spmm", "spmv"], None, None, [2])]
     [32, 128, 512, 1]
     """
-    sizes = tuple(features or FEATURES)
+    sizes = tuple(features or CHOICE_FEATURES)
     return [
         ProductCase(op, size, dtype, count)
         for count in threads or THREADS

@@ -23,7 +23,7 @@ from gossamer_formats import SparseTensor
 from gossamer_ir.support.arrays import Array
 from gossamer_tune import Estimate, MatrixProperties, properties_of
 
-MANY_CALLS = 10**9
+CHOICE_CALLS = 10**9
 """Calls for which any conversion pays."""
 
 ROUNDS, SAMPLE_SECONDS = 9, 0.004
@@ -116,7 +116,7 @@ def time_case(formats: StoredFormats, case: ProductCase) -> dict[str, Any]:
     matrix = formats.matrix
     gs.set_num_threads(case.threads)
     features = None if takes_vectors(case.op) else case.features
-    choice = gs.explain(gs.prepare(matrix, case.op, features=features, calls=MANY_CALLS))
+    choice = gs.explain(gs.prepare(matrix, case.op, features=features, calls=CHOICE_CALLS))
     rows, columns = matrix.shape
     found = properties_of((rows, columns), matrix.arrays["indptr"], matrix.arrays["indices"])
     candidates = {one.text: one for one in (*candidates_of(found, case.op), choice.chosen)}
