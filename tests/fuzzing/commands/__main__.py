@@ -6,13 +6,14 @@
     nox -s fuzz -- --schedules 20000
     nox -s fuzz -- --lowered 50000 --native 0.1
     nox -s fuzz -- --typed 20000
+    nox -s fuzz -- --compiled 3000
 
 A program depends only on the seed and its number, so `--only NUMBER` repeats one; Hypothesis makes some
 hundreds for each number. A failing program is shrunk and printed as a script with its arrays. The run fails
 if results disagree, if a program is rejected for a reason that is not listed, or if a feature that
 `census.required` lists occurred too seldom. `--schedules` tests sequences of primitives instead
-(`step_sequences`), `--lowered` programs of the later stages (`lowered_programs`), and `--typed` calls of the
-public API with wrong arguments (`wrong_arguments`).
+(`step_sequences`), `--lowered` programs of the later stages (`lowered_programs`), `--typed` calls of the
+public API with wrong arguments (`wrong_arguments`), and `--compiled` only compiles (`compiled_modules`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ from rich.table import Table
 
 from tests.fuzzing.checks.census import required
 from tests.fuzzing.checks.ways import Settings
-from tests.fuzzing.commands import lowered_programs, step_sequences, wrong_arguments
+from tests.fuzzing.commands import (
+    compiled_modules,
+    lowered_programs,
+    step_sequences,
+    wrong_arguments,
+)
 from tests.fuzzing.commands.engines import ENGINES, Case, Engine, Programs
 from tests.fuzzing.commands.processes import MAX_FAILURES, Failure, Task
 from tests.fuzzing.findings.reports import show_program, write
@@ -92,6 +98,9 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
         "--typed", type=int, metavar="N", help="instead: how many calls with wrong arguments"
     )
     parser.add_argument(
+        "--compiled", type=int, metavar="N", help="instead: how many modules to compile"
+    )
+    parser.add_argument(
         "--engine",
         choices=ENGINES,
         default="random",
@@ -123,6 +132,8 @@ def main(given: Sequence[str] | None = None) -> int:
         return lowered_programs.main(options, console)
     if options.typed is not None:
         return wrong_arguments.main(options, console)
+    if options.compiled is not None:
+        return compiled_modules.main(options, console)
     settings = Settings(options.seed, options.native, options.scheduled, options.scalable)
     engine = ENGINES[options.engine]
     judge = partial(engine.judge, settings=settings)
