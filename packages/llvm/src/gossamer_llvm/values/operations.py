@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
-from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.dtypes import DType, DTypeKind
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary, UnaryOp
@@ -21,12 +23,9 @@ from gossamer_llvm.values import division
 from gossamer_llvm.values.half_precision import is_half, round_to_half, widen_to_float32
 from gossamer_llvm.values.masks import lane_mask
 
-_FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-# Only vectors contract. A scalar sum of products waits for its own last addition, and a fused one
-# takes longer than a plain one on some CPUs (Zen 5: 4 cycles instead of 2), and is never faster.
-_CONTRACTED = {**_FLOATS, "add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"}
-_BITS = {"and": "and", "or": "or", "bitand": "and", "bitor": "or", "bitxor": "xor"}
-_BOOLS = {**_BITS, "min": "and", "max": "or"}
+EmitBinary: TypeAlias = Callable[[FunctionEmitter, Value, Value], Value]
+"""Emits an operation on two operands of the same dtype."""
+
 _SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -82,27 +81,19 @@ def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
 
 def emit_operation(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     """Emit the operation on two operands of the same dtype."""
-    kind = DType.parse(lhs.dtype)
     if is_half(lhs.dtype):
         # One rounding of the float32 result equals one of the exact result: float32 has more than twice the
         # bits.
-        wide = _float_binary(
+        wide = emit_operation(
             emitter, op, widen_to_float32(emitter, lhs), widen_to_float32(emitter, rhs)
         )
         return round_to_half(emitter, wide, lhs.dtype)
-    if kind.is_float:
-        return _float_binary(emitter, op, lhs, rhs)
-    # Before the integers: i1 as a signed number would be -1 for true.
-    if kind.kind == "bool":
-        return _emit_from_table(emitter, _BOOLS, op, lhs, rhs)
-    special = _INTEGERS.get(op)
-    if special is not None:
-        return special(emitter, lhs, rhs)
-    if op in ("min", "max"):
-        return _minmax(emitter, f"{'u' if kind.kind == 'uint' else 's'}{op}", lhs, rhs)
-    if op in ("shl", "shr"):
-        return _shift(emitter, op, lhs, rhs)
-    return _emit_from_table(emitter, _BITS, op, lhs, rhs)
+    emit = BINARY_EMITTERS[DType.parse(lhs.dtype).kind].get(op)
+    if emit is None:
+        raise UnsupportedError(
+            f"llvm.{op}", f"The operation '{op}' of {lhs.dtype} cannot be lowered to LLVM."
+        )
+    return emit(emitter, lhs, rhs)
 
 
 def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
@@ -195,42 +186,48 @@ def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
     return round_to_half(emitter, result, node.dtype) if is_half(node.dtype) else result
 
 
-def _float_binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
-    if op in ("min", "max"):
-        # minimum and maximum propagate NaN, as NumPy does; minnum and maxnum would drop it.
-        return _minmax(emitter, f"{op}imum", lhs, rhs, flags=NO_SIGNED_ZEROS)
-    table = _CONTRACTED if DType.parse(lhs.dtype).is_vector else _FLOATS
-    return _emit_from_table(emitter, table, op, lhs, rhs)
+def _instruction(opcode: str) -> EmitBinary:
+    def emit(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
+        return Value(emitter.text.value(f"{opcode} {lhs.typed}, {rhs.text}"), lhs.dtype)
+
+    return emit
 
 
-def _emit_from_table(
-    emitter: FunctionEmitter, table: dict[str, str], op: BinaryOp, lhs: Value, rhs: Value
-) -> Value:
-    operation = table.get(op)
-    if operation is None:
-        raise UnsupportedError(
-            f"llvm.{op}", f"The operation '{op}' of {lhs.dtype} cannot be lowered to LLVM."
-        )
-    return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
+def _contracting(opcode: str) -> EmitBinary:
+    scalar, vector = _instruction(opcode), _instruction(f"{opcode} contract")
+
+    def emit(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
+        # Only vectors contract. A scalar sum of products waits for its own last addition, and a fused one
+        # takes longer than a plain one on some CPUs (Zen 5: 4 cycles instead of 2), and is never faster.
+        is_vector = DType.parse(lhs.dtype).is_vector
+        return (vector if is_vector else scalar)(emitter, lhs, rhs)
+
+    return emit
 
 
-def _minmax(
-    emitter: FunctionEmitter, name: str, lhs: Value, rhs: Value, *, flags: str = ""
-) -> Value:
-    function, arguments = f"llvm.{name}.{intrinsic_suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}"
-    return Value(emitter.call(lhs.type, function, arguments, flags=flags), lhs.dtype)
+def _intrinsic(name: str, *, flags: str = "") -> EmitBinary:
+    def emit(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
+        function = f"llvm.{name}.{intrinsic_suffix(lhs.type)}"
+        arguments = f"{lhs.typed}, {rhs.typed}"
+        return Value(emitter.call(lhs.type, function, arguments, flags=flags), lhs.dtype)
+
+    return emit
 
 
-def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
-    """Emit a shift. Shifting out all bits results in 0, or in -1 for a negative number shifted right."""
+def _shift(opcode: str) -> EmitBinary:
+    """Return the emitter of a shift: shifting out all bits results in 0, or in -1 for a negative number
+    shifted right."""
+    return partial(_emit_shift, opcode)
+
+
+def _emit_shift(opcode: str, emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
     kind = DType.parse(lhs.dtype)
-    operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
     # LLVM leaves shifts by the width or more undefined, and masks of the count differ between CPUs.
     last = integer_text(kind.bits - 1, lhs.dtype)
     name = f"llvm.umin.{intrinsic_suffix(lhs.type)}"
     count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
-    moved = Value(emitter.text.value(f"{operation} {lhs.typed}, {count}"), lhs.dtype)
-    if operation == "ashr":
+    moved = Value(emitter.text.value(f"{opcode} {lhs.typed}, {count}"), lhs.dtype)
+    if opcode == "ashr":
         return moved
     mask = value_type(kind.with_scalar("bool").text)
     fits = emitter.text.value(f"icmp ule {rhs.typed}, {last}")
@@ -270,10 +267,48 @@ def _cast_literal(number: int, source: DType, dtype: str) -> str:
     return integer_text(number if is_signed else number % (1 << source.bits), dtype)
 
 
-_INTEGERS: dict[str, Callable[[FunctionEmitter, Value, Value], Value]] = {
+_BITS: dict[BinaryOp, EmitBinary] = {
+    "and": _instruction("and"),
+    "or": _instruction("or"),
+    "bitand": _instruction("and"),
+    "bitor": _instruction("or"),
+    "bitxor": _instruction("xor"),
+}
+
+_INTEGERS: dict[BinaryOp, EmitBinary] = {
+    **_BITS,
     "add": folding.add,
     "sub": folding.sub,
     "mul": folding.mul,
     "floordiv": division.floordiv,
     "floormod": division.floormod,
+    "shl": _shift("shl"),
 }
+
+BINARY_EMITTERS: dict[DTypeKind, dict[BinaryOp, EmitBinary]] = {
+    # Not as integers: the signed i1 of true would be -1.
+    "bool": {**_BITS, "min": _instruction("and"), "max": _instruction("or")},
+    "int": {
+        **_INTEGERS,
+        "min": _intrinsic("smin"),
+        "max": _intrinsic("smax"),
+        "shr": _shift("ashr"),
+    },
+    "uint": {
+        **_INTEGERS,
+        "min": _intrinsic("umin"),
+        "max": _intrinsic("umax"),
+        "shr": _shift("lshr"),
+    },
+    "float": {
+        "add": _contracting("fadd"),
+        "sub": _contracting("fsub"),
+        "mul": _contracting("fmul"),
+        "div": _instruction("fdiv"),
+        # minimum and maximum propagate NaN, as NumPy does; minnum and maxnum would drop it.
+        "min": _intrinsic("minimum", flags=NO_SIGNED_ZEROS),
+        "max": _intrinsic("maximum", flags=NO_SIGNED_ZEROS),
+    },
+    "handle": {},
+}
+"""The emitter of each operation, by the kind of its operands."""
