@@ -4,6 +4,7 @@ an entry for each. All other code that names several is right for a new one."""
 from __future__ import annotations
 
 import ast
+from itertools import chain
 from typing import get_args
 
 import numpy as np
@@ -25,6 +26,23 @@ from tests.support.recipes import definitions, listed_files, module_of, path_of,
 pytestmark = pytest.mark.unserialized
 
 BINARY, UNARY, REDUCERS = ({*get_args(literal)} for literal in (BinaryOp, UnaryOp, ReduceOp))
+DIVISIONS = operations.DIVISIONS
+_DEFINED_FOR = {
+    "any": {"int", "float", "bool"},
+    "numbers": {"int", "float"},
+    "floats": {"float"},
+    "integers": {"int"},
+    "bools": {"bool"},
+    "bits": {"int", "bool"},
+}
+"""The kinds of dtypes for which operations of these operands are defined."""
+
+
+def operations_of(kind):
+    """The operations of two operands that are defined for a kind of dtypes."""
+    return {op for op, of in operations.BINARY_KINDS.items() if kind in _DEFINED_FOR[of.operands]}
+
+
 CALLED = {*calls.CALL_PARSERS} & BINARY
 """The operations that may be written as calls."""
 TABLES = [
@@ -33,12 +51,16 @@ TABLES = [
     (printer, {*printer._INFIX, *CALLED}, BINARY),
     (expression_readers, {*expression_readers.BINARY_OPS.values(), *CALLED, "and", "or"}, BINARY),
     (integers, {*integers.UNBOUNDED, "div", "and", "or"}, BINARY),
-    (function_table, function_table._DIVISIONS, operations.DIVISIONS),
+    (function_table, function_table._DIVISIONS, DIVISIONS),
     (operations, operations.UNARY_OPERANDS, UNARY),
     (operators, operators.UNARY, UNARY),
     (printer, printer._UNARY, UNARY),
     (expression_readers, {*expression_readers.UNARY_OPS.values()}, UNARY),
     (instructions, instructions.UNARY_INSTRUCTIONS, UNARY),
+    (instructions, instructions.BINARY_EMITTERS["int"], operations_of("int")),
+    (instructions, instructions.BINARY_EMITTERS["uint"], operations_of("int")),
+    (instructions, instructions.BINARY_EMITTERS["float"], operations_of("float") - DIVISIONS),
+    (instructions, instructions.BINARY_EMITTERS["bool"], operations_of("bool")),
     (operations, operations.REDUCERS, REDUCERS),
     (program_results, program_results._REDUCERS, REDUCERS),
 ]
@@ -90,13 +112,28 @@ def test_all_other_code_that_names_operations_is_right_for_a_new_one(root):
 
 
 def named_together(tree):
-    """The functions and constants with a tuple, list, set or dict of two or more operations."""
+    """The functions and constants that name two or more operations in comparisons, cases of `match`, tuples,
+    lists, sets or dicts."""
     for name, definition in definitions(tree):
-        for node in ast.walk(definition):
-            items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
-            texts = {item.value for item in items if isinstance(item, ast.Constant)}
-            if len(texts & (BINARY | UNARY)) > 1:
-                yield name
+        named = [operations_in(node) for node in ast.walk(definition)]
+        if len({*chain(*named)}) > 1:
+            yield name
+
+
+def operations_in(node):
+    """The operations that a node of the syntax tree names by itself."""
+    match node:
+        case ast.Compare():
+            items = [node.left, *node.comparators]
+        case ast.MatchValue():
+            items = [node.value]
+        case ast.Dict():
+            items = node.keys
+        case ast.Tuple() | ast.List() | ast.Set():
+            items = node.elts
+        case _:
+            return set()
+    return {item.value for item in items if isinstance(item, ast.Constant)} & (BINARY | UNARY)
 
 
 @pytest.mark.parametrize(
@@ -105,13 +142,23 @@ def named_together(tree):
         'OPS = ("add", "mul")',
         'def f(op):\n    return op in {"min", "max"}',
         'class A:\n    TABLE = {"add": 1, "sub": 2}',
+        'def f(op):\n    return 1 if op == "add" else 2 if op != "sub" else 3',
+        'def f(x):\n    match x:\n        case Binary(op="shl" | "shr"):\n            return 1',
+        'def f(op):\n    match op:\n        case "add":\n            return 1\n        case "sub":\n'
+        "            return 2",
     ],
 )
 def test_operations_that_are_named_together_are_found(text):
     assert len([*named_together(ast.parse(text))]) == 1
 
 
-def test_one_operation_alone_is_right_for_a_new_one():
-    assert [
-        *named_together(ast.parse('def f(op):\n    return op == "add" or op in ("sub",)'))
-    ] == []
+@pytest.mark.parametrize(
+    "text",
+    [
+        'def f(op):\n    return op == "add" or op in ("add",)',
+        'def f(x, y):\n    return Binary("add", x, Binary("mul", x, y))',
+    ],
+    ids=["one operation", "construction"],
+)
+def test_what_names_one_operation_or_makes_some_is_right_for_a_new_one(text):
+    assert [*named_together(ast.parse(text))] == []

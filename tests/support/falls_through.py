@@ -231,11 +231,38 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
 }
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
-    "Proves or simplifies by operations that it knows; the result of any other may be anything": (
-        "gossamer_ir.analysis.overflow:_KNOWN",
-        "gossamer_ir.analysis.overflow:_RING",
-        "gossamer_lower.vector.narrow_lanes:_may_be_narrowed",
+    "Nothing is concluded from the result of any other operation: it is an atom that may be anything": (
+        "gossamer_ir.analysis.array_extents:_part_of_size",
+        "gossamer_ir.analysis.array_extents:_rounded_quotient",
+        "gossamer_ir.analysis.nondecreasing:_operands_rise",
+        "gossamer_ir.analysis.overflow:OverflowAnalysis._is_exact",
+        "gossamer_ir.analysis.symbolic_bounds:Bounds._end_of_atom",
+        "gossamer_ir.arith.atom_inequalities:AtomInequalities.about",
+        "gossamer_ir.arith.inequalities:implied_by",
+        "gossamer_ir.arith.inequalities:negated",
+        "gossamer_ir.arith.prover:Prover.proves",
+        "gossamer_ir.dependence.disjointness:_is_natural",
+        "gossamer_ir.transform.decomposition.coverage:_covering",
+        "gossamer_ir.transform.decomposition.slots:_vanishes",
+        "gossamer_lower.axes.fiber_positions:element_number",
+        "gossamer_lower.buffers.helpers.storage_layout:StorageLayout._is_plain",
+        "gossamer_lower.iterations.helpers.iterator_kinds:_is_digit_of",
+        "gossamer_schedule.nests.split_variable:split_variable",
         "gossamer_schedule.regions.iterator_map:_digit_of",
+        "gossamer_schedule.rules.analysis.own_rows:_listed_row",
+        "gossamer_schedule.rules.patterns.block_reduction:_block_and_place",
+    ),
+    "The operands of any other operation are visited, and the operation itself stays": (
+        "gossamer.operator_calls.rewrites.whole_blocks:_rounded_up",
+        "gossamer_lower.buffers.helpers.condition_removal:ConditionRemover.without_proved",
+        "gossamer_lower.loops.unswitch_on_alignment:_is_misalignment",
+        "gossamer_lower.vector.helpers.vector_form:Vectors._binary",
+        "gossamer_lower.vector.narrow_lanes:_Narrower._narrowed",
+        "gossamer_lower.vector.narrow_lanes:_Narrower.rule",
+        "gossamer_lower.vector.narrow_lanes:_may_be_narrowed",
+    ),
+    "Any other operation is not that of a reduction, and is refused": (
+        "gossamer_schedule.motion.epilogue:_required_operation",
     ),
     "Makes these operations, or conditions of these two, and never meets another": (
         "gossamer_ir.analysis.symbolic_bounds:Bounds.chosen",

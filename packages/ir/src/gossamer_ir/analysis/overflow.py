@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import Self
 
 from gossamer_ir.analysis.value_bounds import ValueBounds, limit_of
+from gossamer_ir.arith.nonaffine_bounds import OPERATION_BOUNDS
 from gossamer_ir.core.expression_kinds import dtype_of
+from gossamer_ir.core.operations import AFFINE_OPERATIONS
 from gossamer_ir.nodes import (
     Binary,
+    BinaryOp,
     Cast,
     Compare,
     Function,
@@ -26,11 +29,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.fields import LEAVES
 from gossamer_ir.traversal.walk import children, every_statement
-
-_RING = ("add", "sub", "mul")
-"""Operations that agree for machine and unbounded integers modulo 2**bits."""
-_KNOWN = ("floordiv", "floormod", "min", "max", "shr")
-"""Operations whose operands the prover inspects; these operands must not overflow."""
 
 
 @memoize_by_identity
@@ -81,7 +79,7 @@ class OverflowAnalysis(ValueBounds):
 
     def _is_exact(self, expr: Node) -> bool:
         match expr:
-            case Binary(op="add" | "sub" | "mul"):
+            case Binary() if expr.op in AFFINE_OPERATIONS:
                 # The bound is of the absolute value, so the least integer, -2**63, counts as wrapping; this
                 # is safe.
                 fits = self.of_unwrapped(expr) < limit_of(dtype_of(expr))
@@ -100,10 +98,10 @@ class OverflowAnalysis(ValueBounds):
             return True
         match expr:
             # Modulo 2**bits is a ring homomorphism for these: wraps in between cancel.
-            case Binary() if expr.op in _RING:
+            case Binary() if expr.op in AFFINE_OPERATIONS:
                 return self.is_sound(expr.lhs) and self.is_sound(expr.rhs)
             # A wrapped dividend has another quotient, also modulo 2**bits.
-            case Binary() if expr.op in _KNOWN:
+            case Binary() if _relates_operands(expr.op):
                 return self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Compare() | Cast():
                 return all(map(self.is_exact, children(expr)))
@@ -117,3 +115,8 @@ class OverflowAnalysis(ValueBounds):
             case Load() if expr.buffer in self._facts.ordered:
                 return all(map(self.is_exact, expr.indices))
         return all(map(self.is_sound, children(expr)))
+
+
+def _relates_operands(op: BinaryOp) -> bool:
+    """Return whether the prover concludes something about the operands of an operation."""
+    return op in OPERATION_BOUNDS and OPERATION_BOUNDS[op].relates_operands

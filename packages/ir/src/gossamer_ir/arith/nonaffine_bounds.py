@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from gossamer_ir.arith.affine import Affine, affine_of, scale
 from gossamer_ir.core import build
@@ -11,7 +11,18 @@ from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.math_functions import FUNCTIONS
-from gossamer_ir.nodes import Binary, Call, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
+from gossamer_ir.nodes import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElse,
+    Search,
+    Select,
+    Unary,
+)
 
 ConditionalBound: TypeAlias = tuple[Expr, Expr]
 """A condition, and a bound of an atom where the condition holds."""
@@ -44,28 +55,20 @@ def _sides(atom: Binary) -> tuple[ConditionalBound, ...]:
     return (is_ordered[0], atom.lhs), (is_ordered[1], atom.rhs)
 
 
+class OperationBounds(NamedTuple):
+    """What the prover concludes from an operation: a function of an atom and of the operation that it is,
+    which yields forms that are not negative."""
+
+    forms: Callable[[Expr, Binary], Iterator[Affine]]
+    relates_operands: bool = True
+    """Whether the forms relate the result to the operands. `OverflowAnalysis` then requires that these do
+    not overflow."""
+
+
 def bounds_of_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    """Yield forms that are not negative, for a quotient, remainder, minimum, maximum or bit mask."""
-    match inner.op:
-        case "floordiv":
-            yield from _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
-        case "shr":
-            bits = build.integer_value(inner.rhs)
-            # A shift by 63 or more is defined (0 or -1), but 1 << 63 is not an int64.
-            divisor = 1 << bits if bits is not None and 0 <= bits < 63 else None
-            yield from _about_quotient(atom, inner.lhs, divisor)
-        case "floormod":
-            yield from _about_remainder(atom, inner)
-        case "bitand":
-            for mask in map(build.integer_value, (inner.lhs, inner.rhs)):
-                # A negative mask keeps the sign bit, so the result may be any negative number.
-                if mask is not None and mask >= 0:
-                    yield Affine({atom: 1}, 0)
-                    yield Affine({atom: -1}, mask)
-        case "min" | "max":
-            for side in (inner.lhs, inner.rhs):
-                difference = affine_of(Binary("sub", side, atom))
-                yield scale(difference, 1 if inner.op == "min" else -1)
+    """Yield forms that are not negative, for an operation of `OPERATION_BOUNDS`."""
+    known = OPERATION_BOUNDS.get(inner.op)
+    return iter(()) if known is None else known.forms(atom, inner)
 
 
 def bounds_of_call(atom: Expr, inner: Call) -> Iterator[Affine]:
@@ -73,6 +76,31 @@ def bounds_of_call(atom: Expr, inner: Call) -> Iterator[Affine]:
     if FUNCTIONS[inner.function].counts_bits:
         yield Affine({atom: 1}, 0)
         yield Affine({atom: -1}, DType.parse(inner.dtype).bits)
+
+
+def _about_division(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    return _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
+
+
+def _about_right_shift(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    bits = build.integer_value(inner.rhs)
+    # A shift by 63 or more is defined (0 or -1), but 1 << 63 is not an int64.
+    divisor = 1 << bits if bits is not None and 0 <= bits < 63 else None
+    return _about_quotient(atom, inner.lhs, divisor)
+
+
+def _about_mask(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    for mask in map(build.integer_value, (inner.lhs, inner.rhs)):
+        # A negative mask keeps the sign bit, so the result may be any negative number.
+        if mask is not None and mask >= 0:
+            yield Affine({atom: 1}, 0)
+            yield Affine({atom: -1}, mask)
+
+
+def _about_least_or_greatest(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    for side in (inner.lhs, inner.rhs):
+        difference = affine_of(Binary("sub", side, atom))
+        yield scale(difference, 1 if inner.op == "min" else -1)
 
 
 def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator[Affine]:
@@ -106,6 +134,17 @@ def remainder_equations(atom: Expr, inner: Binary) -> Iterator[Affine]:
     yield scale(left, -1)
 
 
+OPERATION_BOUNDS: dict[BinaryOp, OperationBounds] = {
+    "floordiv": OperationBounds(_about_division),
+    "floormod": OperationBounds(_about_remainder),
+    "shr": OperationBounds(_about_right_shift),
+    "bitand": OperationBounds(_about_mask, relates_operands=False),
+    "min": OperationBounds(_about_least_or_greatest),
+    "max": OperationBounds(_about_least_or_greatest),
+}
+"""The operations that the prover bounds. Any other result, except those of affine forms, may be anything."""
+
+
 def bounds_of_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
     """Yield the limits of a dtype that an atom is widened from."""
     kind = DType.parse(dtype)
@@ -133,7 +172,9 @@ def unwidened(atom: Expr) -> Expr:
 
 
 __all__ = [
+    "OPERATION_BOUNDS",
     "ConditionalBound",
+    "OperationBounds",
     "bounds_of_binary",
     "bounds_of_call",
     "bounds_of_storage",

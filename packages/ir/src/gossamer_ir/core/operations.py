@@ -22,6 +22,9 @@ class BinaryKind(msgspec.Struct, frozen=True):
     divides: bool = False
     """Whether it divides and rounds down: the analyses take it as not defined for an integer that is divided
     by 0, and floats are lowered by `lower_math`."""
+    is_affine: bool = False
+    """Whether `affine_of` combines the forms of its operands. Its results must then agree with those of
+    unbounded integers modulo 2**bits if its operands do."""
 
 
 class ReducerKind(msgspec.Struct, frozen=True):
@@ -40,9 +43,9 @@ UNARY_OPERANDS: dict[UnaryOp, OperandKind] = {
 """The operands of each operation of one operand."""
 
 BINARY_KINDS: dict[BinaryOp, BinaryKind] = {
-    "add": BinaryKind("numbers"),
-    "sub": BinaryKind("numbers"),
-    "mul": BinaryKind("numbers"),
+    "add": BinaryKind("numbers", is_affine=True),
+    "sub": BinaryKind("numbers", is_affine=True),
+    "mul": BinaryKind("numbers", is_affine=True),
     "div": BinaryKind("floats"),
     "floordiv": BinaryKind("numbers", divides=True),
     "floormod": BinaryKind("numbers", divides=True),
@@ -60,6 +63,9 @@ BINARY_KINDS: dict[BinaryOp, BinaryKind] = {
 
 DIVISIONS = frozenset(op for op, kind in BINARY_KINDS.items() if kind.divides)
 """The operations that divide and round down."""
+
+AFFINE_OPERATIONS = frozenset(op for op, kind in BINARY_KINDS.items() if kind.is_affine)
+"""The operations of affine forms."""
 
 
 def _least(dtype: DType) -> float:

@@ -268,8 +268,6 @@ def _cast_literal(number: int, source: DType, dtype: str) -> str:
 
 
 _BITS: dict[BinaryOp, EmitBinary] = {
-    "and": _instruction("and"),
-    "or": _instruction("or"),
     "bitand": _instruction("and"),
     "bitor": _instruction("or"),
     "bitxor": _instruction("xor"),
@@ -287,7 +285,13 @@ _INTEGERS: dict[BinaryOp, EmitBinary] = {
 
 BINARY_EMITTERS: dict[DTypeKind, dict[BinaryOp, EmitBinary]] = {
     # Not as integers: the signed i1 of true would be -1.
-    "bool": {**_BITS, "min": _instruction("and"), "max": _instruction("or")},
+    "bool": {
+        **_BITS,
+        "and": _instruction("and"),
+        "or": _instruction("or"),
+        "min": _instruction("and"),
+        "max": _instruction("or"),
+    },
     "int": {
         **_INTEGERS,
         "min": _intrinsic("smin"),
