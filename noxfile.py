@@ -26,10 +26,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nox
 from packaging.requirements import Requirement
@@ -49,8 +48,7 @@ COVERED = 90
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
-@dataclass(frozen=True)
-class Distribution:
+class Distribution(NamedTuple):
     """A folder with a pyproject.toml: the name of the folder, the name of the project, its requirements,
     and the supported Pythons."""
 

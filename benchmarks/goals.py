@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from benchmarks.contenders import CHOSEN, OURS
 from benchmarks.matrices import GENERATED, KINDS
@@ -25,8 +27,7 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(msgspec.Struct, frozen=True):
     """A goal for the ratios over the cells of an operator: their geometric mean, and the least of them. Of
     the `contenders` that took part in a cell, the fastest counts. `expected` are those without which the
     result is incomplete.
@@ -69,8 +70,7 @@ class Goal:
         return Outcome(self, tuple(quiet or measured), ours, disturbed=len(measured) - len(quiet))
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """The cells that count for a goal, and how many were disturbed."""
 
     goal: Goal

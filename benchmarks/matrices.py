@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import msgspec
 import numpy as np
 from scipy import sparse
 
@@ -77,8 +77,7 @@ class MissingMatrixError(Exception):
     """A matrix is not available on this machine; the message says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class BenchmarkMatrix:
+class BenchmarkMatrix(msgspec.Struct, frozen=True, eq=False):
     """A named matrix, sorted and without duplicates, with int32 indices; also in blocks if it was
     generated from blocks."""
 

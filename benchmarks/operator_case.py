@@ -5,7 +5,8 @@ Contenders in environments of their own import this module, so it needs NumPy an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+# Interpreters of other contenders have no msgspec, and a NamedTuple has no cached properties.
+from dataclasses import dataclass  # noqa: TID251
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
 from rich.table import Table
 
 TableRow: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(msgspec.Struct, frozen=True):
     """A title, the heads of the columns and the rows; an empty row is a separator. The first `words`
     columns hold words, the others numbers."""
 
     title: str
     columns: TableRow
     words: int = 1
-    rows: list[TableRow] = field(default_factory=list)
+    rows: list[TableRow] = msgspec.field(default_factory=list)
     note: str | None = None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 from gossamer_ir.support.arrays import Array
@@ -18,8 +18,7 @@ class UnavailableError(Exception):
     """A data set or a library is missing on this machine; the message says which."""
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(msgspec.Struct, frozen=True):
     """A program with everything that tests and benchmarks need.
 
     `cases` make small inputs by name, and `datasets` real ones; these raise `UnavailableError` if a file is

@@ -7,8 +7,8 @@ their library, NumPy, SciPy and `benchmarks.operator_case`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from benchmarks.operator_case import OperatorCase
 
@@ -25,8 +25,7 @@ class UnavailableError(Exception):
     """A contender cannot take part; the message says why."""
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """The call to time. `activate` prepares it before samples (its number of threads). `result` makes a call
     and returns its result, for a contender that does not write to `OperatorCase.out`. `conversion` is the
     time in seconds in which the contender has converted the matrix from CSR."""
@@ -41,8 +40,7 @@ Prepare: TypeAlias = Callable[[OperatorCase, int], Prepared]
 """Prepares a case for a number of threads, or raises `UnavailableError` or ImportError."""
 
 
-@dataclass(frozen=True)
-class Contender:
+class Contender(NamedTuple):
     """A contender: a function of a module of this folder that prepares cases.
 
     `ops` are the operators that it has. It takes part in those of `usual` (by default all of them) unless
@@ -55,7 +53,7 @@ class Contender:
     function: str = "prepare"
     usual: tuple[str, ...] | None = None
     packages: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = MappingProxyType({})
     threaded: bool = True
 
     def takes_part(self, op: str) -> bool:

@@ -39,7 +39,7 @@ def prepare_fast(case: OperatorCase, threads: int) -> Prepared:
     return prepare(case, threads, FAST)
 
 
-SizesAndArrays: TypeAlias = tuple[tuple[int, ...], tuple[Array, ...]]
+SizesAndArrays: TypeAlias = "tuple[tuple[int, ...], tuple[Array, ...]]"
 """The sizes that a kernel takes, and the arrays of the matrix that it reads."""
 
 

@@ -6,9 +6,9 @@ import statistics
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from benchmarks.contenders.contender import UnavailableError
@@ -34,8 +34,7 @@ class WrongResultError(Exception):
     """A contender's result differs from the oracle's."""
 
 
-@dataclass(frozen=True)
-class MachineBounds:
+class MachineBounds(msgspec.Struct, frozen=True):
     """Bounds of the machine for a problem: bytes per second, operations per second."""
 
     bandwidth: float
@@ -46,8 +45,7 @@ class MachineBounds:
         return max(work.bytes / self.bandwidth, work.operations / self.peak)
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """A cell before its figures: its description, errors of correct results with the seconds of conversions,
     messages about wrong ones, and why contenders do not take part."""
 
@@ -55,10 +53,10 @@ class Draft:
     work: Work
     working_bytes: int
     threads: int
-    errors: dict[str, float] = field(default_factory=dict)
-    conversions: dict[str, float | None] = field(default_factory=dict)
-    wrong: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, float] = msgspec.field(default_factory=dict)
+    conversions: dict[str, float | None] = msgspec.field(default_factory=dict)
+    wrong: dict[str, str] = msgspec.field(default_factory=dict)
+    skipped: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def measure_batch(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from benchmarks.harness.process import Remote
 from benchmarks.harness.rounds import SamplingPlan
@@ -13,8 +14,7 @@ from benchmarks.harness.tasks import Batch
 from benchmarks.records import Results
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """Everything that parts need. `results` grows while they run: cells know the share of the rooflines that
     they reach."""
 

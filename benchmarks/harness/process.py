@@ -10,10 +10,10 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 from benchmarks.contenders import CONTENDERS
@@ -38,8 +38,7 @@ def memory_folder() -> str | None:
     return shared if os.path.isdir(shared) else None
 
 
-@dataclass(frozen=True)
-class ContenderStart:
+class ContenderStart(msgspec.Struct, frozen=True):
     """The command that starts the process of a contender: its interpreter, and the file of a variant."""
 
     name: str

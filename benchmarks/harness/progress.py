@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+import msgspec
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,8 +22,7 @@ SPEED_PERIOD = 180.0
 """Seconds of measured progress from which the remaining time is estimated."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """The current measurement, and the part of the estimate that has passed."""
 
     progress: Progress

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from benchmarks.contenders.contender import UnavailableError
 from benchmarks.machine.meter import FOREIGN_LIMIT, foreign_share, read_meter
@@ -45,8 +46,7 @@ class Contestant(Protocol):
         """Return the CPU time that it has used."""
 
 
-@dataclass(frozen=True)
-class SamplingPlan:
+class SamplingPlan(msgspec.Struct, frozen=True):
     """Durations and numbers of measurements. While samples were disturbed, a batch of cases has further
     rounds, at most `FURTHER`; after `budget_seconds` it has no more than `MIN_QUIET_SAMPLES`."""
 
@@ -57,8 +57,7 @@ class SamplingPlan:
     most_calls: int = 5000
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """Seconds per call, and the processors that others used during the turn."""
 
     seconds: float
@@ -69,14 +68,13 @@ class Sample:
         return self.foreign > FOREIGN_LIMIT
 
 
-@dataclass
-class Samples:
+class Samples(msgspec.Struct):
     """The samples of each contender and entry, in the order of rounds, the calls of a sample, and why
     contenders were given up."""
 
     by_name: dict[str, dict[CaseAndThreads, list[Sample]]]
-    calls: dict[str, dict[CaseAndThreads, int]] = field(default_factory=dict)
-    ended: dict[str, str] = field(default_factory=dict)
+    calls: dict[str, dict[CaseAndThreads, int]] = msgspec.field(default_factory=dict)
+    ended: dict[str, str] = msgspec.field(default_factory=dict)
 
     def chosen(self, name: str, entry: CaseAndThreads) -> tuple[list[float], bool]:
         """Return the seconds of samples that count, and whether disturbed ones had to be used."""

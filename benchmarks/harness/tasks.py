@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from benchmarks.contenders import CONTENDERS, OURS
 from benchmarks.harness.rounds import WARM_SHARE, SamplingPlan
@@ -26,8 +27,7 @@ MAX_ENTRIES = 48
 """Cases of a batch, times numbers of threads: the turns of a batch take a second or two."""
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """The cells to measure; None stands for the defaults of each operator."""
 
     ops: tuple[str, ...]
@@ -81,8 +81,7 @@ class Selection:
         return (*known, *(self.variants if op in CONTENDERS[OURS].ops else ()))
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(msgspec.Struct, frozen=True, dict=True):
     """A problem, created once and measured with each number of threads by each contender."""
 
     op: str
@@ -118,8 +117,7 @@ class Task:
         return entries * plan.rounds * sample + ready
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """Tasks that are measured together."""
 
     tasks: tuple[Task, ...]

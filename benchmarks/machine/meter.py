@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 CpuClock: TypeAlias = Callable[[], float]
 """Returns the CPU seconds of one of our processes, like `time.process_time` for this one."""
@@ -22,8 +23,7 @@ RESOLUTION_SECONDS = 0.03
 """Ticks are coarse: less foreign time than this may be rounding."""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """Counters in seconds: elapsed, busy time of all processors, stolen time, our CPU time."""
 
     wall: float

@@ -6,10 +6,10 @@ Each operator is a subclass in its own file.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 from scipy import sparse
 
@@ -22,8 +22,7 @@ ELEMENTS_AT_ONCE = 1 << 18
 """Elements of a result that are compared at a time, so that temporary arrays stay in the cache."""
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """The least work of a kernel: bytes to and from memory, floating-point operations."""
 
     bytes: int

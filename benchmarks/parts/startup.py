@@ -7,7 +7,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -33,8 +32,7 @@ print(json.dumps([seconds, "llvmlite" in sys.modules]))
 """
 
 
-@dataclass(frozen=True)
-class StartupProbe:
+class StartupProbe(msgspec.Struct, frozen=True):
     """Something to start, its limit (None: none), and a function that measures it once and returns
     seconds and whether LLVM was loaded (None: unknown)."""
 

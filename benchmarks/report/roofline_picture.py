@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
+
+import msgspec
 
 from benchmarks.contenders import OURS
 from benchmarks.machine.roofline import Roofline
@@ -39,8 +40,7 @@ text { font-family: sans-serif; font-size: 12px; fill: #222 }
 }"""
 
 
-@dataclass(frozen=True)
-class LogScale:
+class LogScale(msgspec.Struct, frozen=True):
     """A logarithmic scale from `low` to `high`, drawn from `start` to `end`."""
 
     low: float
@@ -67,8 +67,7 @@ class LogScale:
         return [10.0**power for power in range(first, last + 1)]
 
 
-@dataclass(frozen=True)
-class PanelScales:
+class PanelScales(msgspec.Struct, frozen=True):
     """The scales of a panel."""
 
     x: LogScale

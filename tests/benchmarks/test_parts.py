@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from types import SimpleNamespace
 from typing import get_args
@@ -231,7 +230,7 @@ def test_a_program_of_a_paper_is_compared_with_baselines():
 
 def test_a_wrong_program_is_refused():
     example = EXAMPLES["block_sparse_attention"]
-    wrong = dataclasses.replace(
+    wrong = msgspec.structs.replace(
         example,
         datasets=example.cases,
         programs={"fused": lambda inputs: lambda: np.ones(inputs.q.shape, np.float32)},

@@ -101,3 +101,16 @@ def test_what_a_library_prints_is_not_an_answer(tmp_path):
     description = operator_case.write_case(problem("spmm").case(), tmp_path)
     with closing(Remote(ContenderStart("mine", variants=variants))) as remote:
         assert remote.prepare("0", tmp_path, description, [1]) == {}
+
+
+IMPORTS_OF_OTHERS = """
+import sys
+for name in ("msgspec", "gossamer", "gossamer_ir", "gossamer_formats"):
+    sys.modules[name] = None
+import benchmarks.contenders.scipy
+import benchmarks.harness.worker
+"""
+
+
+def test_interpreters_of_contenders_need_numpy_and_scipy_only(root):
+    subprocess.run([sys.executable, "-c", IMPORTS_OF_OTHERS], check=True, cwd=root)

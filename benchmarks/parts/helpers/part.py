@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -19,8 +18,7 @@ class PartError(Exception):
     """A part failed: the other parts follow, and the run keeps their results."""
 
 
-@dataclass(frozen=True)
-class Series(Generic[R]):
+class Series(msgspec.Struct, Generic[R], frozen=True):
     """Results of one type, which the file of a run stores under a name. The report begins with their
     `summary` and ends with the `details` (None: it has none)."""
 
@@ -30,8 +28,7 @@ class Series(Generic[R]):
     details: Callable[[Sequence[R]], Sheet] | None = None
 
 
-@dataclass(frozen=True)
-class RunPart:
+class RunPart(msgspec.Struct, frozen=True):
     """A part of a run. `options` are those of the command that select what it measures. `--quick` includes
     it if it `is_quick`; it needs the processes of contenders if it `runs_contenders`."""
 
