@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_backend import Kernel
-from gossamer_ir.analysis.scalable_vectors import has_scalable_vectors
+from gossamer_ir.analysis.vectors.scalable_vectors import has_scalable_vectors
 from gossamer_ir.verify import diagnostics
 from gossamer_testkit.conformance.results import mismatch
 from gossamer_testkit.corpus.case import Case, stored_dtype

@@ -105,13 +105,13 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
 
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from an expression in any other form: it is an atom with a dtype": (
-        "gossamer_ir.analysis.array_extents:_part_of_size",
-        "gossamer_ir.analysis.nondecreasing:_operands_rise",
-        "gossamer_ir.analysis.overflow:OverflowAnalysis._is_exact",
-        "gossamer_ir.analysis.overflow:OverflowAnalysis.is_sound",
-        "gossamer_ir.analysis.reductions:match_reduction",
-        "gossamer_ir.analysis.symbolic_bounds:Bounds._end_of_atom",
-        "gossamer_ir.analysis.value_bounds:ValueBounds.of_unwrapped",
+        "gossamer_ir.analysis.bounds.array_extents:_part_of_size",
+        "gossamer_ir.analysis.proofs.nondecreasing:_operands_rise",
+        "gossamer_ir.analysis.bounds.overflow:OverflowAnalysis._is_exact",
+        "gossamer_ir.analysis.bounds.overflow:OverflowAnalysis.is_sound",
+        "gossamer_ir.analysis.statements.reductions:match_reduction",
+        "gossamer_ir.analysis.proofs.symbolic_bounds:Bounds._end_of_atom",
+        "gossamer_ir.analysis.bounds.value_bounds:ValueBounds.of_unwrapped",
         "gossamer_ir.arith.affine:affine_of",
         "gossamer_ir.arith.atom_inequalities:AtomInequalities.about",
         "gossamer_ir.arith.elimination:Elimination._eliminates",
@@ -201,8 +201,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.tensorization.unify:_unified_nodes",
     ),
     "Only these read memory, or read it under a condition; a new type fails the test of `READS`": (
-        "gossamer_ir.analysis.bounded_reads:BoundedReads._is_proved",
-        "gossamer_ir.analysis.conditional_bodies:split_condition",
+        "gossamer_ir.analysis.proofs.bounded_reads:BoundedReads._is_proved",
+        "gossamer_ir.analysis.statements.conditional_bodies:split_condition",
         "gossamer_ir.traversal.access_types:READS",
         "gossamer_lower.axes.element_location:_parts_with_loads",
     ),
@@ -232,11 +232,11 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "Nothing is concluded from the result of any other operation: it is an atom that may be anything": (
-        "gossamer_ir.analysis.array_extents:_part_of_size",
-        "gossamer_ir.analysis.array_extents:_rounded_quotient",
-        "gossamer_ir.analysis.nondecreasing:_operands_rise",
-        "gossamer_ir.analysis.overflow:OverflowAnalysis._is_exact",
-        "gossamer_ir.analysis.symbolic_bounds:Bounds._end_of_atom",
+        "gossamer_ir.analysis.bounds.array_extents:_part_of_size",
+        "gossamer_ir.analysis.bounds.array_extents:_rounded_quotient",
+        "gossamer_ir.analysis.proofs.nondecreasing:_operands_rise",
+        "gossamer_ir.analysis.bounds.overflow:OverflowAnalysis._is_exact",
+        "gossamer_ir.analysis.proofs.symbolic_bounds:Bounds._end_of_atom",
         "gossamer_ir.arith.atom_inequalities:AtomInequalities.about",
         "gossamer_ir.arith.inequalities:implied_by",
         "gossamer_ir.arith.inequalities:negated",
@@ -265,7 +265,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "gossamer_schedule.motion.epilogue:_required_operation",
     ),
     "Makes these operations, or conditions of these two, and never meets another": (
-        "gossamer_ir.analysis.symbolic_bounds:Bounds.chosen",
+        "gossamer_ir.analysis.proofs.symbolic_bounds:Bounds.chosen",
         "gossamer_ir.core.build:_CONSTRUCTORS",
         "gossamer_ir.core.conditions:ShortCircuit.op",
         "gossamer_ir.transform.retype:_LIMITS",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
+from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions.expression_translators import EXPRESSION_TRANSLATIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic
+from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Reducer, Select, Var
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Binary,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from gossamer_ir.analysis.logical_elements import logical_shape
+from gossamer_ir.analysis.axes.logical_elements import logical_shape
 from gossamer_ir.arith.evaluate_integer import NotArithmeticError, evaluate_integer
 from gossamer_ir.core.axis_kinds import indptr_of, is_varied, width_of, with_declared_order
 from gossamer_ir.errors import FormatError, UnsupportedError

@@ -27,7 +27,7 @@ from gossamer_formats.conversion.target.conversion_target import (
     ConversionTarget,
     conversion_target,
 )
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.script import parse_format
 

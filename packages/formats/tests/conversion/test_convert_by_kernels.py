@@ -25,7 +25,7 @@ from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.descriptions.bsr import bsr
 from gossamer_formats.descriptions.coo import coo
 from gossamer_formats.storage import with_order
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.script import parse_format
 

@@ -10,7 +10,7 @@ from script_runs import assert_everywhere, call, program, results
 
 from gossamer.build_kernels import build_kernel
 from gossamer.pipeline import lower_by_stage
-from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import GuardFailed, InterpreterError, run

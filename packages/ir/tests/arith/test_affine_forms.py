@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from gossamer_ir.analysis.linear_form import by_variables, form_of
-from gossamer_ir.analysis.loops_by_name import LoopsByName
+from gossamer_ir.analysis.accesses.linear_form import by_variables, form_of
+from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from gossamer_ir.analysis.overflow import OverflowAnalysis
-from gossamer_ir.analysis.value_bounds import limit_of
+from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
+from gossamer_ir.analysis.bounds.value_bounds import limit_of
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.evaluate_integer import evaluate_integer
 from gossamer_ir.arith.nonaffine_bounds import OPERATION_BOUNDS, bounds_of_binary

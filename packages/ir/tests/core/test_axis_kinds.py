@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gossamer_ir.analysis.axis_facts import known_facts
+from gossamer_ir.analysis.axes.axis_facts import known_facts
 from gossamer_ir.core.axis_kinds import (
     AXIS_KINDS,
     AxisKind,

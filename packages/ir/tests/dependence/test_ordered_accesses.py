@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.arith.elimination import Elimination
 from gossamer_ir.dependence.ordered_accesses import are_ordered
 from gossamer_ir.nodes import For

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
+from gossamer_ir.analysis.statements.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.core.build import handle, index, index_var
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes

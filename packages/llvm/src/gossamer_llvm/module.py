@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gossamer_ir.analysis.overflow import overflow_of
+from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import KERNEL_SYMBOL

@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.software_pipelining import without_stale_pipelines
+from gossamer_ir.analysis.statements.software_pipelining import without_stale_pipelines
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.nodes import (
     Block,

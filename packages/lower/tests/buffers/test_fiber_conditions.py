@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.interpreter_errors import InterpreterError
 from gossamer_ir.nodes import Guard, IfThenElse, Load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For
 from gossamer_ir.verify import verify

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic
+from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     Atomic,

@@ -27,7 +27,7 @@ from gossamer_formats.storage import (
     value_count,
     values_handle,
 )
-from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.analysis.axes.axis_facts import facts_of_axis
 from gossamer_ir.core.axis_kinds import Indices, indices_of, indptr_of, is_varied
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.array_violations import Violation, order_violation

@@ -12,7 +12,7 @@ from gossamer_formats.conversion.numpy.elements.visited_coordinates import (
     visited_coordinates,
 )
 from gossamer_formats.storage import Storage
-from gossamer_ir.analysis.logical_elements import map_results
+from gossamer_ir.analysis.axes.logical_elements import map_results
 from gossamer_ir.nodes import Var
 from gossamer_ir.support.arrays import Array
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer_formats import Decomposition, SparseTensor
 from gossamer_formats.internal_api import MemoKey
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 
 if TYPE_CHECKING:
     from gossamer_tune import Estimate, FormatChoice

@@ -24,7 +24,7 @@ from gossamer.operator_calls.program import OperatorProgram
 from gossamer_backend import BoundCall
 from gossamer_backend.internal_api import new_array
 from gossamer_formats import Array, Part
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.interchange.records import Target
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gossamer_formats import Array, Decomposition, Part, SparseTensor
 from gossamer_formats.internal_api import UNSTORED, stored_elements
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.support.counted import counted
 from gossamer_ir.support.parameter_texts import with_parameters

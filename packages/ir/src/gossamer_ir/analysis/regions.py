@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import Access, accesses, accesses_of_block
-from gossamer_ir.analysis.lane_projection import lanes_of
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
-from gossamer_ir.analysis.symbolic_bounds import Bounds
+from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses, accesses_of_block
+from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.proofs.symbolic_bounds import Bounds
+from gossamer_ir.analysis.vectors.lane_projection import lanes_of
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of

@@ -3,7 +3,7 @@
 An atom is any expression that is not itself a sum or a multiple: a variable, a load, a quotient, or
 a product of these. A form denotes a value in unbounded integers; machine integers wrap, and so agree with
 it modulo 2**bits. Differences (`distance`) are therefore valid for machine integers too. Comparisons are
-valid only if the caller makes sure that nothing wraps (`analysis.overflow`).
+valid only if the caller makes sure that nothing wraps (`analysis.bounds.overflow`).
 """
 
 from __future__ import annotations

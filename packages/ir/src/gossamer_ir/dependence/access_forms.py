@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import Access, accesses
-from gossamer_ir.analysis.element_numbers import numbers_of
-from gossamer_ir.analysis.init_nests import ValuesOfVariables
-from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
+from gossamer_ir.analysis.axes.element_numbers import numbers_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.axis_facts import known_facts
-from gossamer_ir.analysis.init_nests import ValuesOfVariables
-from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops_by_name import LoopsByName, loops_of
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
+from gossamer_ir.analysis.axes.axis_facts import known_facts
+from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.affine import Affine
 from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import ZERO, integer_value

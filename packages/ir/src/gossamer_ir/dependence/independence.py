@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gossamer_ir.analysis.accesses import Access
-from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.analysis.accesses.buffer_accesses import Access
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import forms_of_accesses
 from gossamer_ir.dependence.disjointness import disjointness, without_changing
 from gossamer_ir.dependence.ordered_accesses import are_ordered
@@ -22,7 +22,7 @@ def are_unshared(
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index, index_var, mul
     >>> from gossamer_ir.nodes import Store
-    >>> from gossamer_ir.analysis.accesses import accesses
+    >>> from gossamer_ir.analysis.accesses.buffer_accesses import accesses
     >>> body = (Store("X", (mul(index_var("i"), index(2**62)),), ONE),)
     >>> for extent in (3, 5):  # the fifth index is 2**64, which wraps to 0
     ...     loop = For("i", ZERO, index(extent), body)

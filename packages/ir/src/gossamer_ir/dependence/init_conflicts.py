@@ -10,14 +10,19 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import Access, EnclosingContext, accesses, context_at_init
-from gossamer_ir.analysis.determined_variables import DeterminedVariables
-from gossamer_ir.analysis.init_nests import (
+from gossamer_ir.analysis.accesses.buffer_accesses import (
+    Access,
+    EnclosingContext,
+    accesses,
+    context_at_init,
+)
+from gossamer_ir.analysis.accesses.init_nests import (
     LoopOrCondition,
     ValuesOfVariables,
     reduction_loops,
     spatial_loops,
 )
+from gossamer_ir.analysis.axes.determined_variables import DeterminedVariables
 from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import Block, Expr, For, Function, Stmt, Store

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, combine, expr_of
 from gossamer_ir.arith.offsets import load_of_index, offset_of, offset_of_length
 from gossamer_ir.core import build

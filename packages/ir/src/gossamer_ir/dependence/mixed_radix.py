@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import reduce
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from gossamer_ir.analysis.linear_form import LinearForm
-from gossamer_ir.analysis.loops_by_name import LoopsByName
+from gossamer_ir.analysis.accesses.linear_form import LinearForm
+from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName
 from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,

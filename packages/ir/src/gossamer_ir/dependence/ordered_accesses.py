@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import Access, EnclosingContext
-from gossamer_ir.analysis.axis_facts import known_facts
-from gossamer_ir.analysis.element_numbers import numbers_of
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.accesses.buffer_accesses import Access, EnclosingContext
+from gossamer_ir.analysis.axes.axis_facts import known_facts
+from gossamer_ir.analysis.axes.element_numbers import numbers_of
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core.build import ONE, add, index_var
@@ -41,7 +41,7 @@ def are_ordered(
 
     `outer` are the enclosing loops, `changing` the buffers that the loop writes.
 
-    >>> from gossamer_ir.analysis.accesses import accesses
+    >>> from gossamer_ir.analysis.accesses.buffer_accesses import accesses
     >>> from gossamer_ir.core.build import ONE, ZERO, index, mul, sub
     >>> from gossamer_ir.nodes import Store
     >>> i = index_var("i")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import EXPRESSION_KINDS, dtype_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic
+from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic
 from gossamer_ir.core.statement_kinds import CALLING_STATEMENTS, LOOPS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.kernel_abi import INTERRUPTED, OUT_OF_BOUNDS

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.overflow import OverflowAnalysis
+from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Expr, Load, Stmt

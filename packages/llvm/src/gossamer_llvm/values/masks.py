@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.value_bounds import MAX_VSCALE
+from gossamer_ir.analysis.bounds.value_bounds import MAX_VSCALE
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Ramp

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import is_evaluated
-from gossamer_ir.analysis.init_nests import (
+from gossamer_ir.analysis.accesses.buffer_accesses import is_evaluated
+from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,
@@ -22,7 +22,7 @@ from gossamer_ir.analysis.init_nests import (
     loops_outside_init,
     without_loops,
 )
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import PIPELINE

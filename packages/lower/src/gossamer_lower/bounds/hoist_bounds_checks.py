@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_implication

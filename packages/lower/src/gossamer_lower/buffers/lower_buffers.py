@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic, mark_of, shared_names
+from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, mark_of, shared_names
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.axis_kinds import is_varied

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.atomic_accumulation import (
+from gossamer_ir.analysis.statements.atomic_accumulation import (
     ATOMIC_OPS,
     atomic_of,
     is_atomic,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant

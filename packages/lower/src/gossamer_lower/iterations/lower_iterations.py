@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.conditional_bodies import split_condition
+from gossamer_ir.analysis.statements.conditional_bodies import split_condition
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import COMPOSABLE, is_composable, without_annotation
 from gossamer_ir.core.conditions import conjunction

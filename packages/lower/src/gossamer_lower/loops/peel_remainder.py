@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import slack_along
-from gossamer_ir.analysis.overflow import overflow_of
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.accesses.linear_form import slack_along
+from gossamer_ir.analysis.bounds.overflow import overflow_of
+from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import slack_along
-from gossamer_ir.analysis.program_point import is_invariant, is_speculatable_before
+from gossamer_ir.analysis.accesses.linear_form import slack_along
+from gossamer_ir.analysis.proofs.program_point import is_invariant, is_speculatable_before
 from gossamer_ir.arith.affine import Affine, combine, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (

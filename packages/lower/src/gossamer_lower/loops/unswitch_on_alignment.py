@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.program_point import is_speculatable_before
+from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.nodes import (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gossamer_ir.analysis.program_point import is_speculatable_before
+from gossamer_ir.analysis.proofs.program_point import is_speculatable_before
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import (

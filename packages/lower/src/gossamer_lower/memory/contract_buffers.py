@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.invariants import invariant_facts, written_in
-from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
+from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened
 from gossamer_ir.core import build

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.analysis.software_pipelining import is_pipelined
+from gossamer_ir.analysis.statements.software_pipelining import is_pipelined
 from gossamer_ir.core import build
 from gossamer_ir.core.statement_kinds import (
     CALLING_STATEMENTS,

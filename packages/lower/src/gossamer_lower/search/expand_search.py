@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.overflow import overflow_of
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.bounds.overflow import overflow_of
+from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Expr,

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.nondecreasing import never_decreases
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.nondecreasing import never_decreases
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of
 from gossamer_ir.core import build
 from gossamer_ir.facts.fact_index import fact_index

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import Function, Stmt
 from gossamer_ir.traversal.names import namer_of

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import For, Function, If, Let, Stmt, While
 from gossamer_ir.traversal.fields import body_fields

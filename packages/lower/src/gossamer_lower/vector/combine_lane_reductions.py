@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.analysis.reductions import identity, match_reduction
+from gossamer_ir.analysis.statements.reductions import identity, match_reduction
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.lane_projection import in_lane
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
+from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import TRUE

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.analysis.lane_projection import in_lane
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.proofs.program_point import is_invariant
+from gossamer_ir.analysis.vectors.lane_projection import in_lane
 from gossamer_ir.core import build
 from gossamer_ir.nodes import For, Function, Let, Load, Module, Ramp, Var
 from gossamer_ir.traversal.node_index import kinds_in

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.proofs.program_point import is_invariant
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.annotations import WINDOW

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.analysis.lane_projection import LANE
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
+from gossamer_ir.analysis.vectors.lane_projection import LANE
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.axis_facts import known_facts
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.axes.axis_facts import known_facts
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.nodes import Block, Function
 from gossamer_schedule.cursor.cursor_at import CursorAt
 

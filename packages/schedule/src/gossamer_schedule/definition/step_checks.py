@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.atomic_accumulation import buffer_shared_otherwise, is_atomic
-from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
+from gossamer_ir.analysis.statements.atomic_accumulation import buffer_shared_otherwise, is_atomic
+from gossamer_ir.analysis.statements.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.cursor.cursor_at import addressable_statements_of
 from gossamer_schedule.definition.thread_scopes import escaping_private_buffers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from gossamer_ir.analysis.linear_form import LinearForm
+from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.arith.affine import NOTHING, Affine, combine
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
@@ -23,7 +23,7 @@ def dependence_distance(
     It is 0 if that never happens, and None if it is unknown. `varying` are the loop and those inside it.
 
     >>> from gossamer_ir.core.build import add, index, index_var, ZERO
-    >>> from gossamer_ir.analysis.linear_form import form_of
+    >>> from gossamer_ir.analysis.accesses.linear_form import form_of
     >>> i = For("i", ZERO, index(8), ())
     >>> at = {"X[i]": index_var("i"), "X[i + 2]": add(index_var("i"), index(2))}
     >>> found = {

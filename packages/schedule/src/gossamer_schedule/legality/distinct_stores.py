@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.nodes import For
 from gossamer_schedule.cursor.cursor_at import Cursor
 from gossamer_schedule.cursor.resolve import find_loop

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gossamer_ir.analysis.atomic_accumulation import is_atomic, shared_names
-from gossamer_ir.analysis.linear_form import LinearForm
+from gossamer_ir.analysis.accesses.linear_form import LinearForm
+from gossamer_ir.analysis.statements.atomic_accumulation import is_atomic, shared_names
 from gossamer_ir.arith.offsets import load_of_index
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import product
 
-from gossamer_ir.analysis.accesses import accesses
-from gossamer_ir.analysis.linear_form import LinearForm
-from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
-from gossamer_ir.analysis.symbolic_bounds import constants_of
+from gossamer_ir.analysis.accesses.buffer_accesses import accesses
+from gossamer_ir.analysis.accesses.linear_form import LinearForm
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of, loops_within
+from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of
 from gossamer_ir.arith.affine import expr_of, product_of
 from gossamer_ir.core.build import add, index_var, mul
 from gossamer_ir.core.statement_kinds import effects_of

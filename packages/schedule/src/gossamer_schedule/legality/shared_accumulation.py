@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS, is_accumulated, is_combined
-from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.analysis.statements.atomic_accumulation import (
+    ATOMIC_OPS,
+    is_accumulated,
+    is_combined,
+)
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers

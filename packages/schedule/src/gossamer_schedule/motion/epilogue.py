@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from gossamer_ir.analysis.init_nests import conditions_of_init
-from gossamer_ir.analysis.reductions import Reduction
+from gossamer_ir.analysis.accesses.init_nests import conditions_of_init
+from gossamer_ir.analysis.statements.reductions import Reduction
 from gossamer_ir.core.build import index_var, variable_name
 from gossamer_ir.nodes import Binary, BinaryOp, BlockIter, Expr, Load, Store
 from gossamer_ir.traversal.buffer_uses import buffers_accessed

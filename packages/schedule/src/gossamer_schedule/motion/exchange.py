@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from itertools import combinations
 
-from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.nodes import For
 from gossamer_ir.traversal.buffer_uses import buffers_accessed

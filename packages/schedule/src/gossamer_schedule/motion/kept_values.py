@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import Access, accesses
-from gossamer_ir.analysis.init_nests import conditions_of_init
+from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses
+from gossamer_ir.analysis.accesses.init_nests import conditions_of_init
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.core.conditions import conjunction
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices

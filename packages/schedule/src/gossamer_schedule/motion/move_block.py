@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import ValuesOfVariables
-from gossamer_ir.analysis.loops_by_name import loops_of, loops_within
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of, loops_within
 from gossamer_ir.arith.affine import UNIT, affine_of, product_of
 from gossamer_ir.core.build import (
     add,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition, reduction_loops
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
 from gossamer_ir.traversal.statement_queries import body_in

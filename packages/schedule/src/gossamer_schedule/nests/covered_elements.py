@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import loops_outside_init
-from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.analysis.accesses.init_nests import loops_outside_init
+from gossamer_ir.analysis.accesses.linear_form import form_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.arith.affine import affine_of, expr_of, product_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.dependence.mixed_radix import (

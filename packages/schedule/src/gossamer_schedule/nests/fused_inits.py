@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gossamer_ir.analysis.init_nests import (
+from gossamer_ir.analysis.accesses.init_nests import (
     init_dependences,
     loops_outside_init,
     reduction_loops,

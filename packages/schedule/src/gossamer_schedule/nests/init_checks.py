@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain, permutations, takewhile
 
-from gossamer_ir.analysis.init_nests import init_dependences, reduction_loops, spatial_loops
+from gossamer_ir.analysis.accesses.init_nests import (
+    init_dependences,
+    reduction_loops,
+    spatial_loops,
+)
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.analysis.invariants import written_in
-from gossamer_ir.analysis.loops_by_name import loops_within
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses
 from gossamer_ir.dependence.init_conflicts import inits_may_conflict

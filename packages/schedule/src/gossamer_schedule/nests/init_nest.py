@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import (
+from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,

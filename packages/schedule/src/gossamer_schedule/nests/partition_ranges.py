@@ -8,8 +8,8 @@ from itertools import pairwise, takewhile
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, add, integer_value, sub
 from gossamer_ir.nodes import Binary, Expr, For

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
 from gossamer_ir.core.build import ZERO, integer_value, unconditional_extent
 from gossamer_ir.core.conditions import conjunction, conjuncts, in_range, short_circuit_and
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import iterators_of_init, reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import iterators_of_init, reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Block, Expr, For, If, IfThenElse, Stmt

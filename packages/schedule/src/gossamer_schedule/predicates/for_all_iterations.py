@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ONE, ZERO, index_var, integer_value, sub
 from gossamer_ir.core.conditions import (

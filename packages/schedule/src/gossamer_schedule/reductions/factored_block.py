@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import (

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import msgspec
 
-from gossamer_ir.analysis.reductions import Reduction
+from gossamer_ir.analysis.statements.reductions import Reduction
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.nodes import Block, Buffer, Expr, For

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.analysis.statements.reductions import Reduction, identity
 from gossamer_ir.core.build import ZERO, index, index_var, mul
 from gossamer_ir.core.conditions import conjunction, conjuncts, short_circuit_and
 from gossamer_ir.nodes import (

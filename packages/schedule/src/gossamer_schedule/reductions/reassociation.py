@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads_buffer
+from gossamer_ir.analysis.statements.reductions import Reduction, match_reduction, reads_buffer
 from gossamer_ir.core.annotations import REASSOCIATES
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import Binary, Block, Combine, Expr, For, Stmt, Store

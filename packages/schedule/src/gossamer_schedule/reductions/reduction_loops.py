@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.nodes import Block, Expr, Stmt
 from gossamer_ir.traversal.buffer_uses import outer_writes
 from gossamer_ir.traversal.references import free_vars

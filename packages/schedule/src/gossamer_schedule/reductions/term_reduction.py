@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.analysis.statements.reductions import identity
 from gossamer_ir.nodes import Binary, Block, Combine, Const, Function, Load, ReduceOp, Stmt, Store
 from gossamer_ir.traversal.buffer_definitions import all_buffers
 from gossamer_schedule.reductions.reassociation import is_reduction, reduction_of

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Set
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.analysis.accesses.linear_form import form_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ONE, ZERO, mul
 from gossamer_ir.dependence.mixed_radix import lowest_loops

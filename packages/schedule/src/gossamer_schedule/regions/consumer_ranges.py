@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import LinearForm
+from gossamer_ir.analysis.accesses.linear_form import LinearForm
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.errors import ScheduleError

@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from gossamer_ir.analysis.element_numbers import numbers_of
+from gossamer_ir.analysis.axes.element_numbers import numbers_of
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.arith.offsets import offset_of_length

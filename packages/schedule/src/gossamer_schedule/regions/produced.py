@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import accesses
-from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.analysis.accesses.buffer_accesses import accesses
+from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of
 from gossamer_ir.core.build import ZERO, unconditional_extent
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices

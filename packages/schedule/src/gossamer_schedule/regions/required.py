@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import Access, accesses
-from gossamer_ir.analysis.linear_form import form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses
+from gossamer_ir.analysis.accesses.linear_form import form_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
 from gossamer_ir.core.build import ZERO
 from gossamer_ir.dependence.access_forms import buffers_with_aliasing_indices

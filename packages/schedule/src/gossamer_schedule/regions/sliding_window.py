@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.analysis.accesses.linear_form import LinearForm, form_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.invariants import changed_in
-from gossamer_ir.analysis.linear_form import LinearForm, form_of
-from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.arith.affine import NOTHING
 from gossamer_ir.dependence.mixed_radix import (
     count_of_values,

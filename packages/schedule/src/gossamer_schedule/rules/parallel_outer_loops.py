@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gossamer_ir.analysis.loops_by_name import LoopsByName, loops_of
+from gossamer_ir.analysis.bounds.loops_by_name import LoopsByName, loops_of
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.core.build import add, index, index_var, integer_value, mul, widen
 from gossamer_ir.core.statement_kinds import effects_of

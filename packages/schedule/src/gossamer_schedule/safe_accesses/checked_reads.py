@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gossamer_ir.analysis.bounded_reads import bounds_of_read
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.bounded_reads import bounds_of_read
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.conditions import in_range
 from gossamer_ir.nodes import Buffer, Expr, Load, Search
 from gossamer_ir.traversal.access_types import READS

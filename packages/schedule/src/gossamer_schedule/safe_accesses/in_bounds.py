@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import EnclosingContext, accesses
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.accesses.buffer_accesses import EnclosingContext, accesses
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.build import index
 from gossamer_ir.core.conditions import in_range, short_circuit_conjunction
 from gossamer_ir.core.expression_kinds import has_lanes

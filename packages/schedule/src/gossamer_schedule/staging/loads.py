@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import StatementInContext, statements_in_context
-from gossamer_ir.analysis.init_nests import (
+from gossamer_ir.analysis.accesses.buffer_accesses import StatementInContext, statements_in_context
+from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     LoopOrCondition,
     conditions_of_init,

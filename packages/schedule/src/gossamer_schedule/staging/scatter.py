@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.statements.reductions import Reduction, identity
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Stmt, Store

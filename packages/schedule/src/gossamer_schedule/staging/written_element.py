@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import conditions_of_init, variables_outside_init
+from gossamer_ir.analysis.accesses.init_nests import conditions_of_init, variables_outside_init
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, Load, Store, Var

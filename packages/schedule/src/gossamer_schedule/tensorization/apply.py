@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import spatial_loops
+from gossamer_ir.analysis.accesses.init_nests import spatial_loops
 from gossamer_ir.core.annotations import INTRINSIC, REASSOCIATES
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.conditions import conjunction, conjuncts

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of
 from gossamer_ir.nodes import Expr, For, Function, Stmt, Var
 from gossamer_ir.traversal.access_types import BUFFER_NODES, ELEMENT_ACCESSES, INDEXED_NODES

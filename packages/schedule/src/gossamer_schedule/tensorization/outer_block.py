@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Block, BlockIter, For, Range, Stmt
 from gossamer_ir.traversal.names import Namer

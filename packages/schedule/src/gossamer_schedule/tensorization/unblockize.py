@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import iterators_of_init
+from gossamer_ir.analysis.accesses.init_nests import iterators_of_init
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.conditions import conjunction, conjuncts
 from gossamer_ir.nodes import Block

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var

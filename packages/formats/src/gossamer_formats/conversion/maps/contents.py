@@ -8,7 +8,7 @@ import numpy as np
 
 from gossamer_formats.conversion.maps.inverse_map import InverseMap, Solved
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
-from gossamer_ir.analysis.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_variables
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.facts.fact_index import fact_index
 from gossamer_ir.facts.index_arrays import is_distinct

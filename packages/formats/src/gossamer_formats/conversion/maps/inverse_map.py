@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of, scale
 from gossamer_ir.core.build import ONE, add, binary, floordiv, index, index_var, mul, sub
 from gossamer_ir.errors import UnsupportedError

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_formats.conversion.maps.inverse_map import inverse_map
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
 from gossamer_formats.storage import shape_of
-from gossamer_ir.analysis.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.nodes import Axis, Buffer, FormatDescription
 from gossamer_ir.support.arrays import Array

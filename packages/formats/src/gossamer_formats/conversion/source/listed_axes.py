@@ -20,7 +20,7 @@ from gossamer_formats.conversion.recording.array_scalars import size_of
 from gossamer_formats.conversion.recording.recorded_storage import RecordedStorage
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, content_of, length_in
 from gossamer_formats.storage import ancestors, evaluate
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, binary, floordiv, index_var

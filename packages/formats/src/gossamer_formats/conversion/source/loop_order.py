@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gossamer_formats.conversion.maps.inverse_map import with_sizes
 from gossamer_formats.storage import evaluate, shape_of
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.nodes import FormatDescription, Var

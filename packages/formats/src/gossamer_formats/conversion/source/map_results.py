@@ -14,7 +14,7 @@ from gossamer_formats.conversion.source.source_loops import (
 )
 from gossamer_formats.conversion.target.dtypes import index_dtypes
 from gossamer_formats.storage import evaluate
-from gossamer_ir.analysis.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_variables
 from gossamer_ir.arith.affine import affine_of
 from gossamer_ir.core.build import ZERO, add, index, mul
 from gossamer_ir.nodes import Cast, Expr, Load, Var

@@ -14,7 +14,7 @@ from gossamer_formats.conversion.recording.recorded_storage import RecordedStora
 from gossamer_formats.conversion.source.map_results import in_kernel
 from gossamer_formats.conversion.source.source_loops import SourceLoopBuilder, width_in
 from gossamer_formats.storage import evaluate
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.arith.affine import Affine, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import is_dense_root
 from gossamer_ir.core.build import ZERO, index_var, sub

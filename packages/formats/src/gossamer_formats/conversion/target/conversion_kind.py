@@ -13,7 +13,7 @@ from gossamer_formats.conversion.target.conversion_target import ConversionTarge
 from gossamer_formats.conversion.target.dtypes import WIDE
 from gossamer_formats.conversion.target.element_options import ElementOptions
 from gossamer_formats.storage import Storage, shape_of
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.support.bounded_dict import put_bounded

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.analysis.atomic_accumulation import plain_update
+from gossamer_ir.analysis.statements.atomic_accumulation import plain_update
 from gossamer_ir.core.expression_kinds import has_lanes
 from gossamer_ir.core.integers import wrapped
 from gossamer_ir.core.statement_kinds import effects_of

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.logical_elements import map_results
+from gossamer_ir.analysis.axes.logical_elements import map_results
 from gossamer_ir.nodes import (
     Function,
     Iteration,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.logical_elements import logical_shape, map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import logical_shape, map_results, map_variables
 from gossamer_ir.nodes import (
     Axis,
     Buffer,

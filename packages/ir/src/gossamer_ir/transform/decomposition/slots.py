@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gossamer_ir.analysis.logical_elements import stores_only_elements
-from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core.axis_kinds import is_full
 from gossamer_ir.core.build import ZERO, fill_of, index_var

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.analysis.reductions import reads_buffer
+from gossamer_ir.analysis.statements.reductions import reads_buffer
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
 from gossamer_ir.support.counted import counted
 from gossamer_ir.traversal.access_types import READS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.operations import REDUCERS
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Ramp, TransposeReduce, VScale

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.analysis.atomic_accumulation import (
+from gossamer_ir.analysis.statements.atomic_accumulation import (
     ATOMIC_OPS,
     buffer_shared_otherwise,
     is_atomic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.software_pipelining import (
+from gossamer_ir.analysis.statements.software_pipelining import (
     MAX_STAGES,
     MIN_STAGES,
     copies_ahead,

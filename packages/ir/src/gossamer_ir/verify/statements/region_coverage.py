@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import Access, accesses_of_block
+from gossamer_ir.analysis.accesses.buffer_accesses import Access, accesses_of_block
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core.build import add
 from gossamer_ir.nodes import Block, Expr, Range, Region

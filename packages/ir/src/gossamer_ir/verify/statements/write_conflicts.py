@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from gossamer_ir.analysis.determined_variables import DeterminedVariables
-from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.analysis.axes.determined_variables import DeterminedVariables
+from gossamer_ir.analysis.statements.reductions import REDUCE_OPS
 from gossamer_ir.core.axis_kinds import is_varied, width_of
 from gossamer_ir.core.build import ONE, index_var
 from gossamer_ir.core.statement_kinds import effects_of

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import (
     ShortCircuit,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.analysis.axes.axis_facts import facts_of_axis
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core import build
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import iterators_of_init
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.accesses.init_nests import iterators_of_init
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.conditions import TRUE
 from gossamer_ir.core.statement_kinds import Body, effects_of
 from gossamer_ir.nodes import (

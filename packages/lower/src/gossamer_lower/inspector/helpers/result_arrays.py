@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.init_nests import LoopOrCondition
+from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of_length
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build

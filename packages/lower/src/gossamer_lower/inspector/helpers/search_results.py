@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.analysis.bounded_reads import BoundedReads
-from gossamer_ir.analysis.init_nests import LoopOrCondition
+from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition
 from gossamer_ir.analysis.invariants import is_constant
+from gossamer_ir.analysis.proofs.bounded_reads import BoundedReads
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import conjuncts
 from gossamer_ir.core.dtypes import DType

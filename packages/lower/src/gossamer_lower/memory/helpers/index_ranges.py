@@ -5,8 +5,8 @@ The varying part lies between constants, which facts may give for the elements o
 [0, length) for a length that is known before the statements: the extent of a loop, or the bound in an
 enclosing condition (the last tile of a row).
 
-`gossamer_ir.analysis.symbolic_bounds` computes the bounds of one index in given loops. This module merges
-all accesses, which must share the invariant part, and uses the conditions that enclose each of them.
+`gossamer_ir.analysis.proofs.symbolic_bounds` computes the bounds of one index in given loops. This module
+merges all accesses, which must share the invariant part, and uses the conditions that enclose each of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.analysis.accesses import StatementInContext, reads_in, statements_in_context
+from gossamer_ir.analysis.accesses.buffer_accesses import (
+    StatementInContext,
+    reads_in,
+    statements_in_context,
+)
+from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.analysis.invariants import invariant_facts
-from gossamer_ir.analysis.overflow import overflow_of
-from gossamer_ir.analysis.program_point import is_invariant
-from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
+from gossamer_ir.analysis.proofs.program_point import is_invariant
+from gossamer_ir.analysis.proofs.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.nonaffine_bounds import unwidened

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.analysis.lane_projection import lane_count
-from gossamer_ir.analysis.linear_form import by_variables
-from gossamer_ir.analysis.program_point import (
+from gossamer_ir.analysis.accesses.linear_form import by_variables
+from gossamer_ir.analysis.proofs.program_point import (
     ProgramPoint,
     is_invariant,
     is_speculatable_before,
 )
-from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads_buffer
+from gossamer_ir.analysis.statements.reductions import (
+    Reduction,
+    identity,
+    match_reduction,
+    reads_buffer,
+)
+from gossamer_ir.analysis.vectors.lane_projection import lane_count
 from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import simplify_body

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.statement_kinds import effects_of
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function

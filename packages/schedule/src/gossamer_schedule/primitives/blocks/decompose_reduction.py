@@ -7,8 +7,8 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import LoopOrCondition, reduction_loops
-from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.analysis.accesses.init_nests import LoopOrCondition, reduction_loops
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness
 from gossamer_ir.nodes import Expr, For

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.statements.reductions import Reduction, identity
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.analysis.invariants import is_constant
-from gossamer_ir.analysis.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import AnyBuffer, Block, Load, Stmt
 from gossamer_ir.traversal.buffer_uses import buffers_accessed, outer_writes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.statement_kinds import WRITES
 from gossamer_ir.dependence.disjointness import disjointness, written_accesses

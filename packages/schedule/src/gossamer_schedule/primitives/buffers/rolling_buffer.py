@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import EnclosingContext, accesses
+from gossamer_ir.analysis.accesses.buffer_accesses import EnclosingContext, accesses
 from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.core.build import add, index, index_var, sub
 from gossamer_ir.core.conditions import conjunction, conjuncts

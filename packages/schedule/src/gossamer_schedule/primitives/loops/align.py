@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.overflow import overflow_of
+from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.operations import DIVISIONS

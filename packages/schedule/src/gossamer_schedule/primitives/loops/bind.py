@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.loops_by_name import loops_of
+from gossamer_ir.analysis.bounds.loops_by_name import loops_of
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import For, ThreadTag
 from gossamer_ir.traversal.references import free_vars

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.linear_form import by_variables
+from gossamer_ir.analysis.accesses.linear_form import by_variables
 from gossamer_ir.arith.affine import affine_of, combine, expr_of, times
 from gossamer_ir.core.annotations import REST
 from gossamer_ir.core.build import index_var, mul

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
-from gossamer_ir.analysis.loops_by_name import loops_within
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.bounds.loops_by_name import loops_within
 from gossamer_ir.core.build import index_var
 from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.dependence.disjointness import disjointness, without_changing

@@ -7,8 +7,8 @@ from functools import reduce
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from gossamer_ir.analysis.atomic_accumulation import mark_of
-from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
+from gossamer_ir.analysis.statements.atomic_accumulation import mark_of
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ZERO, add, index_var, integer_value, sub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import reduction_loops
 from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Range
 from gossamer_ir.traversal.buffer_uses import buffers_accessed

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import loops_outside_init, reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import loops_outside_init, reduction_loops
 from gossamer_ir.core.build import ZERO, add, index, index_var, integer_value, widen
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.init_nests import loops_outside_init, reduction_loops
+from gossamer_ir.analysis.accesses.init_nests import loops_outside_init, reduction_loops
 from gossamer_ir.analysis.invariants import is_constant, mutable_buffers
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core.build import ZERO, floordiv, integer_value, mul

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.atomic_accumulation import mark_of
+from gossamer_ir.analysis.statements.atomic_accumulation import mark_of
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import ONE, add, index
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.accesses.buffer_accesses import accesses
 from gossamer_ir.analysis.regions import regions_of
-from gossamer_ir.analysis.software_pipelining import (
+from gossamer_ir.analysis.statements.software_pipelining import (
     MAX_STAGES,
     MIN_STAGES,
     copies_ahead,

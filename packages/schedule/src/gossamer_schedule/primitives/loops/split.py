@@ -7,7 +7,7 @@ from functools import reduce
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.overflow import overflow_of
+from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.dependence.mixed_radix import ceildiv_by, digits_from_counts

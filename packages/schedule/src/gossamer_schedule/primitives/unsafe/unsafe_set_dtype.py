@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import reads_buffer
+from gossamer_ir.analysis.statements.reductions import reads_buffer
 from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.core.dtypes import EXACT_INTEGER, SCALARS, DType
 from gossamer_ir.core.expression_kinds import dtype_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import is_dense_root, is_full
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.conditions import in_range

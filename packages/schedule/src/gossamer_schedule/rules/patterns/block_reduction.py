@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name

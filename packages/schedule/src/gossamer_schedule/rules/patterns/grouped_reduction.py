@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.conditional_bodies import split_condition
-from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.analysis.statements.conditional_bodies import split_condition
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_varied
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 
-from gossamer_ir.analysis.conditional_bodies import split_condition
+from gossamer_ir.analysis.statements.conditional_bodies import split_condition
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied, width_of
 from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.core.lowered_names import data_name

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.conditional_bodies import split_condition
-from gossamer_ir.analysis.reductions import Reduction, match_reduction
+from gossamer_ir.analysis.statements.conditional_bodies import split_condition
+from gossamer_ir.analysis.statements.reductions import Reduction, match_reduction
 from gossamer_ir.core.axis_kinds import (
     indices_of,
     indptr_of,

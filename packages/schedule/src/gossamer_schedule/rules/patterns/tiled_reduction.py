@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.analysis.linear_form import coefficient_and_rest
+from gossamer_ir.analysis.accesses.linear_form import coefficient_and_rest
 from gossamer_ir.arith.affine import UNIT, affine_of, expr_of
 from gossamer_ir.core.axis_kinds import indices_of, is_dense_root, is_full, is_varied
 from gossamer_ir.core.build import index_var, integer_value

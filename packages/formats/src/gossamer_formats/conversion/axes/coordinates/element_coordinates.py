@@ -15,7 +15,7 @@ from gossamer_formats.conversion.maps.inverse_map import (
     require_map_sizes,
 )
 from gossamer_formats.conversion.recording.not_direct import NotDirectError
-from gossamer_ir.analysis.logical_elements import map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_variables
 from gossamer_ir.core.build import ceildiv, index_var
 from gossamer_ir.nodes import Axis, Binary, Const, Expr, Var
 

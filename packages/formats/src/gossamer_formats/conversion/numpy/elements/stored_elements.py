@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_formats.conversion.maps.array_expressions import evaluate_arrays
 from gossamer_formats.conversion.numpy.elements.distinct import sorting_order
 from gossamer_formats.storage import Storage, evaluate, index_array, require_nested_axes
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, indptr_of, width_of
 from gossamer_ir.facts.index_arrays import bits_of_words
 from gossamer_ir.nodes import Axis

@@ -12,7 +12,7 @@ from gossamer_formats.conversion.numpy.elements.stored_elements import (
     no_slots,
 )
 from gossamer_formats.storage import Storage, ancestors, element_count
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.core.axis_kinds import indices_of, is_full
 from gossamer_ir.nodes import Axis, Expr
 from gossamer_ir.support.arrays import Array

@@ -27,7 +27,7 @@ from gossamer_formats.conversion.maps.inverse_map import (
 from gossamer_formats.conversion.numpy.elements.distinct import ranks_within
 from gossamer_formats.conversion.target.conversion_target import ConversionTarget
 from gossamer_formats.conversion.target.known_sizes import KnownSizes
-from gossamer_ir.analysis.logical_elements import map_results, map_variables
+from gossamer_ir.analysis.axes.logical_elements import map_results, map_variables
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import Axis, FormatDescription
 from gossamer_ir.support.arrays import Array

@@ -24,7 +24,7 @@ from gossamer_formats.conversion.target.dtypes import (
 )
 from gossamer_formats.permutation import UNSTORED
 from gossamer_formats.storage import Storage, values_handle, with_order, with_value_dtype
-from gossamer_ir.analysis.logical_elements import stores_only_elements
+from gossamer_ir.analysis.axes.logical_elements import stores_only_elements
 from gossamer_ir.core.axis_kinds import indices_of
 from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription

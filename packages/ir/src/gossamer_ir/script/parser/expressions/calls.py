@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from functools import partial
 
-from gossamer_ir.analysis.reductions import REDUCE_OPS, identity
+from gossamer_ir.analysis.statements.reductions import REDUCE_OPS, identity
 from gossamer_ir.core.build import ONE, zero_of
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import SCALARS, DType

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from gossamer_ir.analysis.atomic_accumulation import ATOMIC_OPS
+from gossamer_ir.analysis.statements.atomic_accumulation import ATOMIC_OPS
 from gossamer_ir.nodes import (
     Atomic,
     AtomicOp,

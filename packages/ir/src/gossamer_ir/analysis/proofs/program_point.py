@@ -16,8 +16,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 
-from gossamer_ir.analysis.accesses import EnclosingContext
-from gossamer_ir.analysis.array_extents import extents_passed
+from gossamer_ir.analysis.accesses.buffer_accesses import EnclosingContext
+from gossamer_ir.analysis.bounds.array_extents import extents_passed
+from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.analysis.invariants import (
     changed_in,
     invariant_facts,
@@ -25,7 +26,6 @@ from gossamer_ir.analysis.invariants import (
     mutable_buffers,
     written_in,
 )
-from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.arith.prover import Prover
 from gossamer_ir.core import build
 from gossamer_ir.core.conditions import short_circuit_conjuncts

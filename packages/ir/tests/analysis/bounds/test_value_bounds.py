@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.analysis.overflow import overflow_of
+from gossamer_ir.analysis.bounds.overflow import overflow_of
 from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.nodes import Load
 from gossamer_ir.script import parse_module

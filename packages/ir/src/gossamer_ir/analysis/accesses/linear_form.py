@@ -6,7 +6,7 @@ from collections.abc import Container
 
 import msgspec
 
-from gossamer_ir.analysis.init_nests import ValuesOfVariables
+from gossamer_ir.analysis.accesses.init_nests import ValuesOfVariables
 from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core.build import index_var, product

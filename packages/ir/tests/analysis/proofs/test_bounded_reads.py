@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.analysis.bounded_reads import BoundedReads
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.bounded_reads import BoundedReads
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.nodes import For, Let, Load, Search
 from gossamer_ir.script import parse_module
 from gossamer_ir.traversal.walk import collect, statements

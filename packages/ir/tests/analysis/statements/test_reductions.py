@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.analysis.reductions import REDUCE_OPS, identity, match_reduction
+from gossamer_ir.analysis.statements.reductions import REDUCE_OPS, identity, match_reduction
 from gossamer_ir.core.build import ONE, ZERO
 from gossamer_ir.core.constants import constant
 from gossamer_ir.interpret import run

@@ -5,7 +5,7 @@ See `dependence.ordered_accesses` for the order of whole sets of accesses, inclu
 
 from __future__ import annotations
 
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.core.build import ONE, add, index_var
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.expression_kinds import dtype_of

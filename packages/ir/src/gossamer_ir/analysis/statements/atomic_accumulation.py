@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
-from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.analysis.statements.reductions import match_reduction
 from gossamer_ir.core.annotations import ATOMIC
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.core.dtypes import DType

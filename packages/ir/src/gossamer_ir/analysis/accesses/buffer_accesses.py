@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from gossamer_ir.analysis.init_nests import (
+from gossamer_ir.analysis.accesses.init_nests import (
     EnclosedBlock,
     ValuesOfVariables,
     conditions_of_init,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from gossamer_ir.analysis.overflow import OverflowAnalysis, overflow_of
+from gossamer_ir.analysis.bounds.overflow import OverflowAnalysis, overflow_of
 from gossamer_ir.nodes import Expr, For, Function, Stmt
 from gossamer_ir.support.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.statement_queries import loop_of

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from math import prod
 from typing import Self
 
-from gossamer_ir.analysis.array_extents import MAX_ARRAY, array_extents
+from gossamer_ir.analysis.bounds.array_extents import MAX_ARRAY, array_extents
 from gossamer_ir.analysis.invariants import invariant_facts
 from gossamer_ir.arith.affine import factors_of
 from gossamer_ir.core.build import ZERO, integer_value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gossamer_ir.analysis.element_numbers import offset_of_fiber
-from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.axes.element_numbers import offset_of_fiber
+from gossamer_ir.analysis.proofs.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import length_of
 from gossamer_ir.core.axis_kinds import indptr_of, width_of
 from gossamer_ir.core.build import ONE, add, index

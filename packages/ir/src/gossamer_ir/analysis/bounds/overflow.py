@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from gossamer_ir.analysis.value_bounds import ValueBounds, limit_of
+from gossamer_ir.analysis.bounds.value_bounds import ValueBounds, limit_of
 from gossamer_ir.arith.nonaffine_bounds import OPERATION_BOUNDS
 from gossamer_ir.core.expression_kinds import dtype_of
 from gossamer_ir.core.operations import AFFINE_OPERATIONS

@@ -1,0 +1,1 @@
+"""The buffer accesses of statements, and the loops that run them."""

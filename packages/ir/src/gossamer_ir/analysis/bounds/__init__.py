@@ -1,0 +1,1 @@
+"""Bounds of values at run time, and what follows about overflow."""

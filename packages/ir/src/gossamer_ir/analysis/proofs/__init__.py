@@ -1,0 +1,1 @@
+"""Proofs about expressions at a point of a program, under the conditions that hold there."""

@@ -1,0 +1,1 @@
+"""Kinds of statements: reductions, atomic accumulation, conditional bodies, pipelined loops."""

@@ -1,0 +1,1 @@
+"""Vectors: their lanes, and whether their number is known."""
