@@ -31,7 +31,9 @@ MODELS: tuple[Callable[[MatrixProperties, Workload], tuple[Estimate, ...]], ...]
 """The models of costs, one file each. There is one of CSR for each operator."""
 
 MIN_GAIN = 1.05
-"""Expected speedup over CSR from which another format is chosen: the model is not more exact than that."""
+"""Expected speedup over CSR from which another format is chosen: the model is not more exact than that.
+(Measured in 176 cases on Emerald Rapids: chosen formats take 1.1 percent longer than the fastest ones on
+average, 1.2 percent with 1.07, 1.7 percent with 1.1.)"""
 
 
 class FormatChoice(NamedTuple):
