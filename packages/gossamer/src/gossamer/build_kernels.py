@@ -110,8 +110,10 @@ def build_named(
     target: str | Target = DEFAULT_TARGET,
     stats: Stats | None = None,
 ) -> BuiltKernel:
-    """Like `build_kernel`, for a program that `name` identifies. The program is only made if it is not cached
-    under this name, for stats of the same class, for this machine and for these versions of all packages.
+    """Compile the program that `name` identifies, with the default schedule.
+
+    The program is only made if it is not cached under this name, for stats of the same class, for this
+    machine and for these versions of all packages. Errors are those of `build_kernel`.
     """
     start = time.perf_counter()
     # Classes of stats: every exact number would be a key of its own, and hardly any kernel would be shared.

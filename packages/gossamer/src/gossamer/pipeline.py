@@ -35,9 +35,8 @@ def schedule_for_target(module: Module, target: Target, stats: Stats | None) -> 
 
 
 def report_for_target(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """Return the schedule of `schedule_for_target` with the reasons that the rule gives.
-
-    Rules see the class of the stats."""
+    """Return the schedule of `schedule_for_target` with the reasons that the rule gives. Rules see the class
+    of the stats."""
     from gossamer_ir.verify import verify
 
     stats = stats.rounded() if stats is not None else None

@@ -59,7 +59,8 @@ def resolve_target(target: str | Target) -> tuple[ValidatingBackend, Target]:
 
 
 def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
-    """Like `resolve_target`, also for a target that does not work on this machine."""
+    """Return the backend of a target, and the target with all options explicit, as `resolve_target` does;
+    the target need not work on this machine."""
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     return backend, _resolved_target(backend.probe(wanted), wanted)

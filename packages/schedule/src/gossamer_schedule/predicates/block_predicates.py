@@ -29,7 +29,8 @@ def with_upper_bound(block: Block, loop: str, *, extent: Expr) -> Block:
 
 
 def with_conditional_bound(block: Block, loop: str, *, extent: Expr) -> Block:
-    """Like `with_upper_bound`, where the loop also runs if the condition of the extent does not hold.
+    """Return the block with the further condition that a loop's variable is below its extent, for a loop that
+    also runs if the condition of the extent does not hold.
 
     What the extent reads need not exist then, so the bound is evaluated only if the condition holds.
     """

@@ -51,8 +51,8 @@ def call_arguments(
 
 
 def normalized_if_valid(value: Any) -> Any:
-    """Like `normalized_value`, but return invalid values unchanged: the primitive refuses them with a better
-    error."""
+    """Return a value as `normalized_value` does, or unchanged if it is invalid: the primitive refuses it with
+    a better error."""
     try:
         return normalized_value(value)
     except (TypeError, RecursionError):

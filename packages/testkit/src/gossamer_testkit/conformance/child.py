@@ -59,7 +59,7 @@ def _fingerprint(backend: Backend, target: Target, name: str) -> str:
 
 
 def _refusal(backend: Backend, target: Target, name: str) -> str:
-    """`refused`, `accepted`, or the exception raised instead of a gossamer error."""
+    """Return `refused`, `accepted`, or the exception raised instead of a gossamer error."""
     try:
         backend.compile(BAD_MODULES[name](), target)
     except GossamerError:

@@ -160,8 +160,8 @@ def csr_matrix(matrix: Any) -> CsrMatrix:
 
 
 def csr_pattern(matrix: Any, *, dtype: str | None) -> CsrMatrix:
-    """Like `csr_matrix`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
-    converted to this dtype (None: float32)."""
+    """Return a tensor or a SciPy matrix whose values are ignored in CSR, as `csr_matrix` does, except that
+    bools and integers of a SciPy matrix are converted to this dtype (None: float32)."""
     kind = getattr(getattr(matrix, "dtype", None), "kind", None)
     # Only bools and integers are converted, which adjacency matrices have.
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):

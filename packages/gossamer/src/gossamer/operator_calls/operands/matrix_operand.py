@@ -66,7 +66,8 @@ def matrix_operand(program: OperatorProgram, matrix: Any) -> MatrixOperand:
 
 
 def pattern_operand(matrix: Any, *, dtype: str | None) -> CsrMatrix | MatrixInParts:
-    """Like `matrix_operand`, for a program that ignores the values of the matrix; see `csr_pattern`."""
+    """Return a matrix as the operand of a program that ignores its values: a decomposition in its parts,
+    anything else in CSR, as `csr_pattern` returns it."""
     if isinstance(matrix, Decomposition):
         return MatrixInParts(matrix)
     return csr_pattern(matrix, dtype=dtype)

@@ -94,7 +94,7 @@ class ProgramPoint:
         self.written = mutable_buffers(function)
         self.function = function
         self._changing = self.written
-        self._conditions: list[Expr] = []
+        self.assumed: list[Expr] = []
         self.written_by_others: frozenset[str] = frozenset()
         # A caller cannot pass an array of negative size.
         for extent in extents_passed(function):
@@ -176,7 +176,7 @@ class ProgramPoint:
     def assume(self, condition: Expr) -> None:
         """Assume a condition from here on: those of its conjuncts that keep their value and do not wrap."""
         for part in short_circuit_conjuncts(condition):
-            self._conditions.append(part)
+            self.assumed.append(part)
             if self.is_stable_and_exact(part):
                 self.prover.assume(part)
 
@@ -250,7 +250,7 @@ class ProgramPoint:
     def is_assumed(self, condition: Expr) -> bool:
         """Return whether a condition was assumed in this form, and reads no buffer that the function writes.
         Nothing is proved, so the operands may wrap."""
-        return is_constant(condition, function=self.function) and condition in self._conditions
+        return is_constant(condition, function=self.function) and condition in self.assumed
 
     def is_in_range(self, index: Expr, extent: Expr) -> bool:
         """Return whether 0 <= index < extent is proved."""
@@ -294,7 +294,7 @@ class _EnteredScope(AbstractContextManager[None]):
 
     def __enter__(self) -> None:
         self._others = self._point.written_by_others
-        self._count = len(self._point._conditions)
+        self._count = len(self._point.assumed)
         self._scope.__enter__()
         self._enter()
 
@@ -302,7 +302,7 @@ class _EnteredScope(AbstractContextManager[None]):
         # Bounds of variables stay: their names are unique, so nothing outside can mention them.
         self._scope.__exit__(None, None, None)
         self._point.written_by_others = self._others
-        del self._point._conditions[self._count :]
+        del self._point.assumed[self._count :]
 
 
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
@@ -315,7 +315,8 @@ def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool
 
 @memoize_by_identity
 def _bound_in(body: tuple[Stmt, ...]) -> set[str]:
-    """Memoized because queries about several expressions and one body follow each other."""
+    """Return the variables that statements bind. Memoized, since queries about several expressions and one
+    body follow each other."""
     return bound_variables(body)
 
 

@@ -97,7 +97,7 @@ def _store(p: Printer, node: Store) -> None:
 
 
 def _combine(p: Printer, node: Combine) -> None:
-    """`C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
+    """Print `C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
     w = p.w
     for number, store in w.separated(node.stores):
         _write_element(p, store, number)

@@ -118,19 +118,21 @@ def vectorize(
     """
     if accumulate is not None:
         _require_no_rest(rest)
-
-    def vectorized(root: Cursor, loop: str) -> Change:
-        if accumulate is not None:
-            return _vectorize_terms(root, loop)
-        return vectorize_loop(root, loop, rest, require=require_no_race)
-
     if lanes is None:
-        return vectorized(root, loop)
+        return _vectorize(root, loop, rest, accumulate)
     parts = _split_into_lanes(root, loop, lanes)
     outer, inner = parts.names
-    change = vectorized(parts.root, inner)
+    change = _vectorize(parts.root, inner, rest, accumulate)
 
     return Change(change.root, (outer, *change.names), parts.forwards)
+
+
+def _vectorize(
+    root: Cursor, loop: str, rest: Remainder, accumulate: Literal["atomic"] | None
+) -> Change:
+    if accumulate is not None:
+        return _vectorize_terms(root, loop)
+    return vectorize_loop(root, loop, rest, require=require_no_race)
 
 
 def _split_into_lanes(root: Cursor, loop: str, lanes: int | str) -> Change:

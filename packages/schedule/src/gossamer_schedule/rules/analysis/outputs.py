@@ -30,7 +30,8 @@ def reduced_buffer(
 def accumulated_buffer(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
-    """Like `reduced_buffer`, also if the body continues from the old value of the element."""
+    """Return the buffer of the one reduction or difference in the body, if it combines this element. Without
+    an init it continues from the old value."""
     store = only_store(iteration)
     if store is None or not _accumulates(store):
         return None

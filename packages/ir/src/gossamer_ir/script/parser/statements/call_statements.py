@@ -50,7 +50,7 @@ def store_to(ctx: ParserContext, target: list[ast.expr], value: ast.expr) -> Sto
 
 
 def _store(ctx: ParserContext, call: ast.Call) -> Stmt:
-    """`T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
+    """Read `T.store(A, i, value=v, predicate=p, nontemporal=True)`; the last two are optional."""
     target, named = access_arguments(ctx, call)
     given = bind(ctx, named, "value predicate nontemporal", required=1)
     plain = store_to(ctx, target, given["value"])
